@@ -1,0 +1,186 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Installs what building and trying FLSCHED needs, and only what is missing. Safe to run again.
+# demo.sh and test.sh source it, so that PATH and BPF_CLANG hold there; it also runs on its own.
+set -eu
+
+NEEDED_RUST=1.91
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+die() {
+	printf 'setup: %s\n' "$*" >&2
+	exit 1
+}
+
+# version_at_least HAVE WANTED: compares dotted numbers.
+version_at_least() {
+	[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
+}
+
+print_needs() {
+	cat >&2 <<-TEXT
+		setup: this system has no apt, so please install by hand:
+		  - clang 16 or newer with libclang; name it in BPF_CLANG if it is not called clang-19
+		  - a C compiler, make, pkg-config, the headers of libelf and zlib
+		  - Rust $NEEDED_RUST or newer with cargo
+		  - for virtual machines: qemu-system-x86_64, busybox, and dpkg and apt for Debian's kernels
+		  - for the comparison: hackbench (rt-tests)
+		then run: cargo build --release
+	TEXT
+	exit 1
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null 2>&1; then
+		sudo "$@"
+	else
+		die "needs root for: $* (run it as root, or install sudo)"
+	fi
+}
+
+is_installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+is_available() {
+	apt-cache show --no-all-versions "$1" >/dev/null 2>&1
+}
+
+# The clang that is there, else the newest one that can be had.
+choose_clang() {
+	if [ -n "${BPF_CLANG:-}" ]; then
+		return
+	fi
+	for version in 19 21 20 18 17 16; do
+		if command -v "clang-$version" >/dev/null 2>&1; then
+			BPF_CLANG=clang-$version
+			break
+		fi
+	done
+	if [ -z "${BPF_CLANG:-}" ]; then
+		for version in 19 21 20 18 17 16; do
+			if is_available "clang-$version"; then
+				BPF_CLANG=clang-$version
+				break
+			fi
+		done
+	fi
+	[ -n "${BPF_CLANG:-}" ] || die "no clang 16 or newer is to be had from this system's package sources"
+	export BPF_CLANG
+}
+
+install_packages() {
+	# A machine that has just been set up knows no packages yet.
+	if ! is_available rt-tests; then
+		say "reading the package lists"
+		as_root apt-get update -q >&2
+	fi
+	choose_clang
+	version=${BPF_CLANG##*-}
+	wanted="$BPF_CLANG libclang-$version-dev gcc libc6-dev make pkg-config libelf-dev zlib1g-dev
+		qemu-system-x86 busybox-static rt-tests ca-certificates curl"
+	if [ "${FLSCHED_SETUP_LINT:-}" = 1 ]; then
+		wanted="$wanted clang-format-$version shellcheck"
+	fi
+	missing=
+	for package in $wanted; do
+		is_installed "$package" || missing="$missing $package"
+	done
+	if [ -n "$missing" ]; then
+		say "installing:$missing"
+		# shellcheck disable=SC2086 # one word a package
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >&2 ||
+			die "apt-get could not install:$missing"
+	fi
+}
+
+qemu_version() {
+	qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p'
+}
+
+# Before 8.1 an emulated machine with several CPUs crashes now and then when its kernel patches its
+# own code, which attaching a scheduler makes it do, and its CPUs take long turns on the instructions
+# clock. Debian 12 has 7.2, and a newer one in its backports; the sources are named for this one call,
+# in a folder of their own, so that nothing else comes from there, now or later.
+newer_qemu() {
+	if version_at_least "$(qemu_version)" 8.1; then
+		return
+	fi
+	# shellcheck disable=SC1091
+	suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	# shellcheck disable=SC2016 # the names are apt's
+	mirror=$(apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' |
+		sed -n "s/^Debian $suite //p" | head -n 1)
+	if [ -z "$suite" ] || [ -z "$mirror" ]; then
+		say "QEMU $(qemu_version) works, but 8.1 or newer is better, and this system offers none"
+		return
+	fi
+	say "installing: qemu-system-x86 from $suite-backports"
+	folder=$(mktemp -d)
+	chmod 755 "$folder"
+	mkdir -p "$folder/sources" "$folder/lists/partial"
+	cat >"$folder/sources/backports.sources" <<-TEXT
+		Types: deb
+		URIs: $mirror
+		Suites: $suite $suite-backports
+		Components: main
+		Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+	TEXT
+	options="-q -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts=$folder/sources
+		-o Dir::State::Lists=$folder/lists"
+	# shellcheck disable=SC2086 # one word an option
+	if as_root apt-get $options update >&2 &&
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get $options install -y \
+			--no-install-recommends -t "$suite-backports" qemu-system-x86 >&2; then
+		:
+	else
+		say "that did not work; going on with QEMU $(qemu_version)"
+	fi
+	as_root rm -rf "$folder"
+}
+
+rust_version() {
+	cargo --version 2>/dev/null | cut -d ' ' -f 2
+}
+
+has_rust() {
+	command -v cargo >/dev/null 2>&1 && version_at_least "$(rust_version)" "$NEEDED_RUST"
+}
+
+install_rust() {
+	PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+	export PATH
+	if has_rust; then
+		return
+	fi
+	if command -v cargo >/dev/null 2>&1; then
+		say "cargo $(rust_version) is older than $NEEDED_RUST, which the BPF libraries need"
+	fi
+	if ! command -v rustup >/dev/null 2>&1 && is_available rustup; then
+		say "installing: rustup"
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends rustup >&2
+	fi
+	if command -v rustup >/dev/null 2>&1; then
+		say "installing the stable Rust toolchain with rustup"
+		rustup toolchain install stable --profile minimal -c rustfmt -c clippy >&2 &&
+			rustup default stable >&2
+	else
+		say "installing Rust from rustup.rs into ${CARGO_HOME:-$HOME/.cargo}"
+		curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+			sh -s -- -y -q --profile minimal -c rustfmt -c clippy >&2
+	fi || true
+	PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+	if ! has_rust; then
+		die "no Rust $NEEDED_RUST or newer, and none could be installed: see https://rustup.rs, then run this again"
+	fi
+}
+
+if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
+	print_needs
+fi
+[ "$(uname -m)" = x86_64 ] || die "FLSCHED is built for x86_64 so far; this machine is $(uname -m)"
+install_packages
+newer_qemu
+install_rust
