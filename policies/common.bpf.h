@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every policy shares: its environment, and the words in which it tells the loader about
+ * itself.
+ *
+ * <scx/common.bpf.h> is looked up on the include path, and that is where a policy's world comes
+ * from: the kernel's kfuncs when it is compiled for BPF. No policy asks which world it is in.
+ *
+ * A policy describes itself in its own source. KNOB() and STAT() leave their documentation in the
+ * object's type information, and the loader builds the command-line options, checks the ranges and
+ * names the statistics from there: a knob is documented where it is defined, and nowhere else.
+ */
+#ifndef FLSCHED_COMMON_BPF_H
+#define FLSCHED_COMMON_BPF_H
+
+#include <scx/common.bpf.h>
+
+#define TAG_TEXT(x) #x
+#define TAG(text)   __attribute__((btf_decl_tag(text)))
+
+/*
+ * KNOB(name, default, min, max, doc): an integer that the user may set before the policy is
+ * loaded. The name ends in its unit. A bool is a knob from 0 to 1.
+ */
+#define KNOB(name, dfl, min, max, doc) \
+	const volatile u64 name TAG("knob " TAG_TEXT(min) " " TAG_TEXT(max) " " doc) = dfl
+
+/*
+ * FACT(name): a number about the machine that the loader fills in before the policy is loaded.
+ * tick_ns: length of the scheduler's tick.
+ */
+#define FACT(name) const volatile u64 name
+
+/*
+ * STATS(STAT(name, doc) …): the events a policy counts, in a per-CPU map, so that counting never
+ * moves a cache line. COUNT(name) adds one on the CPU where it runs.
+ */
+#define STAT(name, doc) u64 name TAG("stat " doc);
+#define STATS(fields)                                                    \
+	struct policy_stats {                                            \
+		fields                                                   \
+	};                                                               \
+	struct {                                                         \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                 \
+		__uint(max_entries, 1);                                  \
+		__type(key, u32);                                        \
+		__type(value, struct policy_stats);                      \
+	} policy_stats SEC(".maps");                                     \
+	static __always_inline struct policy_stats *this_cpu_stats(void) \
+	{                                                                \
+		u32 zero = 0;                                            \
+		return bpf_map_lookup_elem(&policy_stats, &zero);        \
+	}
+
+#define COUNT(name)                                              \
+	({                                                       \
+		struct policy_stats *__stats = this_cpu_stats(); \
+		if (__stats)                                     \
+			__stats->name++;                         \
+	})
+
+#define US_TO_NS(us) ((us) * 1000ULL)
+
+/* A policy's license and its exit report: the same line in each. */
+#define POLICY_BOILERPLATE()                    \
+	char _license[] SEC("license") = "GPL"; \
+	UEI_DEFINE(uei)
+
+#endif /* FLSCHED_COMMON_BPF_H */
