@@ -1,0 +1,275 @@
+//! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
+use crate::object::{STATS_STRUCT, ops_member, set_ops_member, variables};
+use crate::{Description, Error, ExitReport, Policy, exit, object, sched_ext};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, ProgramType};
+use nix::sys::time::TimeValLike;
+use scx_utils::compat;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How to run a policy.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Knob values by name, checked against the ranges stated in the policy's source.
+    pub knobs: BTreeMap<String, u64>,
+    /// Schedule only tasks of class SCHED_EXT, not the whole machine.
+    pub partial: bool,
+}
+
+/// A scheduler attached to this machine; dropping it restores the default one.
+pub struct Running {
+    policy: &'static Policy,
+    description: Description,
+    // Before the object they point into.
+    links: Vec<Link>,
+    object: Object,
+    btf: Btf<'static>,
+}
+
+/// The kernel's types of enums whose values scx's headers ask for as `__SCX_…` (its own
+/// `enum_defs.autogen.h`); a value the kernel does not have reads 0, as those headers expect.
+const ENUM_TYPES: &[&str] = &[
+    "scx_public_consts",
+    "scx_rq_flags",
+    "scx_dsq_id_flags",
+    "scx_ent_flags",
+    "scx_task_state",
+    "scx_ent_dsq_flags",
+    "scx_kick_flags",
+    "scx_enq_flags",
+    "scx_deq_flags",
+];
+
+/// Length of the debug dump that the kernel writes at an ejection, in bytes.
+const DUMP_LEN: u32 = 32 * 1024;
+/// How long the kernel may take to give the machine back to the default scheduler.
+const DETACH_LIMIT: Duration = Duration::from_secs(20);
+
+impl Policy {
+    /// Opens, configures, loads and attaches it.
+    pub fn start(&'static self, options: &Options) -> Result<Running, Error> {
+        let description = self.describe()?;
+        for (name, value) in &options.knobs {
+            description.check(self, name, *value)?;
+        }
+        check_machine()?;
+
+        let _log = LogCapture::start();
+        let btf = self.btf()?;
+        let mut object = self.load(&btf, options)?;
+        let refused = |source| self.refused(source);
+        let links = attach(&mut object, self.name).map_err(|e| {
+            if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
+        })?;
+        let running = Running { policy: self, description, links, object, btf };
+        match running.exited() {
+            Some(report) if report.restart => Err(Error::HotplugRace),
+            Some(report) if report.ejected => Err(Error::Load {
+                policy: self.name.to_owned(),
+                source: anyhow::anyhow!("{}", report.reason),
+                log: report
+                    .dump
+                    .map(|dump| dump.lines().take(20).map(str::to_owned).collect())
+                    .unwrap_or_default(),
+            }),
+            _ => Ok(running),
+        }
+    }
+
+    /// Goes the whole way but the last step: the kernel's verifier has its say, nothing is attached.
+    pub fn try_load(&self) -> Result<(), Error> {
+        let _log = LogCapture::start();
+        self.load(&self.btf()?, &Options::default()).map(drop)
+    }
+
+    fn btf(&self) -> Result<Btf<'static>, Error> {
+        let missing = || Error::Object { policy: self.name.into(), what: "no BTF".into() };
+        Btf::from_raw(self.name, self.object).ok().flatten().ok_or_else(missing)
+    }
+
+    fn load(&self, btf: &Btf<'_>, options: &Options) -> Result<Object, Error> {
+        let mut open = object::open(self)?;
+        configure(self, &mut open, btf, options)
+            .map_err(|what| Error::Object { policy: self.name.into(), what: what.to_string() })?;
+        open.load().map_err(|e| self.refused(e.into()))
+    }
+
+    fn refused(&self, source: anyhow::Error) -> Error {
+        Error::Load { policy: self.name.to_owned(), source, log: LogCapture::tail() }
+    }
+}
+
+impl Running {
+    /// The policy that runs.
+    pub fn policy(&self) -> &'static Policy {
+        self.policy
+    }
+
+    /// Why the kernel ended it; `None` while it schedules the machine.
+    pub fn exited(&self) -> Option<ExitReport> {
+        exit::read(&self.object, &self.btf)
+    }
+
+    /// The policy's named statistics, summed over CPUs, in the order of its source.
+    pub fn stats(&self) -> Result<Vec<(String, u64)>, Error> {
+        let failed = |what: String| Error::Object { policy: self.policy.name.into(), what };
+        let Some(map) = self.object.maps().find(|map| map.name() == STATS_STRUCT) else {
+            return Ok(Vec::new());
+        };
+        let cpus = map
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| failed(e.to_string()))?
+            .unwrap_or_default();
+        let count = |index: usize| {
+            cpus.iter()
+                .filter_map(|cpu| {
+                    Some(u64::from_ne_bytes(cpu.get(index * 8..index * 8 + 8)?.try_into().ok()?))
+                })
+                .sum()
+        };
+        let named = self.description.statistics.iter().enumerate();
+        Ok(named.map(|(index, statistic)| (statistic.name.clone(), count(index))).collect())
+    }
+
+    /// Detaches; the default scheduler runs the machine when this returns.
+    pub fn stop(mut self) -> Result<ExitReport, Error> {
+        self.links.clear();
+        let deadline = Instant::now() + DETACH_LIMIT;
+        loop {
+            let detached = sched_ext::status().is_none_or(|status| !status.is_active());
+            if let (true, Some(report)) = (detached, self.exited()) {
+                return Ok(report);
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Object {
+                    policy: self.policy.name.into(),
+                    what: format!("the kernel did not detach it within {} s", DETACH_LIMIT.as_secs()),
+                });
+            }
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Can any policy attach here, now?
+fn check_machine() -> Result<(), Error> {
+    let release = || {
+        std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
+    };
+    let Some(status) = sched_ext::status() else {
+        return Err(Error::NoSchedExt { release: release() });
+    };
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::Privileges);
+    }
+    if status.is_active() {
+        let ops = status.ops.unwrap_or_else(|| "(unnamed)".into());
+        let holder = sched_ext::holder(&ops);
+        return Err(Error::Busy { ops, holder });
+    }
+    let kfuncs = crate::malformed_kfuncs();
+    if !kfuncs.is_empty() {
+        return Err(Error::MalformedBtf { release: release(), kfuncs });
+    }
+    Ok(())
+}
+
+fn configure(policy: &Policy, open: &mut OpenObject, btf: &Btf<'_>, options: &Options) -> anyhow::Result<()> {
+    for (name, value) in &options.knobs {
+        compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
+    }
+    compat::set_rodata_var(open, "tick_ns", &tick_ns().to_ne_bytes())?;
+    for (name, _, _) in variables(btf, ".rodata") {
+        if let Some(constant) = name.strip_prefix("__").filter(|n| n.starts_with("SCX_")) {
+            let value = compat::read_enum_any(ENUM_TYPES, constant).unwrap_or(0);
+            compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
+        }
+    }
+    compat::set_lib_features(open)?;
+    compat::set_rodata_var(open, "uei_dump_len", &DUMP_LEN.to_ne_bytes())?;
+
+    for mut map in open.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".data.uei_dump") {
+            map.set_value_size(DUMP_LEN)?;
+        }
+        if map.map_type() == MapType::StructOps {
+            configure_ops(policy, &mut map, btf, options)
+                .ok_or_else(|| anyhow::anyhow!("its ops table lacks a member of struct sched_ext_ops"))?;
+        }
+    }
+    // The probe of scx's headers tells whether BPF itself disables migration; it needs the function
+    // tracer, and without it the headers fall back to the kernel's version.
+    if !compat::function_tracer_available() {
+        for mut prog in open.progs_mut().filter(|prog| prog.prog_type() != ProgramType::StructOps) {
+            prog.set_autoload(false);
+        }
+    }
+    Ok(())
+}
+
+/// Length of the tick: the kernel advances its coarse clocks by it (`KTIME_LOW_RES`), and so tells it
+/// without its configuration having to be readable.
+fn tick_ns() -> u64 {
+    const COARSEST: u64 = 10_000_000; // HZ=100
+    let resolution = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
+    resolution.ok().and_then(|tick| u64::try_from(tick.num_nanoseconds()).ok()).unwrap_or(COARSEST)
+}
+
+fn configure_ops(
+    policy: &Policy,
+    ops: &mut libbpf_rs::OpenMapMut<'_>,
+    btf: &Btf<'_>,
+    options: &Options,
+) -> Option<()> {
+    set_ops_member(ops, btf, "hotplug_seq", &sched_ext::hotplug_seq().unwrap_or(0).to_ne_bytes())?;
+    set_ops_member(ops, btf, "name", format!("{}_{}", policy.name, policy.version()).as_bytes())?;
+    set_ops_member(ops, btf, "exit_dump_len", &DUMP_LEN.to_ne_bytes())?;
+    if options.partial {
+        let flags = u64::from_ne_bytes(ops_member(ops, btf, "flags")?.try_into().ok()?);
+        let partial = compat::read_enum("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL").ok()?;
+        set_ops_member(ops, btf, "flags", &(flags | partial).to_ne_bytes())?;
+    }
+    Some(())
+}
+
+fn attach(object: &mut Object, name: &str) -> anyhow::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for prog in
+        object.progs_mut().filter(|prog| prog.prog_type() != ProgramType::StructOps && prog.autoload())
+    {
+        links.push(prog.attach()?);
+    }
+    let ops = |map: &MapMut<'_>| map.map_type() == MapType::StructOps;
+    let mut ops = object.maps_mut().find(ops).ok_or_else(|| anyhow::anyhow!("{name} has no ops table"))?;
+    links.push(ops.attach_struct_ops()?);
+    Ok(links)
+}
+
+fn is_busy(error: &anyhow::Error) -> bool {
+    // libbpf-rs has no kind of its own for EBUSY, so its text has to tell.
+    error.chain().any(|cause| cause.to_string().contains("busy"))
+}
+
+/// Keeps libbpf's words for the error message instead of letting them run over the terminal.
+struct LogCapture;
+static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const LOG_LINES: usize = 30;
+
+impl LogCapture {
+    fn start() -> Self {
+        LOG.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
+            let mut log = LOG.lock().unwrap_or_else(|e| e.into_inner());
+            log.extend(message.lines().map(|line| line.trim_end().to_owned()));
+        })));
+        Self
+    }
+
+    fn tail() -> Vec<String> {
+        let log = LOG.lock().unwrap_or_else(|e| e.into_inner());
+        log[log.len().saturating_sub(LOG_LINES)..].to_vec()
+    }
+}

@@ -1,0 +1,90 @@
+//! What `/sys/kernel/sched_ext` says.
+use std::fs;
+use std::path::Path;
+
+const ROOT: &str = "/sys/kernel/sched_ext";
+
+/// A snapshot of the kernel's sched_ext state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Status {
+    /// `disabled`, `enabling`, `enabled`, `disabling` or, on newer kernels, their like.
+    pub state: String,
+    /// Name of the scheduler that is attached, as the kernel knows it.
+    pub ops: Option<String>,
+    /// How many times a scheduler was enabled since boot.
+    pub enable_seq: u64,
+    /// Tasks that asked for SCHED_EXT and were refused since boot.
+    pub nr_rejected: u64,
+    /// True if every normal task is under it (not `--partial`).
+    pub switch_all: bool,
+}
+
+impl Status {
+    /// A scheduler runs this machine, or is on its way in or out.
+    pub fn is_active(&self) -> bool {
+        self.state != "disabled"
+    }
+}
+
+/// Reads it; `None`: this kernel has no sched_ext.
+pub fn status() -> Option<Status> {
+    status_in(Path::new(ROOT))
+}
+
+fn status_in(root: &Path) -> Option<Status> {
+    let read = |file: &str| fs::read_to_string(root.join(file)).ok().map(|s| s.trim().to_owned());
+    let number = |file: &str| read(file).and_then(|s| s.parse().ok()).unwrap_or(0);
+    Some(Status {
+        state: read("state")?,
+        ops: read("root/ops").filter(|ops| !ops.is_empty()),
+        enable_seq: number("enable_seq"),
+        nr_rejected: number("nr_rejected"),
+        switch_all: number("switch_all") == 1,
+    })
+}
+
+/// The kernel's hotplug count, which a scheduler states when it attaches so that the kernel can
+/// tell that it was prepared for other CPUs.
+pub(crate) fn hotplug_seq() -> Option<u64> {
+    fs::read_to_string(Path::new(ROOT).join("hotplug_seq")).ok()?.trim().parse().ok()
+}
+
+/// The process that probably attached the scheduler called `ops`: one whose name begins like it, or
+/// a `flsched` that holds one of this build's policies. The kernel itself does not say.
+pub(crate) fn holder(ops: &str) -> Option<String> {
+    let me = std::process::id();
+    fs::read_dir("/proc").ok()?.filter_map(Result::ok).find_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(entry.path().join("comm")).ok()?.trim().to_owned();
+        let plain = name.strip_prefix("scx_").unwrap_or(&name);
+        let ours =
+            plain == "flsched" && crate::Policy::all().iter().any(|policy| ops.starts_with(policy.name));
+        (pid != me && !plain.is_empty() && (ours || ops.starts_with(plain)))
+            .then(|| format!("{name}, pid {pid}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_an_attached_scheduler() {
+        let root = std::env::temp_dir().join(format!("flsched-sysfs-{}", std::process::id()));
+        fs::create_dir_all(root.join("root")).unwrap();
+        for (file, text) in
+            [("state", "enabled\n"), ("enable_seq", "3\n"), ("switch_all", "1\n"), ("root/ops", "x_1\n")]
+        {
+            fs::write(root.join(file), text).unwrap();
+        }
+        let status = status_in(&root).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        assert!(status.is_active() && status.switch_all);
+        assert_eq!((status.ops.as_deref(), status.enable_seq), (Some("x_1"), 3));
+    }
+
+    #[test]
+    fn no_sched_ext_is_none() {
+        assert_eq!(status_in(Path::new("/nonexistent")), None);
+    }
+}
