@@ -1,0 +1,194 @@
+//! Why a VM gave no exit code, each with its own words and exit code.
+use crate::KernelError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why there is no exit code.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VmError {
+    /// No QEMU on this machine.
+    #[error(
+        "QEMU is missing: there is no `qemu-system-x86_64` in PATH; install it (on Debian and Ubuntu: `apt-get install qemu-system-x86`)"
+    )]
+    NoQemu,
+    /// The machine asked for cannot be built.
+    #[error("cannot build this VM: {0}")]
+    BadMachine(String),
+    /// KVM was asked for by name and does not work here.
+    #[error("KVM cannot run this guest: {0}; leave the choice to flsched, which then emulates")]
+    NoKvm(String),
+    /// A program or file to be packed does not exist.
+    #[error("`{}`, which the VM needs, does not exist", .0.display())]
+    ProgramMissing(PathBuf),
+    /// The disk is full.
+    #[error("no space left in {} for the VM's files; free some, or set TMPDIR to a folder on a disk with more", .0.display())]
+    NoSpace(PathBuf),
+    /// No kernel to boot.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The guest did not come up in time.
+    #[error("the VM did not boot within {} s{log}", limit.as_secs())]
+    BootTimeout {
+        /// The time it was given.
+        limit: Duration,
+        /// What was kept of the guest's log.
+        log: KeptLog,
+    },
+    /// The guest stopped answering.
+    #[error("the VM hangs: no sign of life for {} s{log}", silence.as_secs())]
+    Hung {
+        /// How long it has been silent.
+        silence: Duration,
+        /// What was kept of the guest's log.
+        log: KeptLog,
+    },
+    /// The guest's kernel crashed.
+    #[error("the VM's kernel crashed: {message}{log}")]
+    GuestPanic {
+        /// The kernel's own words.
+        message: String,
+        /// What was kept of the guest's log.
+        log: KeptLog,
+    },
+    /// QEMU or process 1 ended before the command did.
+    #[error("the VM ended before the command did: {reason}{log}")]
+    GuestDied {
+        /// What QEMU or process 1 had to say.
+        reason: String,
+        /// What was kept of the guest's log.
+        log: KeptLog,
+    },
+    /// The command took longer than allowed.
+    #[error("the command in the VM was stopped: it ran longer than {} s", limit.as_secs_f64())]
+    RunTimeout {
+        /// The time it was given.
+        limit: Duration,
+    },
+    /// The caller's cancel flag was set, or the VM was dropped.
+    #[error("interrupted")]
+    Interrupted,
+    /// The guest has no such command.
+    #[error(
+        "`{0}` was not found in the VM; it gets the programs that the command line names, so check the name or name the file with its path"
+    )]
+    CommandNotFound(String),
+    /// The guest cannot execute the command.
+    #[error("`{command}` cannot be executed in the VM: {reason}")]
+    CommandNotExecutable {
+        /// Its name.
+        command: String,
+        /// The guest kernel's reason.
+        reason: String,
+    },
+    /// A file of ours could not be read or written.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// `read`, `create`, …
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl VmError {
+    /// The exit code that tells a script what happened.
+    ///
+    /// | code | meaning |
+    /// |---|---|
+    /// | 2 | bad input: no such kernel, program or machine |
+    /// | 120 | the guest did not boot in time |
+    /// | 121 | the guest hangs |
+    /// | 122 | the guest's kernel crashed |
+    /// | 123 | QEMU or the guest's process 1 ended too early |
+    /// | 124 | the command ran longer than allowed (as `timeout` says) |
+    /// | 125 | the VM could not be set up: no QEMU, no KVM, no kernel, no disk space (as `env` says) |
+    /// | 126 | the command cannot be executed (as the shell says) |
+    /// | 127 | the command was not found (as the shell says) |
+    /// | 130 | interrupted |
+    ///
+    /// A command that ended gives its own code, or 128 + the signal that killed it.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::BadMachine(_) | Self::ProgramMissing(_) => 2,
+            Self::Kernel(error) if error.is_usage() => 2,
+            Self::Kernel(KernelError::Interrupted) => 130,
+            Self::BootTimeout { .. } => 120,
+            Self::Hung { .. } => 121,
+            Self::GuestPanic { .. } => 122,
+            Self::GuestDied { .. } => 123,
+            Self::RunTimeout { .. } => 124,
+            Self::NoQemu | Self::NoKvm(_) | Self::NoSpace(_) | Self::Kernel(_) | Self::Io { .. } => 125,
+            Self::CommandNotExecutable { .. } => 126,
+            Self::CommandNotFound(_) => 127,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Turns the system's error into ours; a full disk gets its own variant.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        if matches!(source.kind(), StorageFull | QuotaExceeded) {
+            // All that a VM writes goes there; the log for the user may fail silently.
+            return Self::NoSpace(std::env::temp_dir());
+        }
+        Self::Io { doing, path: path.to_owned(), source }
+    }
+}
+
+/// Where the guest's log was kept, if it could be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptLog(pub Option<PathBuf>);
+
+impl fmt::Display for KeptLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(path) => write!(f, "; its log is kept in {}", path.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_distinct() {
+        let log = KeptLog::default;
+        let limit = Duration::from_secs(1);
+        let errors = [
+            VmError::BootTimeout { limit, log: log() },
+            VmError::Hung { silence: limit, log: log() },
+            VmError::GuestPanic { message: String::new(), log: log() },
+            VmError::GuestDied { reason: String::new(), log: log() },
+            VmError::RunTimeout { limit },
+            VmError::NoQemu,
+            VmError::CommandNotExecutable { command: String::new(), reason: String::new() },
+            VmError::CommandNotFound(String::new()),
+            VmError::Interrupted,
+            VmError::ProgramMissing("/x".into()),
+        ];
+        let codes: std::collections::BTreeSet<_> = errors.iter().map(VmError::exit_code).collect();
+        assert_eq!(codes.len(), errors.len());
+    }
+
+    #[test]
+    fn a_full_disk_names_the_folder_and_the_remedy() {
+        let full = io::Error::from_raw_os_error(libc::ENOSPC);
+        let text = VmError::io("write", Path::new("/tmp/vm/initramfs"), full).to_string();
+        let folder = std::env::temp_dir();
+        assert!(text.contains(folder.to_str().unwrap()) && text.contains("TMPDIR"), "{text}");
+    }
+
+    #[test]
+    fn the_kept_log_is_named() {
+        let log = KeptLog(Some("/logs/1.log".into()));
+        let text = VmError::Hung { silence: Duration::from_secs(60), log }.to_string();
+        assert_eq!(text, "the VM hangs: no sign of life for 60 s; its log is kept in /logs/1.log");
+    }
+}

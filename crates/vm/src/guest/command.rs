@@ -1,0 +1,56 @@
+//! Starts the command.
+use super::system;
+use crate::protocol::{Assignment, Outcome};
+use nix::errno::Errno;
+use nix::sys::signal::SigSet;
+use nix::unistd::setsid;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Starts the command with pipes for its input and output; `None` if there is none to start.
+pub fn spawn(assignment: &Assignment) -> Option<Result<Child, Outcome>> {
+    let (program, arguments) = assignment.argv.split_first()?;
+    // The host's working folder; empty if nothing in it came along.
+    let directory = match std::fs::create_dir_all(&assignment.directory) {
+        Ok(()) => assignment.directory.as_path(),
+        Err(_) => Path::new("/"),
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(assignment.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // Opened here, as little may be done between fork and exec.
+    let group = match system::cgroup(assignment.cgroup) {
+        Ok(group) => group,
+        Err(error) => return Some(Err(why(&error))),
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are made.
+    unsafe { command.pre_exec(move || as_a_session(&group)) };
+    Some(command.spawn().map_err(|error| why(&error)))
+}
+
+/// In the child: a session of its own, so that signals reach the command with all its children and
+/// the scheduler sees it as one autogroup; and no signal blocked, which process 1 has done.
+fn as_a_session(group: &Option<File>) -> io::Result<()> {
+    setsid()?;
+    if let Some(mut group) = group.as_ref() {
+        group.write_all(b"0")?; // 0: the caller
+    }
+    SigSet::empty().thread_set_mask()?;
+    Ok(())
+}
+
+fn why(error: &io::Error) -> Outcome {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => Outcome::NotFound,
+        other => Outcome::NotExecutable(other.unwrap_or(Errno::EIO as i32)),
+    }
+}

@@ -1,0 +1,83 @@
+//! The kernel's log, sent to the host as it grows.
+//!
+//! Not over the serial console: each byte there is an exit from emulated code, and the log would
+//! cost more than what it tells about.
+use crate::protocol::{self, GuestMessage};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Records with this level and below: all but debugging.
+const LEVEL: u32 = 6;
+
+/// The kernel never gives a longer record.
+const RECORD: usize = 8 << 10;
+
+/// The log, read up to some place.
+pub struct KernelLog(File);
+
+impl KernelLog {
+    /// The log from its beginning.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?))
+    }
+
+    /// Sends what is new.
+    pub fn forward(&mut self, control: &File) -> io::Result<()> {
+        let lines = self.new_lines()?;
+        if lines.is_empty() { Ok(()) } else { protocol::send(control, &GuestMessage::KernelLog { lines }) }
+    }
+
+    fn new_lines(&mut self) -> io::Result<Vec<String>> {
+        let mut lines = Vec::new();
+        let mut record = [0; RECORD];
+        loop {
+            match self.0.read(&mut record) {
+                Ok(0) => return Ok(lines),
+                Ok(bytes) => lines.extend(readable(&String::from_utf8_lossy(&record[..bytes]))),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN) => return Ok(lines),
+                    // Overwritten before we read it: the next read goes on with what is left.
+                    Some(libc::EPIPE) => lines.push("(older lines are lost)".into()),
+                    Some(libc::EINTR) => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+impl AsFd for KernelLog {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// `6,339,5140900,-;text\n DEVICE=…` → `[5.140900] text`; `None` below our level.
+fn readable(record: &str) -> Option<String> {
+    let (head, text) = record.split_once(';')?;
+    let mut fields = head.split(',');
+    let level: u32 = fields.next()?.parse().ok()?;
+    let micros: u64 = fields.nth(1)?.parse().ok()?;
+    // The lower three bits; the rest says who wrote it.
+    if level & 7 > LEVEL {
+        return None;
+    }
+    let text = text.lines().next().unwrap_or_default();
+    Some(format!("[{:5}.{:06}] {text}", micros / 1_000_000, micros % 1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn records_become_lines() {
+        let record = "6,339,5140900,-;sched_ext: BPF scheduler \"x\" enabled\n SUBSYSTEM=cpu\n";
+        assert_eq!(readable(record).unwrap(), "[    5.140900] sched_ext: BPF scheduler \"x\" enabled");
+        assert_eq!(readable("4,1,1000007,-;a; b\n").unwrap(), "[    1.000007] a; b");
+        assert_eq!(readable("7,1,0,-;debugging\n"), None);
+        assert_eq!(readable("nonsense"), None);
+    }
+}

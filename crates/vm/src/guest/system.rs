@@ -1,0 +1,121 @@
+//! Makes a booted kernel a machine that programs expect: file systems, loopback, limits.
+use crate::protocol::Cgroup;
+use nix::mount::{MsFlags, mount};
+use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
+use nix::sys::stat::{Mode, umask};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+struct Mount {
+    kind: &'static str,
+    at: &'static str,
+    options: &'static str,
+    /// Whether nothing works without it.
+    vital: bool,
+}
+
+const fn vital(kind: &'static str, at: &'static str) -> Mount {
+    Mount { kind, at, options: "", vital: true }
+}
+
+const fn useful(kind: &'static str, at: &'static str, options: &'static str) -> Mount {
+    Mount { kind, at, options, vital: false }
+}
+
+/// In order: what lies inside another comes after it. /tmp and /run need none, as the root itself
+/// is memory, and a mount would hide files that came along from the host's /tmp.
+const MOUNTS: [Mount; 9] = [
+    vital("proc", "/proc"),
+    vital("sysfs", "/sys"),
+    vital("devtmpfs", "/dev"),
+    useful("devpts", "/dev/pts", "mode=0620,ptmxmode=0666"),
+    useful("tmpfs", "/dev/shm", "mode=1777"),
+    useful("cgroup2", "/sys/fs/cgroup", ""),
+    useful("debugfs", "/sys/kernel/debug", ""),
+    useful("tracefs", "/sys/kernel/tracing", ""),
+    useful("bpf", "/sys/fs/bpf", "mode=0700"),
+];
+
+const LINKS: [(&str, &str); 4] = [
+    ("/proc/self/fd", "/dev/fd"),
+    ("/proc/self/fd/0", "/dev/stdin"),
+    ("/proc/self/fd/1", "/dev/stdout"),
+    ("/proc/self/fd/2", "/dev/stderr"),
+];
+
+/// One write each. Cgroups: so that a user can make groups with CPU weights at once. Loopback:
+/// the interface's flags with IFF_UP set.
+const SETTINGS: [(&str, &str); 2] =
+    [("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +cpuset"), ("/sys/class/net/lo/flags", "0x49")];
+
+/// Where systemd puts what a user types, the CPU controller being on at each level.
+const LOGIN_CGROUPS: [&str; 3] = ["user.slice", "user-0.slice", "session-1.scope"];
+
+/// As many open files as the kernel allows any process by default.
+const OPEN_FILES: u64 = 1 << 20;
+
+/// Makes the cgroup; the file through which a process enters it, if it is not there already.
+pub fn cgroup(cgroup: Cgroup) -> io::Result<Option<File>> {
+    let mut folder = PathBuf::from("/sys/fs/cgroup");
+    if cgroup == Cgroup::Root || !folder.join("cgroup.controllers").exists() {
+        return Ok(None);
+    }
+    for level in LOGIN_CGROUPS {
+        fs::write(folder.join("cgroup.subtree_control"), "+cpu")?;
+        folder.push(level);
+        fs::create_dir_all(&folder)?;
+    }
+    OpenOptions::new().write(true).open(folder.join("cgroup.procs")).map(Some)
+}
+
+/// Prepares the machine. What is only useful may fail: it is said on the console.
+pub fn prepare() -> io::Result<()> {
+    umask(Mode::from_bits_truncate(0o022));
+    for Mount { kind, at, options, vital } in &MOUNTS {
+        // Fails if it is there, and where the kernel makes it itself.
+        let _ = fs::create_dir(at);
+        let options = Some(*options).filter(|options| !options.is_empty());
+        if let Err(error) = mount(Some(*kind), *at, Some(*kind), MsFlags::empty(), options) {
+            let error = io::Error::other(format!("cannot mount {kind} at {at}: {error}"));
+            if *vital {
+                return Err(error);
+            }
+            eprintln!("flsched: {error}");
+        }
+    }
+    for (target, link) in LINKS {
+        report(link, symlink(target, link));
+    }
+    for (file, text) in SETTINGS {
+        report(file, fs::write(file, text));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)?;
+    // BPF maps are locked memory, and benchmarks start many threads.
+    setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY)?;
+    setrlimit(Resource::RLIMIT_NPROC, RLIM_INFINITY, RLIM_INFINITY)?;
+    Ok(())
+}
+
+fn report(what: &str, result: io::Result<()>) {
+    if let Err(error) = result {
+        eprintln!("flsched: {what}: {error}");
+    }
+}
+
+/// Names the machine.
+pub fn set_hostname(name: &str) -> io::Result<()> {
+    Ok(nix::unistd::sethostname(name)?)
+}
+
+/// `uname -r`.
+pub fn release() -> io::Result<String> {
+    Ok(nix::sys::utsname::uname()?.release().to_string_lossy().into_owned())
+}
+
+/// CPUs online.
+pub fn cpus_online() -> io::Result<u32> {
+    let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN)?;
+    Ok(online.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(0))
+}

@@ -1,0 +1,315 @@
+//! Debian's package index and packages, through an apt of our own.
+//!
+//! It has its own sources, lists, cache and status, all under one folder: nothing of the user's
+//! system is changed, and nothing of it is read but what says how to reach the network (the proxy
+//! settings), which Debian mirror the user has, and whether its index may be out of date. apt
+//! verifies the signatures, always.
+use super::KernelError;
+use super::index::{self, Offer, Package};
+use super::subprocess::{Finished, command, last_words, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The suites with kernels new enough for sched_ext.
+const SUITES: &str = "trixie-backports sid";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Names the mirror on machines whose apt knows none.
+const MIRROR_VARIABLE: &str = "FLSCHED_DEBIAN_MIRROR";
+
+/// Only local work.
+const QUERY_LIMIT: Duration = Duration::from_secs(60);
+/// 11 MB.
+const UPDATE_LIMIT: Duration = Duration::from_secs(300);
+/// At most 50 MB, on a slow line.
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1200);
+
+/// A private apt in a folder.
+pub(super) struct Apt<'a> {
+    pub folder: PathBuf,
+    pub cancel: &'a AtomicBool,
+    pub say: &'a dyn Fn(&str),
+}
+
+impl Apt<'_> {
+    /// Fetches the package index anew and reads the kernels out of it. If a part of it could not be
+    /// fetched, what apt has kept of it serves, and the reason is told.
+    pub fn refresh(&self) -> Result<(Vec<Offer>, Option<KernelError>), KernelError> {
+        self.configure()?;
+        let doing = "fetching the package index";
+        let unchecked = "Acquire::Check-Valid-Until \"false\"";
+        if fs::read_to_string(self.folder.join("apt.conf")).is_ok_and(|text| text.contains(unchecked)) {
+            (self.say)("as in this machine's apt settings, an out-of-date index is taken too");
+        }
+        let mut update = self.tool("apt-get");
+        update.args(["-q", "update"]);
+        let updated = run(update, doing, UPDATE_LIMIT, self.cancel)?;
+        // Older apts exit 0 although a list could not be fetched.
+        let failed = !updated.status.success() || updated.stderr.contains("Failed to fetch");
+        if !failed {
+            return Ok((self.offers()?, None));
+        }
+        let trouble = self.explain(doing, &updated);
+        match self.offers() {
+            Ok(offers) if !offers.is_empty() => Ok((offers, Some(trouble))),
+            Err(KernelError::Interrupted) => Err(KernelError::Interrupted),
+            _ => Err(trouble),
+        }
+    }
+
+    fn offers(&self) -> Result<Vec<Offer>, KernelError> {
+        let doing = "reading the package index";
+        let mut names = self.tool("apt-cache");
+        names.args(["pkgnames", "linux-"]);
+        let names = self.checked(names, doing)?;
+        let names: Vec<&str> = names.lines().filter(|name| index::is_relevant(name)).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut show = self.tool("apt-cache");
+        show.args(["--no-all-versions", "show"]).args(names);
+        Ok(index::offers(&index::parse(&self.checked(show, doing)?)))
+    }
+
+    /// Downloads packages into a folder; apt checks them against the signed index.
+    pub fn download(&self, packages: &[&Package], into: &Path) -> Result<(), KernelError> {
+        self.configure()?;
+        let names: Vec<_> = packages.iter().map(|p| format!("{}={}", p.name, p.version)).collect();
+        let doing = format!("downloading {}", packages[0].name);
+        let mut download = self.tool("apt-get");
+        download.args(["-q", "download"]).args(names).current_dir(into);
+        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel)?;
+        if done.status.success() { Ok(()) } else { Err(self.explain(&doing, &done)) }
+    }
+
+    fn tool(&self, name: &str) -> Command {
+        let mut tool = command(name);
+        tool.env("APT_CONFIG", self.folder.join("apt.conf"));
+        tool
+    }
+
+    fn checked(&self, command: Command, doing: &str) -> Result<String, KernelError> {
+        let done = run(command, doing, QUERY_LIMIT, self.cancel)?;
+        if done.status.success() { Ok(done.stdout) } else { Err(self.explain(doing, &done)) }
+    }
+
+    fn explain(&self, doing: &str, done: &Finished) -> KernelError {
+        explain(&self.folder, doing, &done.stderr)
+    }
+
+    /// Writes the private configuration; each time, as the user's mirror and proxy may change.
+    fn configure(&self) -> Result<(), KernelError> {
+        let mirror = self.mirror()?;
+        if !Path::new(KEYRING).is_file() {
+            return Err(KernelError::NoKeyring { keyring: KEYRING.into() });
+        }
+        for folder in ["sources", "none", "lists/partial", "archives/partial", "state", "log"] {
+            let folder = self.folder.join(folder);
+            fs::create_dir_all(&folder).map_err(|e| KernelError::io("create", &folder, e))?;
+        }
+        let mut dump = command("apt-config");
+        dump.arg("dump");
+        let users = run(dump, "reading apt's settings", QUERY_LIMIT, self.cancel)?.stdout;
+        let sources = format!(
+            "Types: deb\nURIs: {mirror}\nSuites: {SUITES}\nComponents: main\nArchitectures: amd64\n\
+             Signed-By: {KEYRING}\n"
+        );
+        self.write("status", "")?;
+        self.write("sources/debian.sources", &sources)?;
+        self.write("apt.conf", &configuration(&self.folder, &users, nix::unistd::geteuid().is_root()))
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<(), KernelError> {
+        let path = self.folder.join(name);
+        fs::write(&path, content).map_err(|e| KernelError::io("write", &path, e))
+    }
+
+    /// The mirror named by the user, else the one their own apt uses.
+    fn mirror(&self) -> Result<String, KernelError> {
+        if let Ok(named) = std::env::var(MIRROR_VARIABLE)
+            && !named.trim().is_empty()
+        {
+            return Ok(named.trim().to_owned());
+        }
+        let ask = |extra: &[&str]| {
+            let mut targets = command("apt-get");
+            targets
+                .arg("indextargets")
+                .args(extra)
+                .args(["--format", "$(CREATED_BY)|$(COMPONENT)|$(ORIGIN)|$(LABEL)|$(RELEASE)|$(REPO_URI)"]);
+            run(targets, "asking apt for a mirror", QUERY_LIMIT, self.cancel).map(|done| done.stdout)
+        };
+        if let Some(mirror) = main_mirror(&ask(&[])?, None) {
+            return Ok(mirror);
+        }
+        // Before the first `apt-get update` apt knows addresses, but not who signs there.
+        let about = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let codename = about.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+        codename
+            .filter(|_| about.lines().any(|line| line == "ID=debian"))
+            .map(|codename| Ok(main_mirror(&ask(&["--no-release-info"])?, Some(codename))))
+            .transpose()?
+            .flatten()
+            .ok_or(KernelError::NoMirror)
+    }
+}
+
+/// Picks Debian's main archive among apt's index targets. Its security archive, other vendors and
+/// backports-only archives hold other suites. Where the origin is not known yet, the host's own
+/// suite (`codename`) tells it.
+fn main_mirror(targets: &str, codename: Option<&str>) -> Option<String> {
+    targets.lines().find_map(|line| {
+        let [created_by, component, origin, label, release, uri] =
+            line.split('|').collect::<Vec<_>>().try_into().ok()?;
+        let debian = match codename {
+            Some(codename) => release == codename,
+            None => origin == "Debian" && label == "Debian",
+        };
+        let main = created_by == "Packages" && component == "main";
+        (debian && main && !uri.is_empty()).then(|| uri.to_owned())
+    })
+}
+
+/// The private configuration. It comes before all files of the system, and points them away.
+fn configuration(folder: &Path, users: &str, root: bool) -> String {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let mut text = format!(
+        "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"{none}\";\n\
+         Dir::Etc::sourcelist \"/dev/null\";\nDir::Etc::sourceparts \"{sources}\";\n\
+         Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"{none}\";\n\
+         Dir::State \"{state}\";\nDir::State::lists \"{lists}\";\nDir::State::status \"{status}\";\n\
+         Dir::Cache \"{cache}\";\nDir::Cache::archives \"{archives}\";\n\
+         Dir::Cache::pkgcache \"\";\nDir::Cache::srcpkgcache \"\";\nDir::Log \"{log}\";\n\
+         APT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\n\
+         APT::Update::Error-Mode \"any\";\nAcquire::Languages \"none\";\n\
+         Acquire::GzipIndexes \"true\";\nAcquire::PDiffs \"false\";\n\
+         Acquire::Retries \"1\";\nAcquire::http::Timeout \"20\";\nAcquire::https::Timeout \"20\";\n",
+        none = at("none"),
+        sources = at("sources"),
+        state = at("state"),
+        lists = at("lists"),
+        status = at("status"),
+        cache = folder.display(),
+        archives = at("archives"),
+        log = at("log"),
+    );
+    if root {
+        // The unprivileged user apt changes to cannot enter a folder below root's home.
+        text += "APT::Sandbox::User \"root\";\n";
+    }
+    // How the network is reached, and whether the mirror is known to lag behind: who has a frozen
+    // mirror has told apt so. Nothing else: no hooks, and nothing that would let apt take unsigned
+    // packages.
+    let taken = [
+        "Acquire::http::",
+        "Acquire::https::",
+        "Acquire::ForceIPv",
+        "Acquire::Retries ",
+        "Acquire::Check-Valid-Until ",
+        "Acquire::Check-Date ",
+    ];
+    for line in users.lines().filter(|line| taken.iter().any(|prefix| line.starts_with(prefix))) {
+        text += line;
+        text.push('\n');
+    }
+    text
+}
+
+/// Finds the cause in apt's words.
+fn explain(folder: &Path, doing: &str, stderr: &str) -> KernelError {
+    let detail = last_words(stderr);
+    let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
+    let doing = doing.to_owned();
+    if says(&["No space left on device", "enough free space", "Disk quota exceeded"]) {
+        let folder = folder.parent().unwrap_or(folder).to_owned();
+        KernelError::NoSpace { folder, detail: doing }
+    } else if says(&[
+        "resolving",
+        "Could not resolve",
+        "Could not connect",
+        "Unable to connect",
+        "Connection failed",
+        "unreachable",
+        "timed out",
+        "refused",
+        "Could not handshake",
+        "Connection reset",
+    ]) {
+        KernelError::NoNetwork { doing, detail, at_hand: Vec::new() }
+    } else if says(&[
+        "NO_PUBKEY",
+        "is not signed",
+        "GPG error",
+        "Hash Sum mismatch",
+        "is not valid yet",
+        "expired",
+    ]) {
+        KernelError::Untrusted { detail }
+    } else if says(&["404", "Unable to locate package", "was not found", "Can't find a source"]) {
+        KernelError::Gone { package: doing.trim_start_matches("downloading ").to_owned(), detail }
+    } else {
+        KernelError::Failed { doing, detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_main_archive_is_found() {
+        let targets = "\
+Packages|main|Debian|Debian-Security|bookworm-security|http://a.invalid/debian-security/
+DEP-11|main|Debian|Debian|bookworm|http://wrong.invalid/debian/
+Packages|contrib|Debian|Debian|bookworm|http://wrong.invalid/debian/
+Packages|main|Docker|Docker CE|bookworm|http://other.invalid/
+Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
+        assert_eq!(main_mirror(targets, None).as_deref(), Some("http://b.invalid/debian/"));
+        assert_eq!(main_mirror("", None), None);
+        let unread =
+            "Packages|main|||bookworm-security|http://a.invalid/\nPackages|main|||bookworm|http://b.invalid/";
+        assert_eq!(main_mirror(unread, None), None);
+        assert_eq!(main_mirror(unread, Some("bookworm")).as_deref(), Some("http://b.invalid/"));
+    }
+
+    #[test]
+    fn of_the_users_settings_only_network_and_lag_are_taken() {
+        let users = "Acquire::http::Proxy \"http://proxy.invalid:3128\";\n\
+                     Acquire::Check-Valid-Until \"false\";\n\
+                     Acquire::AllowInsecureRepositories \"1\";\n\
+                     APT::Update::Post-Invoke:: \"rm x\";\n\
+                     APT::Get::AllowUnauthenticated \"1\";\n";
+        let text = configuration(Path::new("/c/apt"), users, false);
+        assert!(text.contains("Proxy \"http://proxy.invalid:3128\""));
+        assert!(text.contains("Check-Valid-Until \"false\""));
+        assert!(text.contains("Dir::Etc::parts \"/c/apt/none\""));
+        for unwanted in ["Insecure", "Invoke", "Unauthenticated", "Sandbox"] {
+            assert!(!text.contains(unwanted), "{unwanted}");
+        }
+        assert!(configuration(Path::new("/c/apt"), users, true).contains("Sandbox"));
+    }
+
+    #[test]
+    fn causes_are_told_apart() {
+        let told = |stderr: &str| explain(Path::new("/c/apt"), "downloading x", stderr);
+        assert!(matches!(
+            told("E: Failed to fetch http://m.invalid/x  Temporary failure resolving 'm.invalid'"),
+            KernelError::NoNetwork { .. }
+        ));
+        assert!(matches!(
+            told("E: You don't have enough free space in /c/apt/"),
+            KernelError::NoSpace { folder, .. } if folder == Path::new("/c")
+        ));
+        assert!(matches!(
+            told("W: GPG error: http://m.invalid sid InRelease: NO_PUBKEY 0E98404D386FA1D9"),
+            KernelError::Untrusted { .. }
+        ));
+        assert!(matches!(
+            told("E: Failed to fetch http://m.invalid/x  404  Not Found"),
+            KernelError::Gone { package, .. } if package == "x"
+        ));
+        assert!(matches!(told("E: something else"), KernelError::Failed { .. }));
+    }
+}

@@ -1,0 +1,221 @@
+//! Kernels fetched before, and what was learned about them.
+//!
+//! One folder a release: `vmlinuz`, `config`, `meta.json`. A folder appears whole, by renaming, and
+//! is not changed afterwards, so readers need no lock; writers hold one. A release whose programs
+//! would be refused keeps its `meta.json` only, so that it is not downloaded again to learn the same.
+use super::{BtfHealth, Kernel, KernelError};
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Raise it when the layout or the BTF check changes: older folders then count as absent.
+const SCHEMA: u32 = 1;
+/// Longer than the longest download.
+const LOCK_LIMIT: Duration = Duration::from_secs(1500);
+
+/// What is remembered of a release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Meta {
+    schema: u32,
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// Where it came from: `package=version`.
+    pub package: String,
+    /// The image's length, by which a torn file is noticed; `None` if it was not kept.
+    pub image_bytes: Option<u64>,
+    /// Whose build configuration `config` is, if not its own.
+    pub config_of: Option<String>,
+    /// Whether it is built with sched_ext; `None` if that could not be told.
+    pub sched_ext: Option<bool>,
+    /// Whether sched_ext programs load on it.
+    pub btf: BtfHealth,
+}
+
+impl Meta {
+    pub fn new(release: &str, package: String, btf: BtfHealth, sched_ext: Option<bool>) -> Self {
+        let (release, schema) = (release.to_owned(), SCHEMA);
+        Self { schema, release, package, image_bytes: None, config_of: None, sched_ext, btf }
+    }
+
+    /// Why sched_ext programs cannot run on it, if they cannot.
+    pub fn unfit(&self) -> Option<String> {
+        match &self.btf {
+            BtfHealth::Malformed(kfuncs) => Some(format!("has malformed BTF ({} scx kfuncs)", kfuncs.len())),
+            _ if self.sched_ext == Some(false) => Some("is built without sched_ext".into()),
+            _ => None,
+        }
+    }
+}
+
+/// The cache folder.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    pub folder: PathBuf,
+}
+
+impl Cache {
+    /// `$FLSCHED_CACHE`, else the user's cache folder. Creates nothing yet.
+    pub fn locate() -> Result<Self, KernelError> {
+        let named = std::env::var_os("FLSCHED_CACHE").filter(|name| !name.is_empty());
+        let folder = match named {
+            // apt is told this path and runs elsewhere.
+            Some(named) => {
+                let named = PathBuf::from(named);
+                std::path::absolute(&named).map_err(|e| KernelError::io("find", &named, e))?
+            }
+            None => dirs::cache_dir().ok_or(KernelError::NoCacheFolder)?.join("flsched"),
+        };
+        Ok(Self { folder })
+    }
+
+    /// Every release something is known of.
+    pub fn all(&self) -> Vec<Meta> {
+        let Ok(entries) = fs::read_dir(self.folder.join("kernels")) else { return Vec::new() };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter_map(|release| self.meta(&release)).collect()
+    }
+
+    fn meta(&self, release: &str) -> Option<Meta> {
+        let folder = self.place(release);
+        let meta: Meta = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
+        let whole = meta
+            .image_bytes
+            .is_none_or(|bytes| fs::metadata(folder.join("vmlinuz")).is_ok_and(|image| image.len() == bytes));
+        (meta.schema == SCHEMA && meta.release == release && whole).then_some(meta)
+    }
+
+    fn place(&self, release: &str) -> PathBuf {
+        self.folder.join("kernels").join(release)
+    }
+
+    /// The kernel itself, if its image was kept.
+    pub fn kernel(&self, meta: &Meta) -> Option<Kernel> {
+        meta.image_bytes?;
+        let folder = self.place(&meta.release);
+        Some(Kernel {
+            release: meta.release.clone(),
+            image: folder.join("vmlinuz"),
+            config: Some(folder.join("config")).filter(|config| config.is_file()),
+            btf: meta.btf.clone(),
+        })
+    }
+
+    /// Waits for the right to write; other processes may be fetching the same kernel.
+    pub fn lock(&self, cancel: &AtomicBool, say: &dyn Fn(&str)) -> Result<Flock<File>, KernelError> {
+        let path = self.folder.join("lock");
+        fs::create_dir_all(&self.folder).map_err(|e| KernelError::io("create", &self.folder, e))?;
+        let mut file = File::create(&path).map_err(|e| KernelError::io("create", &path, e))?;
+        let start = Instant::now();
+        let mut said = false;
+        loop {
+            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Ok(lock),
+                Err((file, nix::errno::Errno::EWOULDBLOCK | nix::errno::Errno::EINTR)) => file,
+                Err((_, e)) => return Err(KernelError::io("lock", &path, e.into())),
+            };
+            if cancel.load(Ordering::Relaxed) {
+                return Err(KernelError::Interrupted);
+            }
+            if start.elapsed() > LOCK_LIMIT {
+                return Err(KernelError::Busy { lock: path, limit: LOCK_LIMIT });
+            }
+            if !said && start.elapsed() > Duration::from_millis(500) {
+                say("waiting for another flsched that is fetching a kernel");
+                said = true;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// A fresh folder for work in progress, on the cache's own file system so that it can be
+    /// renamed into place. Under the lock, so what a killed process left there can go.
+    pub fn workshop(&self, _lock: &Flock<File>) -> Result<tempfile::TempDir, KernelError> {
+        let folder = self.folder.join("work");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|e| KernelError::io("create", &folder, e))?;
+        tempfile::tempdir_in(&folder).map_err(|e| KernelError::io("create", &folder, e))
+    }
+
+    /// Puts a release in place. `finished` holds its files; `meta.json` is written here.
+    pub fn install(&self, _lock: &Flock<File>, finished: &Path, meta: &Meta) -> Result<(), KernelError> {
+        let text = serde_json::to_vec_pretty(meta).unwrap_or_default();
+        let path = finished.join("meta.json");
+        fs::write(&path, text).map_err(|e| KernelError::io("write", &path, e))?;
+        let place = self.place(&meta.release);
+        let kernels = self.folder.join("kernels");
+        fs::create_dir_all(&kernels).map_err(|e| KernelError::io("create", &kernels, e))?;
+        // An older or damaged one; a folder cannot be renamed over it.
+        let _ = fs::remove_dir_all(&place);
+        fs::rename(finished, &place).map_err(|e| KernelError::io("create", &place, e))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Puts a release with a small image, or only a verdict on it, into a cache.
+    pub(in crate::kernel) fn put(cache: &Cache, release: &str, btf: BtfHealth) {
+        let lock = cache.lock(&AtomicBool::new(false), &|_| {}).unwrap();
+        let work = cache.workshop(&lock).unwrap();
+        let mut meta = Meta::new(release, "p=1".into(), btf, Some(true));
+        let folder = work.path().join("kernel");
+        fs::create_dir(&folder).unwrap();
+        if meta.unfit().is_none() {
+            fs::write(folder.join("vmlinuz"), "image").unwrap();
+            meta.image_bytes = Some(5);
+        }
+        cache.install(&lock, &folder, &meta).unwrap();
+    }
+
+    fn cache() -> (tempfile::TempDir, Cache) {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache { folder: root.path().join("cache") };
+        (root, cache)
+    }
+
+    #[test]
+    fn what_is_put_in_comes_out() {
+        let (_root, cache) = cache();
+        assert!(cache.all().is_empty());
+        put(&cache, "6.18.15", BtfHealth::Unknown("x".into()));
+        put(&cache, "6.18.15", BtfHealth::Good);
+        let all = cache.all();
+        assert_eq!(all.len(), 1);
+        let kernel = cache.kernel(&all[0]).unwrap();
+        assert_eq!((kernel.release.as_str(), kernel.config, kernel.btf), ("6.18.15", None, BtfHealth::Good));
+        assert_eq!(fs::read_to_string(kernel.image).unwrap(), "image");
+    }
+
+    #[test]
+    fn a_malformed_one_is_remembered_without_its_image() {
+        let (_root, cache) = cache();
+        put(&cache, "7.1.13", BtfHealth::Malformed(vec!["scx_bpf_x".into()]));
+        let all = cache.all();
+        assert!(all[0].unfit().is_some_and(|reason| reason.contains("malformed")));
+        assert_eq!(cache.kernel(&all[0]), None);
+    }
+
+    #[test]
+    fn torn_and_foreign_folders_do_not_count() {
+        let (_root, cache) = cache();
+        put(&cache, "6.18.15", BtfHealth::Good);
+        fs::write(cache.place("6.18.15").join("vmlinuz"), "im").unwrap();
+        fs::create_dir(cache.place("junk")).unwrap();
+        fs::write(cache.place("junk").join("meta.json"), "{}").unwrap();
+        assert!(cache.all().is_empty());
+    }
+
+    #[test]
+    fn the_lock_excludes_and_waiting_can_be_cancelled() {
+        let (_root, cache) = cache();
+        let held = cache.lock(&AtomicBool::new(false), &|_| {}).unwrap();
+        let waiting = cache.lock(&AtomicBool::new(true), &|_| {});
+        assert!(matches!(waiting, Err(KernelError::Interrupted)));
+        drop(held);
+        assert!(cache.lock(&AtomicBool::new(true), &|_| {}).is_ok());
+    }
+}

@@ -1,0 +1,271 @@
+//! Why no kernel was found, each with the remedy.
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why no kernel was found. Every message ends with what the user can do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// Neither host, cache nor package index has a kernel of that name.
+    #[error("unknown kernel `{name}`{}; known: {}", hint(nearest), known.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The known series, or the versions of the series asked for.
+        known: Vec<String>,
+        /// The known name most like it.
+        nearest: Option<String>,
+    },
+    /// The file named is no bootable kernel image.
+    #[error("{} is not an x86 kernel image (bzImage): {reason}", path.display())]
+    NotAnImage {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This kernel would refuse sched_ext programs.
+    #[error(
+        "kernel {release} has malformed BTF: {} still declare their implicit argument, so it refuses \
+         the programs that call them{}",
+        some_of(kfuncs),
+        propose(proposal)
+    )]
+    MalformedBtf {
+        /// The kernel.
+        release: String,
+        /// The public scx kfuncs with a wrong prototype.
+        kfuncs: Vec<String>,
+        /// Another kernel, to be named with `--kernel`.
+        proposal: Option<String>,
+    },
+    /// The kernel was built without `CONFIG_SCHED_CLASS_EXT`.
+    #[error("kernel {release} is built without sched_ext (CONFIG_SCHED_CLASS_EXT){}", propose(proposal))]
+    NoSchedExt {
+        /// The kernel.
+        release: String,
+        /// Another kernel, to be named with `--kernel`.
+        proposal: Option<String>,
+    },
+    /// Several kernels would do by name, and none of those tried works.
+    #[error("no usable kernel {name}: {}{}", reasons(tried), propose(proposal))]
+    NoneUsable {
+        /// What was asked for.
+        name: String,
+        /// Each release looked at, and why not.
+        tried: Vec<(String, String)>,
+        /// Another kernel, to be named with `--kernel`.
+        proposal: Option<String>,
+    },
+    /// `host` was asked for, and the host's kernel does not serve.
+    #[error(
+        "the host's kernel {release} cannot be used: {reason}; ask for another one, as in `--kernel {}`",
+        super::DEFAULT_SERIES
+    )]
+    NoHostKernel {
+        /// As `uname -r` prints it.
+        release: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// The mirror could not be reached.
+    #[error(
+        "no network: {doing} failed ({detail}); check the connection (apt's proxy settings are used){}",
+        at_hand_hint(at_hand)
+    )]
+    NoNetwork {
+        /// What was being done.
+        doing: String,
+        /// apt's own words.
+        detail: String,
+        /// Releases that need no download.
+        at_hand: Vec<String>,
+    },
+    /// The disk is full.
+    #[error(
+        "no space left in {} ({detail}); free some, for example with `rm -r {}/kernels`, or set \
+         FLSCHED_CACHE to a folder with 300 MB to spare",
+        folder.display(), folder.display()
+    )]
+    NoSpace {
+        /// The cache folder.
+        folder: PathBuf,
+        /// What was being done.
+        detail: String,
+    },
+    /// A program is missing.
+    #[error(
+        "`{tool}` is needed to fetch a kernel and is not installed; install it (on Debian and Ubuntu: \
+         `apt-get install {package}`), or give an image of your own with `--kernel /path/to/vmlinuz`"
+    )]
+    NoTool {
+        /// The program.
+        tool: String,
+        /// The Debian package that holds it.
+        package: String,
+    },
+    /// The user's apt knows no Debian mirror.
+    #[error(
+        "apt on this machine knows no Debian mirror to fetch a kernel from; on Debian run \
+         `apt-get update` once, elsewhere set FLSCHED_DEBIAN_MIRROR to the address of a Debian mirror \
+         (the folder that holds dists/ and pool/), or give an image with `--kernel /path/to/vmlinuz`"
+    )]
+    NoMirror,
+    /// Debian's signing keys are missing, so nothing could be verified.
+    #[error(
+        "{} is missing, and without it Debian's packages cannot be verified; \
+         `apt-get install debian-archive-keyring`", keyring.display()
+    )]
+    NoKeyring {
+        /// The file looked for.
+        keyring: PathBuf,
+    },
+    /// apt refused what the mirror sent.
+    #[error(
+        "apt does not trust what the mirror sent ({detail}); check the clock, name another mirror in \
+         FLSCHED_DEBIAN_MIRROR, or update the keys with `apt-get install debian-archive-keyring`"
+    )]
+    Untrusted {
+        /// apt's own words.
+        detail: String,
+    },
+    /// A package that the index lists is gone from the mirror, even after a refresh.
+    #[error("the mirror no longer has {package} ({detail}); try again later or ask for another kernel")]
+    Gone {
+        /// The package.
+        package: String,
+        /// apt's own words.
+        detail: String,
+    },
+    /// A program took too long and was killed.
+    #[error("{doing} was stopped after {} s without an end; try again, or with a nearer mirror in FLSCHED_DEBIAN_MIRROR", limit.as_secs())]
+    TimedOut {
+        /// What was being done.
+        doing: String,
+        /// How long it was given.
+        limit: Duration,
+    },
+    /// Another process held the cache for too long.
+    #[error("another flsched has been filling the cache for {} s; wait for it or end it (its lock: {})", limit.as_secs(), lock.display())]
+    Busy {
+        /// The lock file.
+        lock: PathBuf,
+        /// How long we waited.
+        limit: Duration,
+    },
+    /// The caller's cancel flag was set.
+    #[error("interrupted")]
+    Interrupted,
+    /// No place for a cache.
+    #[error("no cache folder: neither FLSCHED_CACHE, XDG_CACHE_HOME nor HOME is set; set FLSCHED_CACHE")]
+    NoCacheFolder,
+    /// A program failed for a reason not listed above.
+    #[error("{doing} failed: {detail}")]
+    Failed {
+        /// What was being done.
+        doing: String,
+        /// The program's own words.
+        detail: String,
+    },
+    /// A file of ours could not be read or written.
+    #[error("cannot {doing} {}: {source}; set FLSCHED_CACHE to a folder you may write to", path.display())]
+    Io {
+        /// `read`, `create`, …
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+impl KernelError {
+    /// Whether the user asked for something that does not exist (exit 2), rather than something
+    /// having gone wrong (exit 1).
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Unknown { .. } | Self::NotAnImage { .. })
+    }
+
+    /// What happened, without the remedy: for where we found a way on by ourselves.
+    pub(super) fn brief(&self) -> String {
+        match self {
+            Self::NoNetwork { .. } => "no network".into(),
+            Self::Untrusted { detail } | Self::Failed { detail, .. } => detail.clone(),
+            other => other.to_string().split("; ").next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Turns the system's error into ours; a full disk gets its own variant.
+    pub(super) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        if matches!(source.kind(), StorageFull | QuotaExceeded) {
+            let folder = path.parent().unwrap_or(path).to_owned();
+            return Self::NoSpace { folder, detail: format!("to {doing} {}", path.display()) };
+        }
+        Self::Io { doing, path: path.to_owned(), source }
+    }
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!(", did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn propose(proposal: &Option<String>) -> String {
+    proposal.as_ref().map(|name| format!("; use `--kernel {name}` instead")).unwrap_or_default()
+}
+
+fn at_hand_hint(at_hand: &[String]) -> String {
+    match at_hand.first() {
+        Some(name) => format!(", or use one that is at hand: {} (`--kernel {name}`)", at_hand.join(", ")),
+        None => ", or give an image with `--kernel /path/to/vmlinuz`".into(),
+    }
+}
+
+/// A dozen kfunc names help nobody: the first few, and how many more.
+fn some_of(kfuncs: &[String]) -> String {
+    let shown = kfuncs.len().min(3);
+    let mut text = kfuncs[..shown].join(", ");
+    if kfuncs.len() > shown {
+        text += &format!(" and {} more kfuncs", kfuncs.len() - shown);
+    }
+    text
+}
+
+fn reasons(tried: &[(String, String)]) -> String {
+    let parts: Vec<_> = tried.iter().map(|(release, reason)| format!("{release} {reason}")).collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_remedy() {
+        let error = KernelError::Unknown {
+            name: "6.81".into(),
+            known: vec!["6.16".into(), "6.18".into()],
+            nearest: Some("6.18".into()),
+        };
+        assert_eq!(error.to_string(), "unknown kernel `6.81`, did you mean `6.18`?; known: 6.16, 6.18");
+        assert!(error.is_usage());
+
+        let error = KernelError::MalformedBtf {
+            release: "7.1.13".into(),
+            kfuncs: ["a", "b", "c", "d"].map(String::from).to_vec(),
+            proposal: Some("6.18".into()),
+        };
+        let text = error.to_string();
+        assert!(text.contains("a, b, c and 1 more"), "{text}");
+        assert!(text.ends_with("use `--kernel 6.18` instead"), "{text}");
+        assert!(!error.is_usage());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_apart() {
+        let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        assert!(matches!(KernelError::io("create", Path::new("/x/y"), full), KernelError::NoSpace { .. }));
+        let denied = std::io::Error::from_raw_os_error(libc::EACCES);
+        assert!(matches!(KernelError::io("create", Path::new("/x/y"), denied), KernelError::Io { .. }));
+    }
+}

@@ -1,0 +1,182 @@
+//! What Debian's package index offers: from package records to kernel releases.
+use super::version::{FLAVOUR, order_key};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One version of one package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Package {
+    pub name: String,
+    pub version: String,
+    pub bytes: u64,
+}
+
+/// A kernel that can be fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Offer {
+    pub release: String,
+    /// Holds the image.
+    pub image: Package,
+    /// Holds the build configuration, if the image's package does not.
+    pub config: Option<Package>,
+    /// Whose configuration that is, where the kernel's own is no longer offered.
+    pub config_of: Option<String>,
+}
+
+impl Offer {
+    /// What has to be downloaded.
+    pub fn bytes(&self) -> u64 {
+        self.image.bytes + self.config.as_ref().map_or(0, |package| package.bytes)
+    }
+}
+
+/// Where an image may be, best first. Up to 6.18 `linux-image` has everything; later it is an
+/// empty shell that depends on the others, and the newest build may be there unsigned only.
+const IMAGE_PACKAGES: [&str; 3] = ["linux-binary-", "linux-binary-unsigned-", "linux-image-"];
+/// Holds the configuration where `linux-image` does not.
+const CONFIG_PACKAGE: &str = "linux-base-";
+/// An image cannot be smaller: what is, is one of the empty shells.
+const SHELL_BYTES: u64 = 1 << 20;
+
+/// Whether a package may belong to a kernel we can use.
+pub(super) fn is_relevant(package: &str) -> bool {
+    IMAGE_PACKAGES.iter().chain([&CONFIG_PACKAGE]).any(|prefix| release_in(package, prefix).is_some())
+}
+
+/// The release in a package's name; `None` for other packages, metapackages and other flavours.
+fn release_in<'a>(package: &'a str, prefix: &str) -> Option<&'a str> {
+    let release = package.strip_prefix(prefix)?;
+    (release.ends_with(FLAVOUR) && release.starts_with(|c: char| c.is_ascii_digit())).then_some(release)
+}
+
+/// Reads package records (`Package:`, `Version:`, `Size:`, an empty line between two).
+pub(super) fn parse(records: &str) -> Vec<Package> {
+    let mut packages = Vec::new();
+    for record in records.split("\n\n") {
+        let field = |name: &str| {
+            record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::trim)
+        };
+        if let (Some(name), Some(version), Some(Ok(bytes))) =
+            (field("Package"), field("Version"), field("Size").map(str::parse))
+        {
+            packages.push(Package { name: name.into(), version: version.into(), bytes });
+        }
+    }
+    packages
+}
+
+/// Puts packages together to kernels, oldest first.
+pub(super) fn offers(packages: &[Package]) -> Vec<Offer> {
+    let configs: BTreeMap<Vec<u64>, (&str, &Package)> = packages
+        .iter()
+        .filter_map(|p| release_in(&p.name, CONFIG_PACKAGE).map(|r| (order_key(r), (r, p))))
+        .collect();
+    let mut images: BTreeMap<Vec<u64>, (&str, &Package)> = BTreeMap::new();
+    for prefix in IMAGE_PACKAGES {
+        for package in packages.iter().filter(|p| p.bytes >= SHELL_BYTES) {
+            if let Some(release) = release_in(&package.name, prefix) {
+                images.entry(order_key(release)).or_insert((release, package));
+            }
+        }
+    }
+    images
+        .into_iter()
+        .map(|(key, (release, image))| {
+            let own = configs.get(&key).copied();
+            let complete = image.name.starts_with("linux-image-");
+            // Debian drops `linux-base` of a superseded kernel before its image. scx programs ask
+            // for a configuration all the same: the next newer one, else the newest, is near enough.
+            let borrowed = || configs.range(key.clone()..).next().or(configs.iter().next_back());
+            let found = match own {
+                _ if complete => None,
+                Some(own) => Some(own),
+                None => borrowed().map(|(_, other)| *other),
+            };
+            Offer {
+                release: release.to_owned(),
+                image: image.clone(),
+                config: found.map(|(_, package)| package.clone()),
+                config_of: found.map(|(of, _)| of.to_owned()).filter(|of| of != release),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDS: &str = "\
+Package: linux-image-6.18.15+deb13-cloud-amd64
+Source: linux-signed-amd64 (6.18.15+1)
+Version: 6.18.15-1~bpo13+1
+Size: 49146196
+Description: Linux
+ Size: not a field
+
+Package: linux-image-7.0.13+deb13-cloud-amd64
+Version: 7.0.13-1
+Size: 1920
+
+Package: linux-binary-7.0.13+deb13-cloud-amd64
+Version: 7.0.13-1
+Size: 13149508
+
+Package: linux-binary-unsigned-7.2.13+deb14-cloud-amd64
+Version: 7.2.13-1
+Size: 13000000
+
+Package: linux-binary-7.2.13+deb14-cloud-amd64
+Version: 7.2.13-1
+Size: 13717736
+
+Package: linux-base-7.2.13+deb14-cloud-amd64
+Version: 7.2.13-1
+Size: 417436
+
+Package: linux-binary-unsigned-7.3.4+deb13-cloud-amd64
+Version: 7.3.4-1
+Size: 13602692
+
+Package: linux-image-cloud-amd64
+Version: 7.2.13-1
+Size: 1500
+
+Package: linux-image-7.2.13+deb14-amd64
+Version: 7.2.13-1
+Size: 60000000
+";
+
+    #[test]
+    fn packages_become_kernels() {
+        let offers = offers(&parse(RECORDS));
+        let told: Vec<_> = offers
+            .iter()
+            .map(|o| {
+                let config = o.config.as_ref().map(|p| p.name.as_str());
+                (o.release.as_str(), o.image.name.as_str(), config, o.config_of.as_deref())
+            })
+            .collect();
+        let base = Some("linux-base-7.2.13+deb14-cloud-amd64");
+        let of = Some("7.2.13+deb14-cloud-amd64");
+        assert_eq!(
+            told,
+            [
+                ("6.18.15+deb13-cloud-amd64", "linux-image-6.18.15+deb13-cloud-amd64", None, None),
+                ("7.0.13+deb13-cloud-amd64", "linux-binary-7.0.13+deb13-cloud-amd64", base, of),
+                ("7.2.13+deb14-cloud-amd64", "linux-binary-7.2.13+deb14-cloud-amd64", base, None),
+                ("7.3.4+deb13-cloud-amd64", "linux-binary-unsigned-7.3.4+deb13-cloud-amd64", base, of),
+            ]
+        );
+        assert_eq!(offers[2].bytes(), 13717736 + 417436);
+    }
+
+    #[test]
+    fn only_kernel_packages_matter() {
+        assert!(is_relevant("linux-image-6.18.15+deb13-cloud-amd64"));
+        assert!(is_relevant("linux-base-7.2.13+deb14-cloud-amd64"));
+        for other in ["linux-image-cloud-amd64", "linux-image-6.18.15+deb13-cloud-amd64-dbg", "linux-base"] {
+            assert!(!is_relevant(other), "{other}");
+        }
+    }
+}

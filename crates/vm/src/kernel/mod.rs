@@ -1,0 +1,63 @@
+//! Stock kernels: which there are, where they come from, whether sched_ext programs load on them.
+//!
+//! A request goes through these modules: [`request`] reads what the user asked for, [`host`] looks
+//! at the machine's own kernel, [`cache`] at what was fetched before, [`apt`] and [`index`] at what
+//! Debian offers; [`choice`] takes the best of it, [`fetch`] brings it here, [`image`] and [`btf`]
+//! judge it without a boot.
+//! [`catalog`] is the whole, and the only part others need.
+mod apt;
+mod btf;
+mod cache;
+mod catalog;
+mod choice;
+mod error;
+mod fetch;
+mod host;
+mod image;
+mod index;
+mod request;
+mod subprocess;
+mod version;
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+pub use btf::running_kernel_btf;
+pub use catalog::{Catalog, ListedKernel, Place};
+pub use error::KernelError;
+pub use request::KernelRequest;
+
+/// The series taken when the host's own kernel does not serve and nobody names another: the
+/// long-term series our published figures are measured on.
+pub const DEFAULT_SERIES: &str = "6.18";
+
+/// Whether the kernel's BTF describes the scx kfuncs so that programs can load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "state", content = "detail")]
+pub enum BtfHealth {
+    /// Every scx kfunc has a usable prototype.
+    Good,
+    /// These kfuncs still carry the implicit argument: programs will be refused.
+    Malformed(Vec<String>),
+    /// Could not be read out of the image; the reason.
+    Unknown(String),
+}
+
+/// A kernel image that is on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// The bootable image.
+    pub image: PathBuf,
+    /// Its build configuration, to become `/boot/config-RELEASE` in the guest.
+    pub config: Option<PathBuf>,
+    /// Whether sched_ext programs load on it.
+    pub btf: BtfHealth,
+}
+
+/// Whether this build configuration switches sched_ext on; `None` if it cannot be read.
+fn config_has_sched_ext(config: &Path) -> Option<bool> {
+    let text = std::fs::read_to_string(config).ok()?;
+    Some(text.lines().any(|line| line == "CONFIG_SCHED_CLASS_EXT=y"))
+}

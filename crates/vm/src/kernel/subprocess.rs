@@ -1,0 +1,218 @@
+//! Runs apt and its kin: with a time limit, cancellable, and never outliving us.
+use super::KernelError;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getppid};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What a finished program left behind.
+pub(super) struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A command without input, in plain English whatever the user's language: we read what it says.
+pub(super) fn command(tool: &str) -> Command {
+    let mut command = Command::new(tool);
+    command.stdin(Stdio::null()).env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+/// Runs to the end. `doing` says in an error message what it was for.
+pub(super) fn run(
+    command: Command,
+    doing: &str,
+    limit: Duration,
+    cancel: &AtomicBool,
+) -> Result<Finished, KernelError> {
+    let mut running = Running::start(command)?;
+    let stdout = running.child.stdout.take();
+    running.collect(stdout, doing, limit, cancel)
+}
+
+/// Runs `first | second`; both must succeed.
+pub(super) fn pipe(
+    first: Command,
+    mut second: Command,
+    doing: &str,
+    limit: Duration,
+    cancel: &AtomicBool,
+) -> Result<(), KernelError> {
+    let mut source = Running::start(first)?;
+    if let Some(stdout) = source.child.stdout.take() {
+        second.stdin(stdout);
+    }
+    let mut sink = Running::start(second)?;
+    let stdout = sink.child.stdout.take();
+    let sink = sink.collect(stdout, doing, limit, cancel)?;
+    let source = source.collect(None, doing, limit, cancel)?;
+    if sink.status.success() && source.status.success() {
+        return Ok(());
+    }
+    // The reader's trouble (a full disk) comes first: the writer then only sees a broken pipe.
+    Err(KernelError::Failed { doing: doing.to_owned(), detail: last_words(&(sink.stderr + &source.stderr)) })
+}
+
+/// The first complaint in what a program wrote, on one line.
+pub(super) fn last_words(stderr: &str) -> String {
+    let complaint = |line: &&str| line.starts_with("E:") || line.starts_with("Err:");
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.clone().next();
+    lines.find(complaint).or(first).unwrap_or("it gave no reason").trim_start_matches("E: ").to_owned()
+}
+
+/// A started program; dropping it kills it and what it started.
+struct Running {
+    child: Child,
+    group: Pid,
+    ended: bool,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Result<Self, KernelError> {
+        let tool = command.get_program().to_string_lossy().into_owned();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own, so that apt's download helpers can be killed with it.
+        command.process_group(0);
+        let parent = Pid::this();
+        // SAFETY: only async-signal-safe system calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                set_pdeathsig(Signal::SIGKILL)?;
+                // We may have died before the line above took effect.
+                if getppid() == parent { Ok(()) } else { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) }
+            });
+        }
+        let child = command.spawn().map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                let package = match tool.as_str() {
+                    "tar" => "tar",
+                    tool if tool.starts_with("dpkg") => "dpkg",
+                    _ => "apt",
+                };
+                KernelError::NoTool { tool: tool.clone(), package: package.into() }
+            }
+            _ => KernelError::Failed { doing: format!("starting {tool}"), detail: source.to_string() },
+        })?;
+        let group = Pid::from_raw(child.id() as i32);
+        Ok(Self { child, group, ended: false })
+    }
+
+    fn collect(
+        mut self,
+        stdout: Option<ChildStdout>,
+        doing: &str,
+        limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Finished, KernelError> {
+        // Threads, because a program blocks when nobody reads one of its two pipes.
+        let stdout = stdout.map(reader);
+        let stderr = self.child.stderr.take().map(reader);
+        let start = Instant::now();
+        let status = loop {
+            let status = self
+                .child
+                .try_wait()
+                .map_err(|e| KernelError::Failed { doing: doing.to_owned(), detail: e.to_string() })?;
+            if let Some(status) = status {
+                self.ended = true;
+                break status;
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(KernelError::Interrupted);
+            }
+            if start.elapsed() > limit {
+                return Err(KernelError::TimedOut { doing: doing.to_owned(), limit });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        // Whatever it left running would keep the pipes open.
+        let _ = killpg(self.group, Signal::SIGKILL);
+        let text = |thread: Option<JoinHandle<Vec<u8>>>| {
+            let bytes = thread.and_then(|t| t.join().ok()).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = killpg(self.group, Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_secs(10);
+
+    fn shell(script: &str) -> Command {
+        let mut shell = command("sh");
+        shell.args(["-c", script]);
+        shell
+    }
+
+    #[test]
+    fn output_and_code_come_back() {
+        let done = run(shell("echo out; echo err >&2; exit 3"), "test", MOMENT, &AtomicBool::new(false));
+        let done = done.unwrap();
+        assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("out\n", "err\n"));
+        assert_eq!(done.status.code(), Some(3));
+    }
+
+    #[test]
+    fn the_time_limit_kills_grandchildren_too() {
+        let start = Instant::now();
+        let limit = Duration::from_millis(50);
+        let error = run(shell("sleep 60 & sleep 60"), "test", limit, &AtomicBool::new(false));
+        assert!(matches!(error, Err(KernelError::TimedOut { .. })));
+        assert!(start.elapsed() < MOMENT);
+    }
+
+    #[test]
+    fn cancelling_ends_it() {
+        let error = run(shell("sleep 60"), "test", MOMENT, &AtomicBool::new(true));
+        assert!(matches!(error, Err(KernelError::Interrupted)));
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let error = run(command("dpkg-nonsense"), "test", MOMENT, &AtomicBool::new(false));
+        let Err(KernelError::NoTool { tool, package }) = error else { panic!("no such error") };
+        assert_eq!((tool.as_str(), package.as_str()), ("dpkg-nonsense", "dpkg"));
+    }
+
+    #[test]
+    fn both_ends_of_a_pipe_count() {
+        let never = AtomicBool::new(false);
+        assert!(pipe(shell("echo x"), shell("grep -q x"), "test", MOMENT, &never).is_ok());
+        assert!(pipe(shell("echo x; exit 1"), shell("cat"), "test", MOMENT, &never).is_err());
+        assert!(pipe(shell("echo x"), shell("exit 1"), "test", MOMENT, &never).is_err());
+    }
+
+    #[test]
+    fn complaints_are_found_among_chatter() {
+        assert_eq!(last_words("W: hm\nE: no such thing\nE: more"), "no such thing");
+        assert_eq!(last_words("  first\nsecond"), "first");
+        assert_eq!(last_words(""), "it gave no reason");
+    }
+}

@@ -1,0 +1,28 @@
+//! A stock kernel in QEMU: find it, boot it, run one command inside.
+//!
+//! The way of a command into the guest, one module a step:
+//! [`kernel`] finds an image, [`topology`] describes the CPUs, [`initramfs`] packs the programs,
+//! [`accel`] decides what executes them, [`qemu`], helped by [`delay`], turns all that into a command
+//! line, [`session`] boots it and carries the command's input, output and exit code; [`guest`] is
+//! the other end, process 1 inside the machine, and [`protocol`] the words the two exchange. When
+//! it goes wrong, [`console`] finds the kernel's last words, [`error`] says it, [`logs`] keeps the rest.
+mod accel;
+mod console;
+mod delay;
+mod error;
+pub mod guest;
+mod initramfs;
+pub mod kernel;
+mod logs;
+mod protocol;
+mod qemu;
+pub mod session;
+pub mod topology;
+
+pub use error::{KeptLog, VmError};
+pub use initramfs::programs_in;
+pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest};
+pub use protocol::Cgroup;
+pub use qemu::find as find_qemu;
+pub use session::{Accel, BootInfo, Clock, Ended, GuestCommand, GuestExit, Vm, VmSpec};
+pub use topology::Topology;

@@ -1,0 +1,237 @@
+//! QEMU's command line: which machine, which kernel arguments, and why.
+use crate::protocol::{CONTROL_PORT, STDERR_PORT, STDIN_PORT, STDOUT_PORT};
+use crate::{Clock, Topology, VmError};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The virtio ports. Each has a socket of that name in QEMU's working folder; names are relative
+/// there, so that the length of the path does not matter.
+pub(crate) const PORTS: [&str; 4] = [CONTROL_PORT, STDIN_PORT, STDOUT_PORT, STDERR_PORT];
+
+/// The file in QEMU's working folder that gets what the kernel prints on the serial console.
+pub(crate) const CONSOLE: &str = "console.log";
+
+/// The file in QEMU's working folder that holds the root file system.
+pub(crate) const INITRAMFS: &str = "initramfs.cpio";
+
+/// What executes the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// The host's processor.
+    Kvm,
+    /// Emulation, a host thread for each CPU.
+    Emulation,
+    /// Emulation, one CPU after the other, time by instructions.
+    Counting,
+}
+
+impl Engine {
+    /// As shown to the user.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Emulation => "tcg,thread=multi",
+            Self::Counting => "tcg,thread=single,icount",
+        }
+    }
+
+    /// How emulation serves that clock.
+    pub fn emulating(clock: Clock) -> Self {
+        match clock {
+            Clock::Wall => Self::Emulation,
+            Clock::Instructions => Self::Counting,
+        }
+    }
+}
+
+/// Finds QEMU in PATH.
+pub fn find() -> Result<PathBuf, VmError> {
+    which::which("qemu-system-x86_64").map_err(|_| VmError::NoQemu)
+}
+
+/// The first line of `--version`.
+pub(crate) fn version(qemu: &Path) -> String {
+    let output = Command::new(qemu).arg("--version").stdin(Stdio::null()).output();
+    let output = output.map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).lines().next().unwrap_or_default().to_owned()
+}
+
+/// A machine in QEMU's terms.
+pub(crate) struct Machine<'a> {
+    pub kernel: &'a Path,
+    pub topology: Topology,
+    pub memory_mib: u32,
+    pub engine: Engine,
+    /// See [`crate::delay`].
+    pub loops_per_jiffy: Option<u64>,
+}
+
+impl Machine<'_> {
+    /// Everything behind `qemu-system-x86_64`.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let mut arguments = Arguments::default();
+        // No configuration of the user's, no default devices, no window: a bare machine, the same
+        // everywhere. What q35 has on board and nobody needs is switched off, as the kernel would
+        // look for disks on it.
+        arguments.add("-name", "flsched");
+        arguments.flag("-no-user-config");
+        arguments.flag("-nodefaults");
+        arguments.add("-display", "none");
+        arguments.add("-monitor", "none");
+        arguments.add("-machine", "q35,sata=off,smbus=off,usb=off,vmport=off");
+        self.processor(&mut arguments);
+        self.memory(&mut arguments);
+        // A panic restarts the machine (see `kernel_arguments`), and that ends QEMU.
+        arguments.flag("-no-reboot");
+        arguments.0.extend(["-kernel".into(), self.kernel.into()]);
+        arguments.add("-initrd", INITRAMFS);
+        arguments.add("-append", self.kernel_arguments());
+        arguments.add("-chardev", format!("file,id=console,path={CONSOLE}"));
+        arguments.add("-serial", "chardev:console");
+        arguments.add("-device", "virtio-serial-pci");
+        for (number, port) in PORTS.iter().enumerate() {
+            arguments.add("-chardev", format!("socket,id={port},path={port}"));
+            // Number 0 is reserved for a console.
+            let number = number + 1;
+            arguments.add("-device", format!("virtserialport,nr={number},chardev={port},name={port}"));
+        }
+        arguments.0
+    }
+
+    fn processor(&self, arguments: &mut Arguments) {
+        match self.engine {
+            Engine::Kvm => {
+                arguments.add("-accel", "kvm");
+                arguments.add("-cpu", "host");
+            }
+            Engine::Emulation => arguments.add("-accel", "tcg,thread=multi"),
+            Engine::Counting => {
+                arguments.add("-accel", "tcg,thread=single");
+                // One instruction is 1 ns; an idle machine skips to its next event at once.
+                arguments.add("-icount", "shift=0,sleep=off");
+            }
+        }
+        if self.engine != Engine::Kvm {
+            // All that QEMU can emulate, but page tables of four levels: a fifth costs every
+            // translation and gives nothing below 64 TiB.
+            arguments.add("-cpu", "max,-la57");
+        }
+        let Topology { nodes, sockets, cores, threads } = self.topology;
+        // Each socket gets a last-level cache of its own by itself.
+        arguments.add(
+            "-smp",
+            format!(
+                "cpus={},sockets={},cores={cores},threads={threads}",
+                self.topology.cpus(),
+                nodes * sockets
+            ),
+        );
+    }
+
+    fn memory(&self, arguments: &mut Arguments) {
+        arguments.add("-m", format!("{}M", self.memory_mib));
+        let Topology { nodes, sockets, .. } = self.topology;
+        if nodes == 1 {
+            return;
+        }
+        let share = self.memory_mib / nodes;
+        for node in 0..nodes {
+            // What the division leaves over goes to the first.
+            let size = if node == 0 { self.memory_mib - share * (nodes - 1) } else { share };
+            arguments.add("-object", format!("memory-backend-ram,id=memory{node},size={size}M"));
+            arguments.add("-numa", format!("node,nodeid={node},memdev=memory{node}"));
+            for socket in node * sockets..(node + 1) * sockets {
+                arguments.add("-numa", format!("cpu,node-id={node},socket-id={socket}"));
+            }
+        }
+    }
+
+    /// None of these changes how the kernel schedules.
+    fn kernel_arguments(&self) -> String {
+        let mut arguments: Vec<String> = [
+            // Where a panic is told when nothing else works any more.
+            "console=ttyS0",
+            // Warnings and worse; all the rest comes over the control port, which costs less.
+            "loglevel=5",
+            // A panic restarts the machine at once, which `-no-reboot` turns into its end.
+            "panic=-1",
+            // After an oops, the kernel's state is anybody's guess: no result is better than a wrong one.
+            "oops=panic",
+            // No self-tests of the ciphers: they would go on in the background for a second after
+            // the command has started, and be measured along with it.
+            "cryptomgr.notests=1",
+        ]
+        .map(Into::into)
+        .into();
+        if self.engine != Engine::Kvm {
+            // QEMU keeps the emulated time stamp counters of all CPUs equal and steady, but cannot
+            // say so; the kernel would distrust them and read a slow timer device for each time
+            // stamp instead, which also would be a lock that all CPUs share.
+            arguments.extend(["clocksource=tsc", "tsc=reliable"].map(Into::into));
+        }
+        // Saves each CPU from measuring it.
+        arguments.extend(self.loops_per_jiffy.map(|loops| format!("lpj={loops}")));
+        arguments.join(" ")
+    }
+}
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn flag(&mut self, flag: &str) {
+        self.0.push(flag.into());
+    }
+
+    fn add(&mut self, option: &str, value: impl Into<OsString>) {
+        self.0.extend([option.into(), value.into()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(topology: &str, engine: Engine) -> String {
+        let machine = Machine {
+            kernel: Path::new("/boot/vmlinuz"),
+            topology: topology.parse().unwrap(),
+            memory_mib: 1025,
+            engine,
+            loops_per_jiffy: (engine == Engine::Counting).then_some(4_000_000),
+        };
+        machine.arguments().join(" ".as_ref()).into_string().unwrap()
+    }
+
+    #[test]
+    fn the_clock_decides_the_engine() {
+        let counting = line("4", Engine::emulating(Clock::Instructions));
+        assert!(counting.contains("-accel tcg,thread=single -icount shift=0,sleep=off"), "{counting}");
+        assert!(counting.contains("tsc=reliable lpj=4000000"), "{counting}");
+        let wall = line("4", Engine::emulating(Clock::Wall));
+        assert!(wall.contains("-accel tcg,thread=multi -cpu max"), "{wall}");
+        assert!(!wall.contains("icount"));
+        let kvm = line("4", Engine::Kvm);
+        assert!(kvm.contains("-accel kvm -cpu host") && !kvm.contains("tsc"), "{kvm}");
+    }
+
+    #[test]
+    fn topologies_become_smp_and_numa() {
+        let line = line("2n2s4c2t", Engine::Emulation);
+        assert!(line.contains("-smp cpus=32,sockets=4,cores=4,threads=2"), "{line}");
+        assert!(line.contains("memory-backend-ram,id=memory0,size=513M"), "{line}");
+        assert!(line.contains("memory-backend-ram,id=memory1,size=512M"), "{line}");
+        assert_eq!(line.matches("cpu,node-id=").count(), 4);
+        assert!(line.contains("cpu,node-id=1,socket-id=2"), "{line}");
+    }
+
+    #[test]
+    fn nothing_of_the_hosts_leaks_in() {
+        let line = line("1", Engine::Emulation);
+        for option in ["-nodefaults", "-no-user-config", "-display none", "-monitor none", "-no-reboot"] {
+            assert!(line.contains(option), "{option}");
+        }
+        assert!(!line.contains("-nic") && !line.contains("-drive"));
+    }
+}

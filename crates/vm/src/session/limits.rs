@@ -1,0 +1,36 @@
+//! How long things may take.
+use crate::qemu::Engine;
+use std::time::Duration;
+
+/// All limits are on the host's clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// From QEMU's start to the command's.
+    pub boot: Duration,
+    /// Without an answer, before the machine counts as hung.
+    pub silence: Duration,
+    /// For the command.
+    pub run: Option<Duration>,
+    /// For switching the machine off, before it is killed; its result is known by then.
+    pub power_off: Duration,
+}
+
+impl Limits {
+    /// Some five times what an idle laptop needs: a limit must catch what never ends, not what is
+    /// slow because the machine has other work.
+    pub fn fitting(engine: Engine, cpus: u32) -> Self {
+        let (boot, per_cpu, silence) = match engine {
+            Engine::Kvm => (30, 1, 30),
+            Engine::Emulation => (90, 6, 60),
+            // All CPUs share one host thread.
+            Engine::Counting => (90, 10, 120),
+        };
+        let seconds = |base: u64, each: u64| Duration::from_secs(base + each * u64::from(cpus));
+        Self {
+            boot: seconds(boot, per_cpu),
+            silence: seconds(silence, 1),
+            run: None,
+            power_off: Duration::from_secs(10),
+        }
+    }
+}

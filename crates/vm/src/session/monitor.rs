@@ -1,0 +1,376 @@
+//! Watches over one VM from QEMU's start to its end.
+use super::control::Control;
+use super::limits::Limits;
+use super::process::Qemu;
+use super::streams::{Flowing, Streams};
+use super::workshop::Workshop;
+use super::{Ended, GuestExit};
+use crate::console::Console;
+use crate::error::KeptLog;
+use crate::protocol::{self, GuestMessage, HostMessage, Outcome};
+use crate::qemu::{CONSOLE, PORTS};
+use crate::{VmError, logs};
+use std::ffi::OsString;
+use std::io::{self, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often we look at what nobody tells us.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How often the guest is asked whether it lives; rarely, as its answer is work in the guest.
+const PING: Duration = Duration::from_secs(5);
+
+/// How long a machine that has crashed may take to end by itself, so that all of its last words
+/// are on the console.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// All there is to know before QEMU runs.
+pub(super) struct Plan {
+    pub qemu: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub workshop: Workshop,
+    pub streams: Streams,
+    pub limits: Limits,
+    /// The command's name, for messages.
+    pub program: String,
+    pub cancel: Arc<AtomicBool>,
+    pub dropped: Arc<AtomicBool>,
+    pub keep_log: bool,
+}
+
+/// Sent when the command starts.
+pub(super) struct Up {
+    pub release: String,
+    pub cpus: u32,
+    pub control: Arc<Control>,
+}
+
+/// How far the machine is.
+enum Phase {
+    /// The command has not begun.
+    Booting { ready: Option<(String, u32)> },
+    /// The command runs.
+    Running { since: Instant },
+    /// The command is over; these bytes of stdout and stderr must still arrive.
+    Draining { outcome: Outcome, stdout: u64, stderr: u64 },
+    /// All is here; the machine may go.
+    PoweringOff { exit: GuestExit, since: Instant },
+}
+
+/// What failed, before it is known where the log is kept.
+enum Failure {
+    BootTimeout,
+    Hung,
+    Panic(String),
+    Died(String),
+    /// Nothing that a log would explain.
+    Plain(VmError),
+}
+
+impl From<VmError> for Failure {
+    fn from(error: VmError) -> Self {
+        Self::Plain(error)
+    }
+}
+
+pub(super) struct Monitor {
+    // In this order: QEMU goes before the folder with its files.
+    qemu: Qemu,
+    plan: Settings,
+    workshop: Workshop,
+    control: Arc<Control>,
+    flowing: Flowing,
+    messages: Receiver<io::Result<GuestMessage>>,
+    console: Console,
+    started: Option<Sender<Up>>,
+    phase: Phase,
+    begun: Instant,
+    /// When we last heard of the guest.
+    heard: Instant,
+    /// Whether it still owes us an answer.
+    asked: bool,
+    kernel_log: Vec<String>,
+    /// Lines of it from before the command.
+    boot_lines: usize,
+}
+
+/// What the monitor keeps of its plan.
+struct Settings {
+    limits: Limits,
+    program: String,
+    cancel: Arc<AtomicBool>,
+    dropped: Arc<AtomicBool>,
+    keep_log: bool,
+    command_line: String,
+}
+
+impl Settings {
+    fn interrupted(&self) -> bool {
+        self.cancel.load(Ordering::SeqCst) || self.dropped.load(Ordering::SeqCst)
+    }
+}
+
+impl Monitor {
+    /// The whole life of a VM. When it returns, QEMU and its files are gone.
+    pub fn run(plan: Plan, started: Sender<Up>) -> Result<Ended, VmError> {
+        let mut monitor = Self::begin(plan, started)?;
+        match monitor.watch() {
+            Ok(exit) => {
+                let kernel_log = monitor.kernel_log.split_off(monitor.boot_lines);
+                Ok(Ended { exit, kernel_log })
+            }
+            Err(failure) => Err(monitor.explain(failure)),
+        }
+    }
+
+    /// Starts QEMU and waits for it to connect.
+    fn begin(plan: Plan, started: Sender<Up>) -> Result<Self, VmError> {
+        let Plan { qemu, arguments, workshop, streams, limits, program, cancel, dropped, keep_log } = plan;
+        let command_line =
+            arguments.iter().map(|argument| format!("{:?}", argument)).collect::<Vec<_>>().join(" ");
+        let settings = Settings { limits, program, cancel, dropped, keep_log, command_line };
+        let begun = Instant::now();
+        let io = |error| VmError::io("connect to QEMU in", workshop.path(), error);
+        let mut listeners = Vec::new();
+        for port in PORTS {
+            listeners.push(workshop.listen(port).map_err(io)?);
+        }
+        let mut qemu = Qemu::start(&qemu, &arguments, workshop.path())?;
+        let mut sockets = Vec::new();
+        for listener in &listeners {
+            sockets.push(accept(listener, &mut qemu, &settings, &workshop, begun)?);
+        }
+        let [socket, stdin, stdout, stderr]: [UnixStream; 4] =
+            sockets.try_into().expect("as many sockets as ports");
+        let messages = listen(socket.try_clone().map_err(io)?).map_err(io)?;
+        let control = Arc::new(Control::new(socket).map_err(io)?);
+        let flowing = streams.connect([stdin, stdout, stderr], &control).map_err(io)?;
+        Ok(Self {
+            qemu,
+            plan: settings,
+            control,
+            flowing,
+            messages,
+            console: Console::new(workshop.path().join(CONSOLE)),
+            workshop,
+            started: Some(started),
+            phase: Phase::Booting { ready: None },
+            begun,
+            heard: begun,
+            asked: false,
+            kernel_log: Vec::new(),
+            boot_lines: 0,
+        })
+    }
+
+    fn watch(&mut self) -> Result<GuestExit, Failure> {
+        loop {
+            match self.messages.recv_timeout(TICK) {
+                Ok(Ok(message)) => self.hear(message)?,
+                Ok(Err(error)) => return Err(Failure::Died(format!("it sent nonsense: {error}"))),
+                Err(RecvTimeoutError::Timeout) => {}
+                // QEMU has closed the port: it is about to end.
+                Err(RecvTimeoutError::Disconnected) => sleep(TICK),
+            }
+            if self.plan.interrupted() {
+                return Err(VmError::Interrupted.into());
+            }
+            self.advance();
+            if self.qemu.ended().is_some() {
+                return self.ended();
+            }
+            if self.console.panic().is_some() && !matches!(self.phase, Phase::PoweringOff { .. }) {
+                let crashed = Instant::now();
+                while crashed.elapsed() < LAST_WORDS && self.qemu.ended().is_none() {
+                    sleep(TICK);
+                }
+                return self.ended();
+            }
+            if let Some(exit) = self.check_limits()? {
+                return Ok(exit);
+            }
+            self.ping();
+        }
+    }
+
+    fn hear(&mut self, message: GuestMessage) -> Result<(), Failure> {
+        self.heard = Instant::now();
+        match message {
+            GuestMessage::Ready { release, cpus } => {
+                self.phase = Phase::Booting { ready: Some((release, cpus)) };
+            }
+            GuestMessage::Started { .. } => self.command_started(),
+            GuestMessage::Pong => self.asked = false,
+            GuestMessage::KernelLog { lines } => self.kernel_log.extend(lines),
+            GuestMessage::Fault { reason } => return Err(Failure::Died(reason)),
+            GuestMessage::Exit { outcome, stdout, stderr } => {
+                let command = self.plan.program.clone();
+                match outcome {
+                    Outcome::NotFound => return Err(VmError::CommandNotFound(command).into()),
+                    Outcome::NotExecutable(errno) => {
+                        let reason = io::Error::from_raw_os_error(errno).to_string();
+                        return Err(VmError::CommandNotExecutable { command, reason }.into());
+                    }
+                    Outcome::Code(_) | Outcome::Signal(_) => {}
+                }
+                // Without a command, being up is all there is.
+                self.command_started();
+                self.phase = Phase::Draining { outcome, stdout, stderr };
+            }
+        }
+        Ok(())
+    }
+
+    fn command_started(&mut self) {
+        if let (Phase::Booting { ready: Some((release, cpus)) }, Some(started)) =
+            (&self.phase, self.started.take())
+        {
+            self.boot_lines = self.kernel_log.len();
+            let up = Up { release: release.clone(), cpus: *cpus, control: self.control.clone() };
+            // If nobody waits for it any more, the VM was dropped, which is checked elsewhere.
+            let _ = started.send(up);
+            self.phase = Phase::Running { since: Instant::now() };
+        }
+    }
+
+    /// Lets the machine go once everything has arrived.
+    fn advance(&mut self) {
+        if let Phase::Draining { outcome, stdout, stderr } = self.phase {
+            let (have_stdout, have_stderr) = self.flowing.received();
+            if have_stdout >= stdout && have_stderr >= stderr {
+                let exit = match outcome {
+                    Outcome::Signal(signal) => GuestExit::Signal(signal),
+                    Outcome::Code(code) | Outcome::NotExecutable(code) => GuestExit::Code(code),
+                    Outcome::NotFound => GuestExit::Code(127),
+                };
+                self.control.send(HostMessage::PowerOff);
+                self.phase = Phase::PoweringOff { exit, since: Instant::now() };
+            }
+        }
+    }
+
+    /// QEMU has ended or must: was that all right?
+    fn ended(&mut self) -> Result<GuestExit, Failure> {
+        if let Phase::PoweringOff { exit, .. } = self.phase {
+            return Ok(exit);
+        }
+        if let Some(message) = self.console.panic() {
+            return Err(Failure::Panic(message));
+        }
+        let status = self.qemu.ended().map(|status| status.to_string()).unwrap_or_default();
+        let said = Qemu::messages(self.workshop.path());
+        let colon = if said.is_empty() { "" } else { ": " };
+        Err(Failure::Died(format!("QEMU ended ({status}){colon}{said}")))
+    }
+
+    fn check_limits(&self) -> Result<Option<GuestExit>, Failure> {
+        let limits = &self.plan.limits;
+        match &self.phase {
+            Phase::Booting { .. } if self.begun.elapsed() > limits.boot => Err(Failure::BootTimeout),
+            Phase::Booting { .. } => Ok(None),
+            Phase::Running { since } if limits.run.is_some_and(|limit| since.elapsed() > limit) => {
+                Err(VmError::RunTimeout { limit: limits.run.unwrap_or_default() }.into())
+            }
+            // Its result is known; that it does not end well by itself is no reason to lose it.
+            Phase::PoweringOff { exit, since } if since.elapsed() > limits.power_off => Ok(Some(*exit)),
+            _ if self.heard.elapsed() > limits.silence => Err(Failure::Hung),
+            _ => Ok(None),
+        }
+    }
+
+    fn ping(&mut self) {
+        let waiting = matches!(self.phase, Phase::Running { .. } | Phase::Draining { .. });
+        if waiting && !self.asked && self.heard.elapsed() > PING.min(self.plan.limits.silence / 2) {
+            self.asked = true;
+            self.control.send(HostMessage::Ping);
+        }
+    }
+
+    /// Makes an error of a failure, and keeps the log if that helps.
+    fn explain(&mut self, failure: Failure) -> VmError {
+        // What is still on its way belongs to the log.
+        while let Ok(Ok(GuestMessage::KernelLog { lines })) = self.messages.try_recv() {
+            self.kernel_log.extend(lines);
+        }
+        match failure {
+            Failure::Plain(error) => error,
+            Failure::BootTimeout => {
+                VmError::BootTimeout { limit: self.plan.limits.boot, log: self.keep_log("boot-timeout") }
+            }
+            Failure::Hung => VmError::Hung { silence: self.heard.elapsed(), log: self.keep_log("hung") },
+            Failure::Panic(message) => VmError::GuestPanic { message, log: self.keep_log("panic") },
+            Failure::Died(reason) => VmError::GuestDied { reason, log: self.keep_log("died") },
+        }
+    }
+
+    fn keep_log(&self, label: &str) -> KeptLog {
+        if !self.plan.keep_log {
+            return KeptLog::default();
+        }
+        let text = format!(
+            "flsched vm, {label} after {:.1} s; command: {}\n\n--- QEMU ---\n{}\n{}\n\n--- serial console ---\n{}\n\
+             --- kernel log, as far as the guest could send it ---\n{}\n",
+            self.begun.elapsed().as_secs_f64(),
+            self.plan.program,
+            self.plan.command_line,
+            Qemu::messages(self.workshop.path()),
+            self.console.text(),
+            self.kernel_log.join("\n"),
+        );
+        logs::keep(label, &text)
+    }
+}
+
+/// QEMU connects at once, unless it does not understand its command line.
+fn accept(
+    listener: &UnixListener,
+    qemu: &mut Qemu,
+    settings: &Settings,
+    workshop: &Workshop,
+    begun: Instant,
+) -> Result<UnixStream, VmError> {
+    let io = |error| VmError::io("connect to QEMU in", workshop.path(), error);
+    listener.set_nonblocking(true).map_err(io)?;
+    loop {
+        match listener.accept() {
+            Ok((socket, _)) => {
+                socket.set_nonblocking(false).map_err(io)?;
+                return Ok(socket);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(io(error)),
+        }
+        if settings.interrupted() {
+            return Err(VmError::Interrupted);
+        }
+        if let Some(status) = qemu.ended() {
+            let reason = format!("QEMU did not start ({status}): {}", Qemu::messages(workshop.path()));
+            return Err(VmError::GuestDied { reason, log: KeptLog::default() });
+        }
+        if begun.elapsed() > settings.limits.boot {
+            return Err(VmError::BootTimeout { limit: settings.limits.boot, log: KeptLog::default() });
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads the guest's messages in a thread that ends with QEMU.
+fn listen(socket: UnixStream) -> io::Result<Receiver<io::Result<GuestMessage>>> {
+    let (sender, messages) = channel();
+    std::thread::Builder::new().name("vm-control".into()).spawn(move || {
+        let mut lines = BufReader::new(socket);
+        while let Some(message) = protocol::receive(&mut lines).transpose() {
+            let failed = message.is_err();
+            if sender.send(message).is_err() || failed {
+                break;
+            }
+        }
+    })?;
+    Ok(messages)
+}

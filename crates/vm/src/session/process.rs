@@ -1,0 +1,71 @@
+//! The QEMU process: started so that it cannot outlive us, killed when this value goes.
+use crate::VmError;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{getpid, getppid, setsid};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// The file in the working folder that gets what QEMU itself says.
+const MESSAGES: &str = "qemu.log";
+
+pub(super) struct Qemu(Child);
+
+impl Qemu {
+    /// Starts it with that working folder. Must be called by the thread that waits for it: the
+    /// kernel kills QEMU when the *thread* that started it ends.
+    pub fn start(program: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, VmError> {
+        let messages = folder.join(MESSAGES);
+        let messages = File::create(&messages).map_err(|error| VmError::io("create", &messages, error))?;
+        let ours = getpid();
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(messages);
+        let prepare = move || {
+            // Away from our terminal: Ctrl-C is for us, and we decide what becomes of the VM.
+            setsid()?;
+            set_pdeathsig(Signal::SIGKILL)?;
+            // Had we died before that call, the kernel would have nothing left to tell it.
+            if getppid() != ours {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec only async-signal-safe system calls are made.
+        unsafe { command.pre_exec(prepare) };
+        command.spawn().map(Self).map_err(|error| VmError::io("start", program, error))
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().ok().flatten()
+    }
+
+    /// What it said, in one line.
+    pub fn messages(folder: &Path) -> String {
+        let text = std::fs::read(folder.join(MESSAGES)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines: Vec<_> = text
+            .lines()
+            .map(|line| line.trim().trim_start_matches("qemu-system-x86_64: "))
+            .filter(|line| !line.is_empty())
+            .collect();
+        lines[lines.len().saturating_sub(3)..].join("; ")
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        // Harmless if it is gone: a child keeps its number until it is waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,96 @@
+//! The folder with one VM's files.
+use crate::VmError;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const PREFIX: &str = "flsched-vm-";
+
+/// Held locked while the folder is in use; the kernel lets go of it however we end.
+const LOCK: &str = "lock";
+
+/// A temporary folder that is removed with this value, and by the next VM if we are killed.
+pub(super) struct Workshop {
+    folder: TempDir,
+    /// For names that do not depend on how long TMPDIR is.
+    handle: File,
+    _lock: File,
+}
+
+impl Workshop {
+    /// Makes it in TMPDIR.
+    pub fn open() -> Result<Self, VmError> {
+        let parent = std::env::temp_dir();
+        sweep(&parent);
+        let make = || {
+            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
+            // Locked before it bears the name: another process must not take it for left over.
+            let lock = File::create(folder.path().join("new-lock"))?;
+            lock.lock()?;
+            fs::rename(folder.path().join("new-lock"), folder.path().join(LOCK))?;
+            let handle = File::open(folder.path())?;
+            Ok(Self { folder, handle, _lock: lock })
+        };
+        make().map_err(|error| VmError::io("make a folder in", &parent.join("."), error))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Listens on a socket in the folder.
+    pub fn listen(&self, name: &str) -> io::Result<UnixListener> {
+        // The name of a socket has at most 107 bytes, and TMPDIR may be longer.
+        let short = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        UnixListener::bind(short.join(name))
+    }
+}
+
+/// Removes the folders of VMs whose owner was killed before it could.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let folder = entry.path();
+        let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_uses_is_swept() {
+        let parent = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let folder = parent.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            (File::create(folder.join(LOCK)).unwrap(), folder)
+        };
+        let (used, in_use) = make("flsched-vm-used");
+        used.lock().unwrap();
+        let (_, left_over) = make("flsched-vm-dead");
+        let (_, foreign) = make("other");
+        sweep(parent.path());
+        assert!(in_use.exists() && foreign.exists() && !left_over.exists());
+    }
+
+    #[test]
+    fn it_is_gone_afterwards() {
+        let workshop = Workshop::open().unwrap();
+        let path = workshop.path().to_owned();
+        let _listener = workshop.listen("port").unwrap();
+        assert!(path.join("port").exists());
+        drop(workshop);
+        assert!(!path.exists());
+    }
+}
