@@ -1,0 +1,102 @@
+//! The measuring program inside a VM: takes requests, does them, answers; one line of JSON each.
+//!
+//! It ends when its input ends. Whoever talks to it is [`crate::vm`].
+use crate::environment::Environment;
+use crate::execute::{ExecError, Executor, RunOutcome, RunRequest};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, Write};
+
+/// What it is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "lowercase")]
+pub enum Request {
+    /// Describe the machine.
+    Environment,
+    /// Do a run.
+    Run(RunRequest),
+}
+
+/// What it answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "lowercase")]
+pub enum Answer {
+    /// To [`Request::Environment`].
+    Environment(Box<Environment>),
+    /// To [`Request::Run`].
+    Run(Box<RunOutcome>),
+    /// To either, when the machine cannot do it.
+    Unable {
+        /// Why.
+        message: String,
+    },
+}
+
+/// Answers all requests, with `executor` doing the runs: inside a VM a [`crate::HostExecutor`].
+pub fn serve(input: impl BufRead, mut output: impl Write, executor: &mut dyn Executor) -> io::Result<()> {
+    for line in input.lines() {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let answer = match serde_json::from_str(&line) {
+            Ok(request) => answer(request, executor),
+            Err(error) => Answer::Unable { message: format!("not a request: {error}") },
+        };
+        serde_json::to_writer(&mut output, &answer)?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(request: Request, executor: &mut dyn Executor) -> Answer {
+    let unable = |error: ExecError| Answer::Unable { message: error.to_string() };
+    match request {
+        Request::Environment => executor
+            .environment()
+            .map_or_else(unable, |environment| Answer::Environment(Box::new(environment))),
+        Request::Run(request) => {
+            executor.run(&request).map_or_else(unable, |outcome| Answer::Run(Box::new(outcome)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Ending;
+    use crate::scheduler::{KernelClass, Scheduler};
+
+    struct Constant;
+
+    impl Executor for Constant {
+        fn environment(&mut self) -> Result<Environment, ExecError> {
+            Err(ExecError::Unable("no idea".into()))
+        }
+        fn run(&mut self, _request: &RunRequest) -> Result<RunOutcome, ExecError> {
+            Ok(RunOutcome::without_measurement(Ending::Timed { time_s: 0.25 }))
+        }
+    }
+
+    fn dialogue(input: &str) -> Vec<Answer> {
+        let mut output = Vec::new();
+        serve(input.as_bytes(), &mut output, &mut Constant).unwrap();
+        let lines = String::from_utf8(output).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn one_answer_to_each_request() {
+        let request = Request::Run(RunRequest {
+            scheduler: Scheduler::Class(KernelClass::Eevdf),
+            workload: "spin-barrier:2:1:1".parse().unwrap(),
+            limit_s: 1.0,
+        });
+        let line = serde_json::to_string(&request).unwrap();
+        let answers = dialogue(&format!("{line}\n\n{{\"request\":\"environment\"}}\nrubbish\n"));
+        assert_eq!(answers.len(), 3);
+        assert!(matches!(&answers[0], Answer::Run(outcome) if outcome.time_s() == Some(0.25)));
+        assert!(matches!(&answers[1], Answer::Unable { message } if message == "no idea"));
+        assert!(matches!(&answers[2], Answer::Unable { message } if message.contains("request")));
+    }
+}

@@ -1,0 +1,329 @@
+//! Drives a comparison: plan, runs, report after every run.
+use crate::environment::Environment;
+use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
+use crate::output::{OutputError, Outputs};
+use crate::plan::{Arm, Step, arms, plan};
+use crate::result::{Record, Report, VERSION, arm_name, results};
+use crate::timestamp::timestamp;
+use crate::warnings::warnings;
+use crate::{Scheduler, UsageError, Workload};
+use flsched_vm::Clock;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Runs that hang one after the other, after which the rest of an arm is not tried any more.
+const HUNG_ENOUGH: usize = 2;
+
+/// Where the runs are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// On this machine.
+    Host,
+    /// In a VM on this machine.
+    Vm,
+}
+
+/// What to compare.
+#[derive(Debug, Clone)]
+pub struct CompareSpec {
+    /// The others are compared with the first.
+    pub schedulers: Vec<Scheduler>,
+    /// Each is run under each scheduler.
+    pub workloads: Vec<Workload>,
+    /// Timed runs of each.
+    pub runs: u32,
+    /// Of the order of the runs.
+    pub seed: u64,
+    /// After which a run counts as hung.
+    pub limit: Duration,
+    /// Where the runs are done.
+    pub on: Place,
+    /// What a second is there.
+    pub clock: Clock,
+    /// As typed, for the report.
+    pub command_line: Vec<String>,
+}
+
+impl CompareSpec {
+    /// Schedulers if none are named.
+    pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
+    /// Workloads if neither workload nor command is named.
+    pub const WORKLOADS: [&str; 2] = ["hackbench:process-pipe:4:100", "spin-barrier"];
+    /// Runs if their number is not given.
+    pub const RUNS: u32 = 5;
+
+    /// Reads names as the user gave them; the rest is as by default, and public.
+    pub fn new(
+        schedulers: &[String],
+        workloads: &[String],
+        command: Option<Vec<OsString>>,
+    ) -> Result<Self, UsageError> {
+        let or_default = |given: &[String], default: &[&str]| -> Vec<String> {
+            match given.is_empty() {
+                true => default.iter().map(|name| name.to_string()).collect(),
+                false => given.to_vec(),
+            }
+        };
+        let default_workloads: &[&str] = if command.is_some() { &[] } else { &Self::WORKLOADS };
+        let mut parsed: Vec<Workload> = Vec::new();
+        for name in or_default(workloads, default_workloads) {
+            parsed.push(name.parse()?);
+        }
+        parsed.extend(command.map(Workload::command).transpose()?);
+        for (index, workload) in parsed.iter().enumerate() {
+            if parsed[..index].contains(workload) {
+                return Err(UsageError(format!("workload `{workload}` is named twice")));
+            }
+        }
+        Ok(Self {
+            schedulers: Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?,
+            workloads: parsed,
+            runs: Self::RUNS,
+            seed: rand::random::<u32>().into(),
+            limit: Duration::from_secs(300),
+            on: Place::Vm,
+            clock: Clock::Instructions,
+            command_line: Vec::new(),
+        })
+    }
+
+    /// Whether what was set goes together.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let wrong = |message: &str| Err(UsageError(message.into()));
+        if self.runs == 0 {
+            return wrong("--runs: at least 1");
+        }
+        if self.limit.is_zero() {
+            return wrong("the time limit of a run must be more than 0 seconds");
+        }
+        if self.on == Place::Host && self.clock == Clock::Instructions {
+            return wrong("--clock instructions needs an emulated machine: use it with --on vm");
+        }
+        Ok(())
+    }
+}
+
+/// What happens while a comparison goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The machine is there; the runs begin.
+    Started {
+        /// The machine.
+        environment: &'a Environment,
+        /// Of the order.
+        seed: u64,
+        /// Runs to do, warm-ups included.
+        runs: usize,
+    },
+    /// A run begins.
+    RunStarted(RunInfo<'a>),
+    /// A run has ended.
+    RunEnded(RunInfo<'a>, &'a RunOutcome),
+}
+
+/// Which run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunInfo<'a> {
+    /// From 1.
+    pub number: usize,
+    /// Of so many, warm-ups included.
+    pub of: usize,
+    /// As in the report.
+    pub scheduler: &'a str,
+    /// As in the report.
+    pub workload: &'a str,
+    /// Its time does not count.
+    pub warm_up: bool,
+    /// The last time of the same workload under the same scheduler.
+    pub last_time_s: Option<f64>,
+}
+
+/// Who wants to know what happens.
+pub trait Observer {
+    /// Is told.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+impl<F: FnMut(&Event<'_>)> Observer for F {
+    fn event(&mut self, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// Why a comparison is not complete. What was measured so far is in the report, and in the files.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// What was asked for does not go together.
+    #[error("this comparison makes no sense")]
+    Usage(#[from] UsageError),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted {
+        /// What there is; `None`: it did not come to a run.
+        report: Option<Box<Report>>,
+    },
+    /// No further run is possible.
+    #[error("the comparison cannot go on")]
+    Executor {
+        /// Why.
+        source: ExecError,
+        /// What there is; `None`: it did not come to a run.
+        report: Option<Box<Report>>,
+    },
+    /// The report cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl CompareError {
+    fn stopped(source: ExecError, report: Option<Report>) -> Self {
+        let report = report.map(Box::new);
+        match source {
+            ExecError::Interrupted => Self::Interrupted { report },
+            source => Self::Executor { source, report },
+        }
+    }
+}
+
+/// Does all runs and reports. Stops when `cancel` is set.
+pub fn compare(
+    spec: &CompareSpec,
+    executor: &mut dyn Executor,
+    observer: &mut dyn Observer,
+    outputs: &Outputs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Report, CompareError> {
+    spec.check()?;
+    let environment = executor.environment().map_err(|source| CompareError::stopped(source, None))?;
+    let mut comparison = Comparison {
+        spec,
+        arms: arms(spec.schedulers.len()),
+        steps: plan(spec.workloads.len(), spec.schedulers.len(), spec.runs, spec.seed),
+        environment,
+        started: Instant::now(),
+        started_at: timestamp(SystemTime::now()),
+        records: Vec::new(),
+    };
+    // Also finds out before the first run whether they can be written.
+    outputs.write(&comparison.report())?;
+    observer.event(&Event::Started {
+        environment: &comparison.environment,
+        seed: spec.seed,
+        runs: comparison.steps.len(),
+    });
+    for index in 0..comparison.steps.len() {
+        if cancel.load(Ordering::Relaxed) {
+            let report = Some(comparison.report());
+            return Err(CompareError::stopped(ExecError::Interrupted, report));
+        }
+        if let Err(source) = comparison.run(index, executor, observer) {
+            return Err(CompareError::stopped(source, Some(comparison.report())));
+        }
+        outputs.write(&comparison.report())?;
+    }
+    Ok(comparison.report())
+}
+
+/// What there is of a comparison that goes on.
+struct Comparison<'a> {
+    spec: &'a CompareSpec,
+    arms: Vec<Arm>,
+    steps: Vec<Step>,
+    environment: Environment,
+    started: Instant,
+    started_at: String,
+    records: Vec<Record>,
+}
+
+impl Comparison<'_> {
+    fn run(
+        &mut self,
+        index: usize,
+        executor: &mut dyn Executor,
+        observer: &mut dyn Observer,
+    ) -> Result<(), ExecError> {
+        let step = self.steps[index];
+        let scheduler = arm_name(self.spec, &self.arms[step.arm]);
+        let workload = self.spec.workloads[step.workload].to_string();
+        let info = RunInfo {
+            number: index + 1,
+            of: self.steps.len(),
+            scheduler: &scheduler,
+            workload: &workload,
+            warm_up: step.warm_up,
+            last_time_s: self.of_same(&step).find_map(|record| record.outcome.time_s()),
+        };
+        observer.event(&Event::RunStarted(info));
+        let outcome = self.outcome(&step, executor)?;
+        observer.event(&Event::RunEnded(info, &outcome));
+        self.records.push(Record { run: index + 1, step, outcome });
+        Ok(())
+    }
+
+    fn outcome(&self, step: &Step, executor: &mut dyn Executor) -> Result<RunOutcome, ExecError> {
+        if let Some(reason) = self.hopeless(step) {
+            return Ok(RunOutcome::without_measurement(Ending::NotTried { reason }));
+        }
+        let request = RunRequest {
+            scheduler: self.spec.schedulers[self.arms[step.arm].scheduler].clone(),
+            workload: self.spec.workloads[step.workload].clone(),
+            limit_s: self.spec.limit.as_secs_f64(),
+        };
+        if executor.is_cold() && !step.warm_up {
+            let warm_up = executor.run(&request)?;
+            if warm_up.time_s().is_none() {
+                return Ok(warm_up);
+            }
+        }
+        executor.run(&request)
+    }
+
+    /// A scheduler that hung twice running is taken at its word: every further run would take the
+    /// whole time limit.
+    fn hopeless(&self, step: &Step) -> Option<String> {
+        let hung = self
+            .of_same(step)
+            .skip_while(|record| matches!(record.outcome.ending, Ending::NotTried { .. }))
+            .take_while(|record| matches!(record.outcome.ending, Ending::Hung { .. }))
+            .count();
+        (hung >= HUNG_ENOUGH).then(|| format!("the last {HUNG_ENOUGH} runs hung"))
+    }
+
+    /// Earlier runs of the same, the latest first.
+    fn of_same<'a>(&'a self, step: &Step) -> impl Iterator<Item = &'a Record> {
+        let (workload, arm) = (step.workload, step.arm);
+        let same = move |other: &Step| other.workload == workload && other.arm == arm;
+        self.records.iter().rev().filter(move |record| same(&record.step))
+    }
+
+    fn report(&self) -> Report {
+        let spec = self.spec;
+        let (noise, results) = results(spec, &self.arms, &self.records);
+        Report {
+            version: VERSION,
+            flsched_version: env!("CARGO_PKG_VERSION").into(),
+            clock: spec.clock,
+            kernel: self.environment.kernel.clone(),
+            cpus: self.environment.cpus,
+            seed: spec.seed,
+            runs: spec.runs,
+            on: spec.on,
+            complete: self.records.len() == self.steps.len(),
+            started_at: self.started_at.clone(),
+            duration_s: self.started.elapsed().as_secs_f64(),
+            command_line: shell_words::join(&spec.command_line),
+            limit_s: spec.limit.as_secs_f64(),
+            warnings: warnings(spec, &self.environment, &results),
+            environment: self.environment.clone(),
+            noise,
+            results,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

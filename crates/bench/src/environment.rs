@@ -1,0 +1,231 @@
+//! The machine that was measured on, written down.
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What may explain a result, as far as it can be found out. Nothing that names the machine's owner.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -v`.
+    pub kernel_version: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// What the CPUs call themselves.
+    pub cpu_model: Option<String>,
+    /// How the CPUs hang together.
+    pub topology: Topology,
+    /// Memory in MiB.
+    pub memory_mib: Option<u64>,
+    /// The kernel's command line.
+    pub kernel_cmdline: Option<String>,
+    /// What the kernel does about flaws of the CPU, by flaw; those that do not concern it are left
+    /// out.
+    pub mitigations: BTreeMap<String, String>,
+    /// Frequency governor of the first CPU.
+    pub governor: Option<String>,
+    /// Whether the CPUs may exceed their nominal frequency.
+    pub boost: Option<bool>,
+    /// Load averages over 1, 5 and 15 minutes before the first run.
+    pub load_average: Vec<f64>,
+    /// The cgroup that the runs are in; the fair class pays for each of its levels.
+    pub cgroup: Option<String>,
+    /// Kernel settings that concern scheduling, by name under `/proc/sys/kernel`.
+    pub sysctl: BTreeMap<String, String>,
+    /// Whether the kernel has sched_ext.
+    pub sched_ext: bool,
+    /// As hackbench states it.
+    pub hackbench_version: Option<String>,
+    /// The machine around this one, if this one is a VM that `compare` booted.
+    pub vm: Option<VmEnvironment>,
+}
+
+/// How the CPUs hang together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Packages.
+    pub sockets: usize,
+    /// Cores in all.
+    pub cores: usize,
+    /// Memory nodes.
+    pub nodes: usize,
+    /// Groups of CPUs that share a last-level cache.
+    pub caches: usize,
+}
+
+/// The VM and its host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VmEnvironment {
+    /// As QEMU states it.
+    pub qemu_version: Option<String>,
+    /// What executes the guest: `kvm`, `tcg,thread=multi`, …
+    pub accel: String,
+    /// Why it is not KVM, where KVM would have been welcome.
+    pub accel_note: Option<String>,
+    /// The guest's memory in MiB, as asked for.
+    pub memory_mib: u32,
+    /// Seconds from starting QEMU to the first command.
+    pub boot_s: f64,
+    /// The host's kernel.
+    pub host_kernel: String,
+    /// The host's CPUs online.
+    pub host_cpus: u32,
+    /// What the host's CPUs call themselves.
+    pub host_cpu_model: Option<String>,
+    /// The host's load averages before the first run.
+    pub host_load_average: Vec<f64>,
+}
+
+/// Kernel settings worth writing down.
+const SYSCTLS: [&str; 6] = [
+    "sched_rt_runtime_us",
+    "sched_rt_period_us",
+    "sched_autogroup_enabled",
+    "sched_schedstats",
+    "numa_balancing",
+    "timer_migration",
+];
+
+impl Environment {
+    /// The machine that this program runs on.
+    pub fn of_this_machine() -> Self {
+        let cpus = online_cpus();
+        let (kernel, kernel_version) = uname();
+        Self {
+            kernel,
+            kernel_version,
+            cpus: cpus.len() as u32,
+            cpu_model: cpu_model(),
+            topology: topology(&cpus),
+            memory_mib: memory_mib(),
+            kernel_cmdline: read("/proc/cmdline"),
+            mitigations: mitigations(),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            boost: read("/sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"),
+            load_average: load_average(),
+            cgroup: read("/proc/self/cgroup").and_then(|groups| {
+                groups.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
+            }),
+            sysctl: SYSCTLS
+                .iter()
+                .filter_map(|name| Some((name.to_string(), read(format!("/proc/sys/kernel/{name}"))?)))
+                .collect(),
+            sched_ext: Path::new("/sys/kernel/sched_ext").exists(),
+            hackbench_version: first_line("hackbench", "--help"),
+            vm: None,
+        }
+    }
+}
+
+/// Numbers of the CPUs that are online.
+pub(crate) fn online_cpus() -> Vec<usize> {
+    read("/sys/devices/system/cpu/online").map(|text| cpu_list(&text)).unwrap_or_default()
+}
+
+/// `0-3,8` as numbers.
+fn cpu_list(text: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// The first line that `program argument` prints, on whichever stream.
+pub(crate) fn first_line(program: &str, argument: &str) -> Option<String> {
+    let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).lines().map(str::trim).find(|line| !line.is_empty()).map(String::from)
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_string()).filter(|text| !text.is_empty())
+}
+
+/// `uname -r`.
+pub(crate) fn kernel_release() -> String {
+    uname().0
+}
+
+fn uname() -> (String, String) {
+    nix::sys::utsname::uname().map_or_else(
+        |_| Default::default(),
+        |names| {
+            (names.release().to_string_lossy().into_owned(), names.version().to_string_lossy().into_owned())
+        },
+    )
+}
+
+/// The value of `name: value` in a file of such lines.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim().to_string())
+}
+
+fn cpu_model() -> Option<String> {
+    ["model name", "Model", "cpu model", "uarch"].iter().find_map(|name| field("/proc/cpuinfo", name))
+}
+
+fn memory_mib() -> Option<u64> {
+    let text = field("/proc/meminfo", "MemTotal")?;
+    text.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib / 1024)
+}
+
+fn load_average() -> Vec<f64> {
+    let text = read("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().take(3).filter_map(|word| word.parse().ok()).collect()
+}
+
+fn mitigations() -> BTreeMap<String, String> {
+    let Ok(folder) = std::fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
+        return BTreeMap::new();
+    };
+    folder
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, read(entry.path())?)))
+        .filter(|(_, state)| state != "Not affected")
+        .collect()
+}
+
+fn topology(cpus: &[usize]) -> Topology {
+    let of_cpu = |cpu: usize, file: &str| read(format!("/sys/devices/system/cpu/cpu{cpu}/{file}"));
+    let distinct = |file: &dyn Fn(usize) -> Option<String>| {
+        cpus.iter().filter_map(|cpu| file(*cpu)).collect::<BTreeSet<_>>().len()
+    };
+    // The cache with the highest index is the last level.
+    let last_cache = |cpu: usize| {
+        (0..8).rev().find_map(|index| of_cpu(cpu, &format!("cache/index{index}/shared_cpu_list")))
+    };
+    Topology {
+        sockets: distinct(&|cpu| of_cpu(cpu, "topology/physical_package_id")),
+        cores: distinct(&|cpu| of_cpu(cpu, "topology/thread_siblings_list")),
+        nodes: read("/sys/devices/system/node/online").map_or(1, |text| cpu_list(&text).len()),
+        caches: distinct(&last_cache),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(cpu_list("0-3,8"), [0, 1, 2, 3, 8]);
+        assert_eq!(cpu_list("0"), [0]);
+        assert_eq!(cpu_list(""), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn this_machine_has_a_kernel_and_cpus() {
+        let environment = Environment::of_this_machine();
+        assert!(environment.cpus >= 1 && !environment.kernel.is_empty());
+        let line = serde_json::to_string(&environment).unwrap();
+        assert_eq!(serde_json::from_str::<Environment>(&line).unwrap(), environment);
+    }
+}

@@ -1,0 +1,161 @@
+//! One run: what it takes, what it gives, and who can do it.
+use crate::environment::Environment;
+use crate::{Scheduler, Workload};
+use serde::{Deserialize, Serialize};
+
+/// One workload under one scheduler, once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// Under what.
+    pub scheduler: Scheduler,
+    /// What.
+    pub workload: Workload,
+    /// Seconds after which the run counts as hung and is killed.
+    pub limit_s: f64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Ending {
+    /// The workload finished, under its scheduler throughout.
+    Timed {
+        /// The workload's own figure, or its elapsed time.
+        time_s: f64,
+    },
+    /// The kernel threw the scheduler out: whatever the time was, it is not the scheduler's.
+    Ejected {
+        /// In the kernel's words.
+        reason: String,
+    },
+    /// The workload or the scheduler failed.
+    Failed {
+        /// What and why.
+        reason: String,
+    },
+    /// It did not end in time, or the machine it ran on died.
+    Hung {
+        /// What was waited for.
+        reason: String,
+    },
+    /// It was left out, because the runs before it hung.
+    #[serde(rename = "not tried")]
+    NotTried {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a run gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunOutcome {
+    /// How it ended, and the time if it has one.
+    pub ending: Ending,
+    /// From the workload's start to its exit.
+    pub elapsed_s: Option<f64>,
+    /// On all CPUs, by whomever, while the workload ran.
+    pub context_switches: Option<u64>,
+    /// Likewise; `None`: not permitted here.
+    pub migrations: Option<u64>,
+    /// Calls of `sched_yield` that the workload counted.
+    pub yields: Option<u64>,
+    /// That the scheduler was in force.
+    pub proof: Proof,
+    /// As it calls itself.
+    pub scheduler_version: Option<String>,
+    /// The policy's named statistics at the end of the run.
+    pub stats: Vec<(String, u64)>,
+}
+
+impl RunOutcome {
+    /// A run that did not come so far as to be measured.
+    pub fn without_measurement(ending: Ending) -> Self {
+        Self {
+            ending,
+            elapsed_s: None,
+            context_switches: None,
+            migrations: None,
+            yields: None,
+            proof: Proof::default(),
+            scheduler_version: None,
+            stats: Vec::new(),
+        }
+    }
+
+    /// The time, if the run has one.
+    pub fn time_s(&self) -> Option<f64> {
+        match self.ending {
+            Ending::Timed { time_s } => Some(time_s),
+            _ => None,
+        }
+    }
+
+    /// Why it has no time, if it has none.
+    pub fn trouble(&self) -> Option<&str> {
+        match &self.ending {
+            Ending::Timed { .. } => None,
+            Ending::Ejected { reason }
+            | Ending::Failed { reason }
+            | Ending::Hung { reason }
+            | Ending::NotTried { reason } => Some(reason),
+        }
+    }
+}
+
+/// That the scheduler under test, and no other, ran the workload from start to end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// All of what follows is as it must be.
+    pub holds: bool,
+    /// The kernel class the workload had, asked of the kernel after its start.
+    pub class: Option<String>,
+    /// sched_ext when the workload started.
+    pub at_start: Option<Attachment>,
+    /// sched_ext when the workload had ended.
+    pub at_end: Option<Attachment>,
+    /// sched_ext's state after detaching.
+    pub state_after: Option<String>,
+}
+
+/// What the kernel says is attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// `enabled`, `disabled`, …
+    pub state: String,
+    /// The scheduler's name, as the kernel knows it.
+    pub ops: Option<String>,
+    /// Schedulers enabled since boot: unchanged over a run, so that nobody came in between.
+    pub enable_seq: u64,
+}
+
+/// Why there is no outcome: not this run is at fault, no run is possible.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The machine cannot do it; with the remedy.
+    #[error("{0}")]
+    Unable(String),
+    /// The VM could not be booted.
+    #[error("the VM did not start")]
+    Vm(#[from] flsched_vm::VmError),
+    /// The program inside the VM talks nonsense.
+    #[error("the measuring program inside the VM: {0}")]
+    Agent(String),
+}
+
+/// Who carries out runs.
+pub trait Executor {
+    /// The machine that the runs happen on.
+    fn environment(&mut self) -> Result<Environment, ExecError>;
+
+    /// Does one run. A run that fails is an outcome, not an error.
+    fn run(&mut self, request: &RunRequest) -> Result<RunOutcome, ExecError>;
+
+    /// Whether the next run is the first on a machine that has just been started, and needs a
+    /// warm-up of its own.
+    fn is_cold(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,260 @@
+//! A sched_ext scheduler's time on this machine: attached before a run, gone after it.
+use super::child::Captured;
+use crate::environment::first_line;
+use crate::execute::{Attachment, ExecError};
+use crate::{Scheduler, environment};
+use flsched_policies::{Options, Policy, Running, sched_ext};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a peer may take to load: the verifier can be slow, and a guest emulated.
+const ENABLE_LIMIT: Duration = Duration::from_secs(120);
+/// How long a detached scheduler may take to be gone.
+const DISABLE_LIMIT: Duration = Duration::from_secs(30);
+/// Between two looks at the kernel's state, outside of runs.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What is attached, or nothing for a kernel class. Dropping it detaches.
+pub(super) enum Attached {
+    Nothing,
+    Policy(Running),
+    Peer(Peer),
+}
+
+/// How a scheduler ended that was not told to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Premature {
+    /// The kernel threw it out.
+    Ejected(String),
+    /// It ended in another way, as when a CPU went offline.
+    Ended(String),
+}
+
+/// What is known when it is gone.
+pub(super) struct Detached {
+    pub(super) premature: Option<Premature>,
+    pub(super) stats: Vec<(String, u64)>,
+    pub(super) state_after: Option<String>,
+}
+
+/// What the kernel says is attached now; `None`: it has no sched_ext.
+pub(super) fn attachment() -> Option<Attachment> {
+    sched_ext::status().map(|status| Attachment {
+        state: status.state,
+        ops: status.ops,
+        enable_seq: status.enable_seq,
+    })
+}
+
+fn state() -> Option<String> {
+    attachment().map(|attachment| attachment.state)
+}
+
+/// Whether the kernel's name for what is attached is this scheduler's. Schedulers append their
+/// version and build: `bpfland_1.0.19_x86_64_unknown_linux_gnu`. A peer may call itself what it likes:
+/// it is known by having been started when nothing was attached.
+pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
+    let Some(ops) = ops else { return false };
+    match scheduler {
+        Scheduler::Policy { name, .. } => ops
+            .strip_prefix(name.as_str())
+            .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric())),
+        Scheduler::Peer { .. } => true,
+        Scheduler::Class(_) => false,
+    }
+}
+
+/// As it calls itself.
+pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
+    match scheduler {
+        Scheduler::Class(_) => Some(format!("kernel {}", environment::kernel_release())),
+        Scheduler::Policy { name, .. } => Policy::find(name).ok().map(|policy| policy.version().to_string()),
+        Scheduler::Peer { program, .. } => first_line(program, "--version"),
+    }
+}
+
+/// Attaches it. The inner error is this scheduler's failure to start; the outer one means that no
+/// scheduler can be tested on this machine now.
+pub(super) fn attach(
+    scheduler: &Scheduler,
+    cancel: &AtomicBool,
+) -> Result<Result<Attached, String>, ExecError> {
+    free(attachment())?;
+    match scheduler {
+        Scheduler::Class(_) => Ok(Ok(Attached::Nothing)),
+        Scheduler::Policy { name, knobs } => {
+            let options = Options { knobs: knobs.clone(), ..Options::default() };
+            let started = Policy::find(name).and_then(|policy| policy.start(&options));
+            Ok(started.map(Attached::Policy).map_err(|error| error.to_string()))
+        }
+        Scheduler::Peer { program, arguments } => {
+            Peer::start(program, arguments, cancel).map(|peer| peer.map(Attached::Peer))
+        }
+    }
+}
+
+/// Nothing else may be attached.
+fn free(attachment: Option<Attachment>) -> Result<(), ExecError> {
+    match attachment {
+        Some(Attachment { state, ops, .. }) if state != "disabled" => Err(ExecError::Unable(format!(
+            "the sched_ext scheduler `{}` is {state} on this machine: stop it first",
+            ops.as_deref().unwrap_or("unknown")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl Attached {
+    /// Detaches and waits until the default scheduler is back.
+    pub(super) fn detach(self) -> Result<Detached, ExecError> {
+        let (premature, stats) = match self {
+            Self::Nothing => (None, Vec::new()),
+            Self::Policy(running) => {
+                let stats = running.stats().unwrap_or_default();
+                let before = running.exited();
+                let after = running
+                    .stop()
+                    .map_err(|error| ExecError::Unable(format!("cannot detach the scheduler: {error}")))?;
+                let report = before.or(after.ejected.then_some(after));
+                let premature = report.map(|report| match report.ejected {
+                    true => Premature::Ejected(report.reason),
+                    false => Premature::Ended(report.reason),
+                });
+                (premature, stats)
+            }
+            Self::Peer(peer) => (peer.stop().map(Premature::Ejected), Vec::new()),
+        };
+        if !until(DISABLE_LIMIT, || state().is_none_or(|state| state == "disabled")) {
+            return Err(ExecError::Unable(format!(
+                "the scheduler is still {} {DISABLE_LIMIT:?} after it was told to go",
+                state().unwrap_or_default()
+            )));
+        }
+        Ok(Detached { premature, stats, state_after: state() })
+    }
+}
+
+/// Somebody else's scheduler: a process that has it attached while it lives.
+pub(super) struct Peer {
+    process: Child,
+    output: Captured,
+}
+
+impl Peer {
+    /// Starts the program and waits until its scheduler is in force.
+    fn start(
+        program: &str,
+        arguments: &[String],
+        cancel: &AtomicBool,
+    ) -> Result<Result<Self, String>, ExecError> {
+        let spawn = || -> std::io::Result<Self> {
+            let output = Captured::new()?;
+            let mut command = Command::new(program);
+            command
+                .args(arguments)
+                .stdin(Stdio::null())
+                .stdout(output.writer()?)
+                .stderr(output.writer()?)
+                .process_group(0);
+            // SAFETY: between fork and exec only a system call that is async-signal-safe. When its
+            // process is gone the kernel restores the default scheduler, so a killed `compare`
+            // leaves nothing attached.
+            unsafe {
+                command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
+            }
+            Ok(Self { process: command.spawn()?, output })
+        };
+        let mut peer = match spawn() {
+            Ok(peer) => peer,
+            Err(error) => return Ok(Err(format!("cannot start `{program}`: {error}"))),
+        };
+        let mut ended = None;
+        let settled = until(ENABLE_LIMIT, || {
+            ended = peer.process.try_wait().ok().flatten();
+            ended.is_some() || cancel.load(Ordering::Relaxed) || state().as_deref() == Some("enabled")
+        });
+        if cancel.load(Ordering::Relaxed) {
+            return Err(ExecError::Interrupted);
+        }
+        Ok(match (settled, ended) {
+            (true, None) => Ok(peer),
+            (_, Some(status)) => {
+                Err(format!("`{program}` ended without attaching: {status}: {}", peer.output.tail()))
+            }
+            (false, None) => Err(format!("`{program}` did not attach within {ENABLE_LIMIT:?}")),
+        })
+    }
+
+    /// Asks it to end as its user would; the kernel's reason, if it had ended before.
+    fn stop(mut self) -> Option<String> {
+        let ended_before = self.process.try_wait().ok().flatten();
+        let attached = state().as_deref() == Some("enabled");
+        self.end();
+        match ended_before {
+            Some(status) => Some(format!("its program ended: {status}: {}", self.output.tail())),
+            None if !attached => Some(format!("it was no longer attached: {}", self.output.tail())),
+            None => None,
+        }
+    }
+
+    fn end(&mut self) {
+        let group = Pid::from_raw(self.process.id() as libc::pid_t);
+        let _ = killpg(group, Signal::SIGINT);
+        if !until(DISABLE_LIMIT, || !matches!(self.process.try_wait(), Ok(None))) {
+            let _ = killpg(group, Signal::SIGKILL);
+            let _ = self.process.wait();
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            self.end();
+        }
+    }
+}
+
+/// Looks until it is so; false if it is not so within `limit`.
+fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if so() {
+            return true;
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::KernelClass;
+
+    #[test]
+    fn names_of_ops() {
+        let policy = Scheduler::Policy { name: "flsched".into(), knobs: Default::default() };
+        assert!(is_ops_of(Some("flsched"), &policy));
+        assert!(is_ops_of(Some("flsched_0.1.0_x86_64"), &policy));
+        assert!(!is_ops_of(Some("flsched2"), &policy));
+        assert!(!is_ops_of(None, &policy));
+        let peer = Scheduler::Peer { program: "scx_bpfland".into(), arguments: Vec::new() };
+        assert!(is_ops_of(Some("bpfland_1.0.19"), &peer));
+        assert!(!is_ops_of(Some("flsched"), &Scheduler::Class(KernelClass::Eevdf)));
+    }
+
+    #[test]
+    fn another_scheduler_is_named() {
+        let at =
+            |state: &str| Some(Attachment { state: state.into(), ops: Some("lavd".into()), enable_seq: 1 });
+        assert!(free(None).is_ok() && free(at("disabled")).is_ok());
+        assert!(free(at("enabled")).unwrap_err().to_string().contains("`lavd` is enabled"));
+    }
+}

@@ -1,0 +1,269 @@
+//! A workload's process: started in its class, waited for, and gone afterwards with all it started.
+use crate::execute::ExecError;
+use crate::scheduler::KernelClass;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a wait may last before it looks whether it should stop. Rarely, so as not to disturb.
+const LOOK: Duration = Duration::from_millis(250);
+/// How much of an error output is kept.
+const TAIL: u64 = 2_000;
+
+/// A process, leader of its own group.
+pub(super) struct Child {
+    process: std::process::Child,
+    handle: OwnedFd,
+    started: Instant,
+    output: Captured,
+    error: Captured,
+}
+
+/// How a child ended.
+pub(super) struct ChildEnd {
+    /// `None`: it did not end in time and was killed.
+    pub(super) status: Option<ExitStatus>,
+    /// From before its start until its end was seen.
+    pub(super) elapsed: Duration,
+    output: Captured,
+    error: Captured,
+}
+
+impl Child {
+    /// Starts it in a kernel class. Its output goes to memory files: nobody has to read along, which
+    /// would be work beside the workload.
+    pub(super) fn spawn(argv: &[OsString], class: KernelClass) -> io::Result<Self> {
+        let (program, arguments) = argv.split_first().ok_or_else(|| io::Error::other("an empty command"))?;
+        let output = Captured::new()?;
+        let error = Captured::new()?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output.writer()?)
+            .stderr(error.writer()?)
+            .process_group(0);
+        let parent = Pid::this();
+        // SAFETY: between fork and exec only system calls that are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+                if Pid::parent() != parent {
+                    return Err(Errno::ESRCH.into());
+                }
+                raise_file_limit();
+                set_class(class)
+            });
+        }
+        let started = Instant::now();
+        let process = command.spawn().map_err(|error| {
+            let program = program.display();
+            let text = match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EPERM) => {
+                    format!("cannot start `{program}` in class {}: {error} (run as root)", class.name())
+                }
+                _ => format!("cannot start `{program}`: {error}"),
+            };
+            io::Error::new(error.kind(), text)
+        })?;
+        let handle = pidfd(process.id())?;
+        Ok(Self { process, handle, started, output, error })
+    }
+
+    /// Its scheduling class, as the kernel says.
+    pub(super) fn class(&self) -> Option<libc::c_int> {
+        // SAFETY: no memory is involved.
+        let class = unsafe { libc::sched_getscheduler(self.process.id() as libc::pid_t) };
+        (class >= 0).then_some(class & !libc::SCHED_RESET_ON_FORK)
+    }
+
+    /// Waits for its end, at most `limit`. Whatever it started is killed then, so that nothing of it
+    /// runs beside the next run.
+    pub(super) fn wait(mut self, limit: Duration, cancel: &AtomicBool) -> Result<ChildEnd, ExecError> {
+        loop {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(ExecError::Interrupted);
+            }
+            let left = limit.saturating_sub(self.started.elapsed());
+            if self.ended(left.min(LOOK)) {
+                break;
+            }
+            if left.is_zero() {
+                let elapsed = self.started.elapsed();
+                return Ok(self.end(None, elapsed));
+            }
+        }
+        let elapsed = self.started.elapsed();
+        let status = self.process.wait().map_err(|error| ExecError::Unable(error.to_string()))?;
+        Ok(self.end(Some(status), elapsed))
+    }
+
+    fn ended(&self, within: Duration) -> bool {
+        let mut watched = [PollFd::new(self.handle.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(within + Duration::from_millis(1));
+        matches!(poll(&mut watched, timeout.unwrap_or(PollTimeout::ZERO)), Ok(1))
+    }
+
+    fn end(self, status: Option<ExitStatus>, elapsed: Duration) -> ChildEnd {
+        let (output, error) = (self.output.clone(), self.error.clone());
+        drop(self);
+        ChildEnd { status, elapsed, output, error }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = killpg(Pid::from_raw(self.process.id() as libc::pid_t), Signal::SIGKILL);
+        let _ = self.process.wait();
+    }
+}
+
+impl ChildEnd {
+    /// All that it printed.
+    pub(super) fn output(&self) -> String {
+        self.output.text()
+    }
+
+    /// The end of what it printed to its error output, as the end of a sentence.
+    pub(super) fn error_tail(&self) -> String {
+        match self.error.tail() {
+            text if text.is_empty() => String::new(),
+            text => format!(": {text}"),
+        }
+    }
+}
+
+/// A file in memory that a process writes to.
+#[derive(Clone)]
+pub(super) struct Captured(std::rc::Rc<File>);
+
+impl Captured {
+    pub(super) fn new() -> io::Result<Self> {
+        let file = memfd_create(c"flsched-output", MFdFlags::MFD_CLOEXEC)?;
+        Ok(Self(std::rc::Rc::new(file.into())))
+    }
+
+    pub(super) fn writer(&self) -> io::Result<Stdio> {
+        self.0.try_clone().map(Stdio::from)
+    }
+
+    fn text(&self) -> String {
+        self.read_from(SeekFrom::Start(0))
+    }
+
+    /// Its end, in one line.
+    pub(super) fn tail(&self) -> String {
+        let length = self.0.metadata().map_or(0, |meta| meta.len());
+        let text = self.read_from(SeekFrom::Start(length.saturating_sub(TAIL)));
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn read_from(&self, position: SeekFrom) -> String {
+        let mut file = &*self.0;
+        let mut bytes = Vec::new();
+        let _ = file.seek(position).and_then(|_| file.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// The name of a kernel class by its number.
+pub(super) fn class_name(policy: libc::c_int) -> String {
+    match KernelClass::ALL.into_iter().find(|class| class.policy() == policy) {
+        Some(KernelClass::Eevdf) => "SCHED_OTHER".into(),
+        Some(KernelClass::Batch) => "SCHED_BATCH".into(),
+        Some(KernelClass::Fifo) => "SCHED_FIFO".into(),
+        Some(KernelClass::Rr) => "SCHED_RR".into(),
+        None => format!("class {policy}"),
+    }
+}
+
+/// Puts the calling process into a class. Explicitly also for the default: this program may itself
+/// have been started in another.
+fn set_class(class: KernelClass) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: class.priority() };
+    // SAFETY: the kernel only reads `parameters`.
+    match unsafe { libc::sched_setscheduler(0, class.policy(), &parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// hackbench needs a file descriptor for every end of every channel.
+fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// A handle that becomes readable when the process ends.
+fn pidfd(process: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved; the result is a new descriptor that nobody else owns.
+    unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd as libc::c_int)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str, limit: Duration) -> ChildEnd {
+        let argv = ["sh", "-c", script].map(OsString::from);
+        let child = Child::spawn(&argv, KernelClass::Eevdf).unwrap();
+        child.wait(limit, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn output_and_status() {
+        let end = run("echo out; echo err >&2; exit 3", Duration::from_secs(10));
+        assert_eq!(end.status.and_then(|status| status.code()), Some(3));
+        assert_eq!((end.output().as_str(), end.error_tail().as_str()), ("out\n", ": err"));
+    }
+
+    #[test]
+    fn the_limit_ends_it_and_all_it_started() {
+        let started = Instant::now();
+        let end = run("sleep 60 & echo $!; wait", Duration::from_millis(50));
+        assert!(end.status.is_none() && started.elapsed() < Duration::from_secs(5));
+        let pid: i32 = end.output().trim().parse().unwrap();
+        let gone = || nix::sys::signal::kill(Pid::from_raw(pid), None).is_err() || is_zombie(pid);
+        while !gone() {
+            assert!(started.elapsed() < Duration::from_secs(5), "{pid} still runs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Nobody may have collected the orphan yet.
+    fn is_zombie(pid: i32) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|text| text.contains(") Z "))
+    }
+
+    #[test]
+    fn cancelling_ends_it() {
+        let argv = ["sleep", "60"].map(OsString::from);
+        let child = Child::spawn(&argv, KernelClass::Batch).unwrap();
+        assert_eq!(child.class(), Some(libc::SCHED_BATCH));
+        let end = child.wait(Duration::MAX, &AtomicBool::new(true));
+        assert!(matches!(end, Err(ExecError::Interrupted)));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let error = Child::spawn(&["/no/such".into()], KernelClass::Eevdf).err().unwrap();
+        assert!(error.to_string().contains("cannot start `/no/such`: No such file"), "{error}");
+    }
+}

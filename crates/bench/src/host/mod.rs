@@ -1,0 +1,287 @@
+//! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
+mod attach;
+mod child;
+mod counters;
+pub mod preflight;
+
+use crate::environment::Environment;
+use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use crate::workload::Measured;
+use crate::{Scheduler, Workload};
+use attach::{Detached, Premature};
+use child::{Child, ChildEnd};
+use counters::{ContextSwitches, Migrations};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Carries out runs on the machine that this program runs on.
+pub struct HostExecutor {
+    helper: Vec<OsString>,
+    cancel: Arc<AtomicBool>,
+    migrations: Migrations,
+    versions: HashMap<String, Option<String>>,
+}
+
+impl HostExecutor {
+    /// Stops, with the default scheduler back in force, once `cancel` is set.
+    pub fn new(cancel: Arc<AtomicBool>) -> Self {
+        Self::with_helper(cancel, vec!["/proc/self/exe".into(), "workload".into()])
+    }
+
+    /// Starts this build's own workloads by another command than `/proc/self/exe workload`.
+    pub fn with_helper(cancel: Arc<AtomicBool>, helper: Vec<OsString>) -> Self {
+        Self { helper, cancel, migrations: Migrations::open(), versions: HashMap::new() }
+    }
+
+    /// The version of what schedules; asked once, because asking a peer means to start it.
+    fn version(&mut self, scheduler: &Scheduler) -> Option<String> {
+        let label = scheduler.to_string();
+        self.versions.entry(label).or_insert_with(|| attach::version(scheduler)).clone()
+    }
+
+    /// Runs the workload under a scheduler that is in force.
+    fn measure(&mut self, request: &RunRequest) -> Result<Measurement, ExecError> {
+        let argv = request.workload.argv(&self.helper);
+        let limit = Duration::try_from_secs_f64(request.limit_s).unwrap_or(Duration::MAX);
+        let switches = ContextSwitches::now();
+        let migrations = self.migrations.now();
+        let child = match Child::spawn(&argv, request.scheduler.class()) {
+            Ok(child) => child,
+            Err(error) => return Ok(Measurement::failed(error.to_string())),
+        };
+        let class = child.class();
+        let end = child.wait(limit, &self.cancel)?;
+        Ok(Measurement {
+            elapsed_s: Some(end.elapsed.as_secs_f64()),
+            context_switches: switches.and_then(ContextSwitches::since),
+            migrations: migrations.and_then(|before| self.migrations.now()?.checked_sub(before)),
+            class,
+            result: judge(&request.workload, &end, limit),
+        })
+    }
+}
+
+/// What was seen of the workload while its scheduler was in force.
+struct Measurement {
+    elapsed_s: Option<f64>,
+    context_switches: Option<u64>,
+    migrations: Option<u64>,
+    class: Option<libc::c_int>,
+    result: Result<Measured, Ending>,
+}
+
+impl Measurement {
+    fn failed(reason: String) -> Self {
+        Self {
+            elapsed_s: None,
+            context_switches: None,
+            migrations: None,
+            class: None,
+            result: Err(Ending::Failed { reason }),
+        }
+    }
+}
+
+/// A time, if the workload did what it should.
+fn judge(workload: &Workload, end: &ChildEnd, limit: Duration) -> Result<Measured, Ending> {
+    let Some(status) = end.status else {
+        let reason = format!("{workload} did not end within {limit:?}");
+        return Err(Ending::Hung { reason });
+    };
+    if !status.success() {
+        let reason = format!("{workload}: {status}{}", end.error_tail());
+        return Err(Ending::Failed { reason });
+    }
+    let elapsed_s = end.elapsed.as_secs_f64();
+    workload.measured(&end.output(), elapsed_s).ok_or_else(|| Ending::Failed {
+        reason: format!("{workload} ended well but did not print its time{}", end.error_tail()),
+    })
+}
+
+impl Executor for HostExecutor {
+    fn environment(&mut self) -> Result<Environment, ExecError> {
+        Ok(Environment::of_this_machine())
+    }
+
+    fn run(&mut self, request: &RunRequest) -> Result<RunOutcome, ExecError> {
+        let version = self.version(&request.scheduler);
+        let attached = match attach::attach(&request.scheduler, &self.cancel)? {
+            Ok(attached) => attached,
+            Err(reason) => {
+                let outcome = RunOutcome::without_measurement(Ending::Failed { reason });
+                return Ok(RunOutcome { scheduler_version: version, ..outcome });
+            }
+        };
+        let at_start = attach::attachment();
+        let measured = self.measure(request);
+        let at_end = attach::attachment();
+        // In every case, also when interrupted: the default scheduler is back before this returns.
+        let detached = attached.detach()?;
+        let measured = measured?;
+
+        let proof = prove(request, &measured, at_start, at_end, &detached);
+        let ending = ending(&measured, &detached, &proof, &request.scheduler);
+        Ok(RunOutcome {
+            ending,
+            elapsed_s: measured.elapsed_s,
+            context_switches: measured.context_switches,
+            migrations: measured.migrations,
+            yields: measured.result.as_ref().ok().and_then(|measured| measured.yields),
+            proof,
+            scheduler_version: version,
+            stats: detached.stats,
+        })
+    }
+}
+
+/// Holds together what the kernel said before, during and after the run.
+fn prove(
+    request: &RunRequest,
+    measured: &Measurement,
+    at_start: Option<Attachment>,
+    at_end: Option<Attachment>,
+    detached: &Detached,
+) -> Proof {
+    let class = request.scheduler.class();
+    let class_holds = measured.class == Some(class.policy());
+    let enabled = |attachment: &Attachment| attachment.state == "enabled";
+    let disabled = |state: &str| state == "disabled";
+    let attachment_holds = match (&at_start, &at_end) {
+        _ if detached.premature.is_some() => false,
+        (Some(start), Some(end)) if request.scheduler.is_sched_ext() => {
+            enabled(start) && start == end && attach::is_ops_of(start.ops.as_deref(), &request.scheduler)
+        }
+        (Some(start), Some(end)) => disabled(&start.state) && disabled(&end.state) && start == end,
+        (None, None) => !request.scheduler.is_sched_ext(),
+        _ => false,
+    };
+    let after_holds = detached.state_after.as_deref().is_none_or(disabled);
+    Proof {
+        holds: class_holds && attachment_holds && after_holds,
+        class: measured.class.map(child::class_name),
+        at_start,
+        at_end,
+        state_after: detached.state_after.clone(),
+    }
+}
+
+/// What the run counts as.
+fn ending(measured: &Measurement, detached: &Detached, proof: &Proof, scheduler: &Scheduler) -> Ending {
+    match &detached.premature {
+        Some(Premature::Ejected(reason)) => return Ending::Ejected { reason: reason.clone() },
+        Some(Premature::Ended(reason)) => {
+            let reason = format!("{scheduler} ended before the run did: {reason}");
+            return Ending::Failed { reason };
+        }
+        None => {}
+    }
+    match &measured.result {
+        Err(ending) => ending.clone(),
+        Ok(_) if !proof.holds => {
+            Ending::Failed { reason: format!("{scheduler} was not in force throughout: {}", describe(proof)) }
+        }
+        Ok(measured) => Ending::Timed { time_s: measured.time_s },
+    }
+}
+
+fn describe(proof: &Proof) -> String {
+    let attachment = |attachment: &Option<Attachment>| match attachment {
+        None => "no sched_ext".to_string(),
+        Some(Attachment { state, ops, enable_seq }) => {
+            format!("{state} {} #{enable_seq}", ops.as_deref().unwrap_or("-"))
+        }
+    };
+    format!(
+        "class {}, sched_ext at start: {}, at end: {}, after: {}",
+        proof.class.as_deref().unwrap_or("unknown"),
+        attachment(&proof.at_start),
+        attachment(&proof.at_end),
+        proof.state_after.as_deref().unwrap_or("no sched_ext")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::KernelClass;
+
+    fn request(scheduler: Scheduler) -> RunRequest {
+        RunRequest { scheduler, workload: "hackbench".parse().unwrap(), limit_s: 1.0 }
+    }
+
+    fn measurement(class: KernelClass) -> Measurement {
+        Measurement {
+            elapsed_s: Some(1.0),
+            context_switches: Some(1),
+            migrations: None,
+            class: Some(class.policy()),
+            result: Ok(Measured { time_s: 0.5, yields: None }),
+        }
+    }
+
+    fn detached(premature: Option<Premature>) -> Detached {
+        Detached { premature, stats: Vec::new(), state_after: Some("disabled".into()) }
+    }
+
+    fn enabled(ops: &str, enable_seq: u64) -> Option<Attachment> {
+        Some(Attachment { state: "enabled".into(), ops: Some(ops.into()), enable_seq })
+    }
+
+    fn flsched() -> Scheduler {
+        Scheduler::Policy { name: "flsched".into(), knobs: Default::default() }
+    }
+
+    fn end_of(
+        scheduler: Scheduler,
+        start: Option<Attachment>,
+        end: Option<Attachment>,
+        detached: &Detached,
+    ) -> Ending {
+        let measured = measurement(scheduler.class());
+        let proof = prove(&request(scheduler.clone()), &measured, start, end, detached);
+        ending(&measured, detached, &proof, &scheduler)
+    }
+
+    #[test]
+    fn a_time_counts_only_with_proof() {
+        let timed = Ending::Timed { time_s: 0.5 };
+        let good = enabled("flsched", 3);
+        assert_eq!(end_of(flsched(), good.clone(), good.clone(), &detached(None)), timed);
+        for (start, end) in [
+            (good.clone(), enabled("flsched", 4)),
+            (good.clone(), None),
+            (enabled("bpfland", 3), enabled("bpfland", 3)),
+            (None, None),
+        ] {
+            let ending = end_of(flsched(), start, end, &detached(None));
+            assert!(matches!(ending, Ending::Failed { .. }), "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn an_ejected_run_has_no_time() {
+        let good = enabled("flsched", 3);
+        let stalled = detached(Some(Premature::Ejected("stall".into())));
+        let ending = end_of(flsched(), good.clone(), good.clone(), &stalled);
+        assert_eq!(ending, Ending::Ejected { reason: "stall".into() });
+        let hotplug = detached(Some(Premature::Ended("CPU 1 went offline".into())));
+        let ending = end_of(flsched(), good.clone(), good, &hotplug);
+        assert!(matches!(ending, Ending::Failed { .. }), "{ending:?}");
+    }
+
+    #[test]
+    fn a_kernel_class_needs_the_class_and_no_sched_ext() {
+        let fifo = Scheduler::Class(KernelClass::Fifo);
+        let off = Some(Attachment { state: "disabled".into(), ops: None, enable_seq: 0 });
+        let timed = Ending::Timed { time_s: 0.5 };
+        assert_eq!(end_of(fifo.clone(), None, None, &detached(None)), timed);
+        assert_eq!(end_of(fifo.clone(), off.clone(), off, &detached(None)), timed);
+        let on = enabled("flsched", 1);
+        assert!(matches!(end_of(fifo.clone(), on.clone(), on, &detached(None)), Ending::Failed { .. }));
+        let measured = measurement(KernelClass::Eevdf);
+        assert!(!prove(&request(fifo), &measured, None, None, &detached(None)).holds);
+    }
+}

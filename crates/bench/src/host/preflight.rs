@@ -1,0 +1,68 @@
+//! Can this machine do what is asked? Found out before the first run, not after the tenth.
+use super::attach;
+use crate::execute::ExecError;
+use crate::{Scheduler, Workload};
+
+/// Every obstacle to running these on this machine, each with its remedy.
+pub fn check(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<(), ExecError> {
+    let root = nix::unistd::geteuid().is_root();
+    let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
+    for program in workloads.iter().map(|workload| workload.program()) {
+        obstacles.extend(program.err().map(|error| error.to_string()));
+    }
+    for program in schedulers.iter().map(Scheduler::program) {
+        obstacles.extend(program.err().map(|error| error.to_string()));
+    }
+    match attach::attach(&Scheduler::Class(crate::scheduler::KernelClass::Eevdf), &false.into()) {
+        Err(busy) => obstacles.push(busy.to_string()),
+        Ok(_nothing) => {}
+    }
+    match obstacles.is_empty() {
+        true => Ok(()),
+        false => Err(ExecError::Unable(obstacles.join("\n"))),
+    }
+}
+
+/// What the schedulers need of the machine.
+fn obstacles(schedulers: &[Scheduler], has_sched_ext: bool, root: bool) -> Vec<String> {
+    let names = |wanted: &dyn Fn(&Scheduler) -> bool| {
+        let names: Vec<_> = schedulers.iter().filter(|it| wanted(it)).map(Scheduler::to_string).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let mut obstacles = Vec::new();
+    if !has_sched_ext && let Some(names) = names(&Scheduler::is_sched_ext) {
+        obstacles.push(format!(
+            "{names}: this kernel has no sched_ext (needs Linux 6.16 or newer with \
+             CONFIG_SCHED_CLASS_EXT=y); use --on vm, which brings a kernel of its own"
+        ));
+    }
+    let privileged = |scheduler: &Scheduler| scheduler.is_sched_ext() || scheduler.class().is_realtime();
+    if !root && let Some(names) = names(&privileged) {
+        obstacles.push(format!("{names}: needs root; run this with sudo, or use --on vm"));
+    }
+    obstacles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::KernelClass;
+
+    #[test]
+    fn each_obstacle_has_its_remedy() {
+        let flsched = Scheduler::Policy { name: "flsched".into(), knobs: Default::default() };
+        let schedulers = [Scheduler::Class(KernelClass::Eevdf), flsched];
+        assert!(obstacles(&schedulers, true, true).is_empty());
+        let found = obstacles(&schedulers, false, false);
+        assert!(found[0].starts_with("flsched: ") && found[0].contains("--on vm"), "{found:?}");
+        assert!(found[1].contains("sudo"), "{found:?}");
+    }
+
+    #[test]
+    fn the_default_class_needs_nothing() {
+        let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(Scheduler::Class);
+        assert!(obstacles(&schedulers, false, false).is_empty());
+        let realtime = [Scheduler::Class(KernelClass::Fifo)];
+        assert_eq!(obstacles(&realtime, false, false).len(), 1);
+    }
+}

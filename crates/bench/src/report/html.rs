@@ -1,0 +1,322 @@
+//! The report as a page: one file, nothing to load, to look at and to pass on.
+//!
+//! Every text goes through `maud`, which escapes it.
+use super::{chart, words};
+use crate::compare::Place;
+use crate::environment::Environment;
+use crate::result::{ArmResult, Report};
+use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
+use flsched_vm::Clock;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// The whole page.
+pub fn page(report: &Report) -> String {
+    let title = format!("Schedulers side by side: {}", schedulers(report));
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content=(format!("flsched {}", report.flsched_version));
+                title { (title) }
+                style { (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                header {
+                    p.eyebrow { "flsched compare" }
+                    h1 { (title) }
+                    (facts(report))
+                }
+                main {
+                    (warnings(report))
+                    @for workload in words::workloads(report) {
+                        (section(report, workload))
+                    }
+                    (method(report))
+                    (environment(report))
+                }
+                footer {
+                    p { "flsched " (report.flsched_version) " · started " (report.started_at) " · took "
+                        (words::seconds(report.duration_s)) " s · the same as data: --json FILE" }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn schedulers(report: &Report) -> String {
+    let workload = words::workloads(report).first().copied().unwrap_or_default();
+    let names: Vec<_> = words::results_of(report, workload)
+        .iter()
+        .map(|result| result.scheduler.as_str())
+        .filter(|name| !name.ends_with(" (again)"))
+        .collect();
+    names.join(", ")
+}
+
+fn facts(report: &Report) -> Markup {
+    let place = match (report.on, &report.environment.vm) {
+        (Place::Host, _) => "on the machine itself".to_string(),
+        (Place::Vm, Some(vm)) => format!("in a VM ({})", vm.accel),
+        (Place::Vm, None) => "in a VM".to_string(),
+    };
+    html! {
+        ul.facts {
+            li { (words::clock(report.clock)) }
+            li { "kernel " (report.kernel) }
+            li { (report.cpus) " CPUs " (place) }
+            li { (report.runs) " runs of each, in random order" }
+            li { "seed " (report.seed) }
+            li { (words::proof(report)) }
+        }
+    }
+}
+
+fn warnings(report: &Report) -> Markup {
+    html! {
+        @if !report.warnings.is_empty() || !report.complete {
+            section.card.warnings {
+                ul {
+                    @if !report.complete {
+                        li { strong { "This comparison is incomplete: " } "not all runs have been done." }
+                    }
+                    @for warning in &report.warnings { li { (warning) } }
+                }
+            }
+        }
+    }
+}
+
+fn section(report: &Report, workload: &str) -> Markup {
+    let results = words::results_of(report, workload);
+    let first = results.first().map_or("", |result| result.scheduler.as_str());
+    let noise = report.noise.get(workload);
+    html! {
+        section.card {
+            h2 { (workload) }
+            p.headline { (headline(&results, first)) }
+            ul.findings {
+                @for result in results.iter().filter(|result| result.verdict != Verdict::Baseline) {
+                    li class=(chart::class(result)) {
+                        span.sign aria-hidden="true" { (sign(result.verdict)) }
+                        span {
+                            strong { (result.scheduler) } ": " (words::finding(result, first))
+                            @if let Some(losses) = words::losses(result) { small { (losses) } }
+                        }
+                    }
+                }
+            }
+            h3 { "Time" }
+            figure {
+                figcaption {
+                    "Each dot is a run, the line across the median, the bar its 95 % interval. "
+                    b.better { "Blue" } " is better, " b.worse { "orange" } " worse, grey can’t tell. "
+                    @if noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
+                }
+                div.scroll { (chart::times(&results, noise)) }
+            }
+            h3 { "Context switches" }
+            figure {
+                figcaption { "Median of a run, on all CPUs; colours as above." }
+                div.scroll {
+                    (chart::bars(&results, "context switches", |result| {
+                        result.context_switches.as_ref().map(|counts| counts.median)
+                    }))
+                }
+            }
+            h3 { "Figures" }
+            div.scroll { (table(&results)) }
+        }
+    }
+}
+
+/// The finding that matters most, in one sentence.
+fn headline(results: &[&ArmResult], first: &str) -> String {
+    let count = |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
+    let leaders = leaders(results);
+    match (leaders.as_slice(), count(Verdict::Worse), count(Verdict::CantTell)) {
+        ([], 0, 0) => format!("Nothing to compare {first} with"),
+        ([], _, 0) => format!("{first} is the fastest of these"),
+        ([], ..) => format!("No scheduler was shown to be faster than {first}"),
+        ([one], ..) => format!("{} {}", one.scheduler, words::finding(one, first)),
+        ([most @ .., last], ..) => {
+            let most: Vec<_> = most.iter().map(|leader| leader.scheduler.as_str()).collect();
+            let ratios = leaders.iter().filter_map(|leader| leader.ratio_to_first);
+            let (low, high) = ratios.fold((f64::MAX, 0.0f64), |(low, high), it| (low.min(it), high.max(it)));
+            let (low, high) = (words::ratio(low), words::ratio(high));
+            let range = if low == high { high } else { format!("{}–{high}", low.trim_end_matches('×')) };
+            format!("{} and {} {range} faster than {first}", most.join(", "), last.scheduler)
+        }
+    }
+}
+
+/// The fastest of the better ones, and those whose times cannot be told from its times.
+fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
+    let better: Vec<_> = results.iter().copied().filter(|result| result.verdict == Verdict::Better).collect();
+    let times = better.iter().filter_map(|result| result.time_s);
+    let Some(best) = times.min_by(|a, b| a.median.total_cmp(&b.median)) else {
+        return Vec::new();
+    };
+    let apart = |time: f64| time > best.high * MIN_EFFECT;
+    better.into_iter().filter(|result| result.time_s.is_some_and(|time| !apart(time.low))).collect()
+}
+
+/// So that a verdict does not depend on its colour alone.
+fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "▲",
+        Verdict::Worse => "▼",
+        Verdict::CantTell => "○",
+        Verdict::Baseline => "–",
+    }
+}
+
+fn table(results: &[&ArmResult]) -> Markup {
+    let yields = results.iter().any(|result| result.yields.is_some());
+    let counts = |counts: &Option<crate::result::Counts>| {
+        counts.as_ref().map_or_else(|| "–".to_string(), |counts| words::count(counts.median))
+    };
+    html! {
+        table {
+            thead {
+                tr {
+                    th { "scheduler" } th { "time s" } th { "× first" } th.left { "verdict" }
+                    th { "switches" } th { "migrations" }
+                    @if yields { th { "yields" } }
+                    th { "ejected" }
+                }
+            }
+            tbody {
+                @for result in results {
+                    tr {
+                        td {
+                            (result.scheduler)
+                            @if let Some(version) = words::own_version(result) {
+                                br; small { (version) }
+                            }
+                        }
+                        td {
+                            @if let Some(time) = result.time_s {
+                                (words::seconds(time.median)) " "
+                                small { (words::interval(&time)) }
+                            } @else { "–" }
+                        }
+                        td {
+                            @if let Some(ratio) = result.ratio_to_first {
+                                (words::ratio(ratio)) " "
+                                small { (words::ratio_interval(result).unwrap_or_default()) }
+                            } @else { "–" }
+                        }
+                        td class=(format!("left {}", chart::class(result))) title=(result.verdict_reason) {
+                            (result.verdict.to_string())
+                        }
+                        td { (counts(&result.context_switches)) }
+                        td { (counts(&result.migrations)) }
+                        @if yields { td { (counts(&result.yields)) } }
+                        td class=[(result.ejected > 0).then_some("worse")] {
+                            (result.ejected) " of " (result.runs)
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn method(report: &Report) -> Markup {
+    html! {
+        section.card.prose {
+            h3 style="margin-top:0" { "How it was measured" }
+            p {
+                @match report.clock {
+                    Clock::Instructions => "The machine is emulated, and its time is the number of instructions \
+                        it executed, one nanosecond each, one CPU after the other. It shows the work that a \
+                        scheduler costs and is hardly disturbed by other programs; it does not show how CPUs \
+                        compete for caches and locks.",
+                    Clock::Wall => "Time is real time. It is disturbed by whatever else happens on the machine, so \
+                        only the ratios count, and only beyond the noise.",
+                }
+            }
+            p {
+                "After one warm-up of each, every round runs each workload under each scheduler once, in a random \
+                order that the seed repeats. The first scheduler takes part twice: the difference between it and \
+                itself is the noise."
+            }
+            p {
+                "A scheduler is better or worse if the 95 % interval of its ratio (time of the first / its time, \
+                bootstrap of medians) lies on one side of 1, and the ratio lies beyond the noise and "
+                (format!("{:.0} %", (MIN_EFFECT - 1.0) * 100.0)) "; with fewer than " (MIN_RUNS)
+                " timed runs, or when runs failed, it is not called better."
+            }
+            p {
+                "In every run the kernel is asked, before and after, which scheduler is in force. A run in which the \
+                kernel threw the scheduler out counts as ejected, and its time does not count."
+            }
+            @if !report.command_line.is_empty() { pre { (report.command_line) } }
+        }
+    }
+}
+
+fn environment(report: &Report) -> Markup {
+    html! {
+        section.card {
+            details {
+                summary { "The machine" }
+                dl {
+                    @for (name, value) in rows(&report.environment) {
+                        dt { (name) }
+                        dd { (value) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The environment as names and values.
+fn rows(environment: &Environment) -> Vec<(String, String)> {
+    let topology = &environment.topology;
+    let pairs = |map: &std::collections::BTreeMap<String, String>| {
+        map.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("; ")
+    };
+    let load = |load: &[f64]| load.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ");
+    let mut rows = vec![
+        ("kernel", format!("{} {}", environment.kernel, environment.kernel_version)),
+        ("cgroup", environment.cgroup.clone().unwrap_or_default()),
+        ("kernel command line", environment.kernel_cmdline.clone().unwrap_or_default()),
+        ("CPU", environment.cpu_model.clone().unwrap_or_default()),
+        (
+            "topology",
+            format!(
+                "{} CPUs, {} cores, {} sockets, {} memory nodes, {} last-level caches",
+                environment.cpus, topology.cores, topology.sockets, topology.nodes, topology.caches
+            ),
+        ),
+        ("memory", environment.memory_mib.map(|mib| format!("{mib} MiB")).unwrap_or_default()),
+        ("mitigations", pairs(&environment.mitigations)),
+        ("frequency governor", environment.governor.clone().unwrap_or_default()),
+        ("load average at start", load(&environment.load_average)),
+        ("kernel settings", pairs(&environment.sysctl)),
+        ("hackbench", environment.hackbench_version.clone().unwrap_or_default()),
+    ];
+    if let Some(vm) = &environment.vm {
+        rows.extend([
+            ("QEMU", vm.qemu_version.clone().unwrap_or_default()),
+            ("executed by", vm.accel.clone()),
+            ("why not by KVM", vm.accel_note.clone().unwrap_or_default()),
+            ("time to boot", format!("{} s", words::seconds(vm.boot_s))),
+            ("host kernel", vm.host_kernel.clone()),
+            ("host CPU", format!("{} × {}", vm.host_cpus, vm.host_cpu_model.as_deref().unwrap_or("unknown"))),
+            ("host load at start", load(&vm.host_load_average)),
+        ]);
+    }
+    rows.into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name.to_string(), value))
+        .collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,5 @@
+//! The report to look at: a table for the terminal, a page for the browser.
+mod chart;
+pub mod html;
+pub mod table;
+mod words;

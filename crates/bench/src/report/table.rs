@@ -1,0 +1,209 @@
+//! The report as a table for the terminal.
+use super::words;
+use crate::result::{ArmResult, Report};
+use crate::verdict::Verdict;
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use std::fmt::Write;
+
+const HEADER: [&str; 7] = ["scheduler", "time s", "× first", "verdict", "switches", "migrations", "ejected"];
+
+/// How the terminal is.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// Columns.
+    pub width: u16,
+    /// Whether it shows colours.
+    pub color: bool,
+}
+
+/// One table for each workload, with what one must know to read it.
+pub fn render(report: &Report, style: Style) -> String {
+    let mut text = String::new();
+    for workload in words::workloads(report) {
+        let results = words::results_of(report, workload);
+        let _ = writeln!(text, "\n{workload}\n{}", table(&results, style));
+        for result in results {
+            if let Some(losses) = words::losses(result) {
+                let line = format!("! {}: {losses}", result.scheduler);
+                let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+            }
+        }
+    }
+    text.push('\n');
+    for line in caption(report) {
+        let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+    }
+    text
+}
+
+fn table(results: &[&ArmResult], style: Style) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_style(comfy_table::TableComponent::HeaderLines, '─')
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(style.width);
+    if style.color {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    table.set_header(HEADER.iter().enumerate().map(|(index, name)| aligned(name, index)));
+    for result in results {
+        let cells = [
+            result.scheduler.clone(),
+            or_dash(result.time_s.map(|time| {
+                let interval = words::interval(&time);
+                format!("{} {interval}", words::seconds(time.median))
+            })),
+            or_dash(result.ratio_to_first.map(|ratio| {
+                let interval = words::ratio_interval(result).unwrap_or_default();
+                format!("{} {interval}", words::ratio(ratio))
+            })),
+            result.verdict.to_string(),
+            or_dash(result.context_switches.as_ref().map(|it| words::count(it.median))),
+            or_dash(result.migrations.as_ref().map(|it| words::count(it.median))),
+            if result.ejected > 0 { format!("{}/{}", result.ejected, result.runs) } else { "0".into() },
+        ];
+        table.add_row(cells.iter().enumerate().map(|(index, text)| {
+            let cell = aligned(text, index);
+            if style.color { coloured(cell, HEADER[index], result) } else { cell }
+        }));
+    }
+    // Two spaces between columns, none around them: that fits into 100 columns.
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if index + 1 < HEADER.len() { 2 } else { 0 }));
+    }
+    table
+}
+
+/// Names to the left, figures to the right.
+fn aligned(text: &str, column: usize) -> Cell {
+    let alignment = match column {
+        0 | 3 => CellAlignment::Left,
+        _ => CellAlignment::Right,
+    };
+    Cell::new(text).set_alignment(alignment)
+}
+
+fn coloured(cell: Cell, column: &str, result: &ArmResult) -> Cell {
+    match (column, result.verdict) {
+        ("verdict", Verdict::Better) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
+        ("verdict", Verdict::Worse) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+        ("ejected", _) if result.ejected > 0 => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+        ("scheduler", _) if result.scheduler.ends_with(" (again)") => cell.add_attribute(Attribute::Dim),
+        _ => cell,
+    }
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".into())
+}
+
+/// Everything that a result must name besides itself.
+fn caption(report: &Report) -> Vec<String> {
+    let place = match report.environment.vm.as_ref() {
+        Some(vm) => format!(" in a VM ({})", vm.accel),
+        None => String::new(),
+    };
+    let mut lines = vec![
+        format!(
+            "{} · kernel {} · {} CPUs{place} · {} runs of each, interleaved, seed {}",
+            words::clock(report.clock),
+            report.kernel,
+            report.cpus,
+            report.runs,
+            report.seed
+        ),
+        format!("{} · {}", words::versions(report), words::proof(report)),
+    ];
+    if !report.noise.is_empty() {
+        let noise: Vec<_> = report
+            .noise
+            .iter()
+            .map(|(workload, noise)| format!("{workload} {:.2}–{:.2}", noise.low, noise.high))
+            .collect();
+        lines.push(format!("noise (the first scheduler against itself): {}", noise.join(", ")));
+    }
+    lines.push(
+        "× first: time of the first scheduler / time of this one, above 1 is faster; \
+         medians [95 % interval]"
+            .into(),
+    );
+    lines.extend(report.warnings.iter().map(|warning| format!("! {warning}")));
+    if !report.complete {
+        lines.push("! incomplete: not all runs were done".into());
+    }
+    lines
+}
+
+/// Breaks a line at spaces; what follows the first part is indented.
+fn wrap(line: &str, width: u16, indent: &str) -> String {
+    let width = usize::from(width).max(20);
+    let mut text = String::new();
+    let mut column = 0;
+    for word in line.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            text.push('\n');
+            text.push_str(indent);
+            column = indent.chars().count();
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::html::tests::sample;
+
+    fn render_at(width: u16, color: bool) -> String {
+        render(&sample(), Style { width, color })
+    }
+
+    #[test]
+    fn fits_the_terminal() {
+        for width in [80, 100, 120] {
+            let text = render_at(width, false);
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= usize::from(width), "{longest} > {width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn no_colour_codes_unless_asked_for() {
+        assert!(!render_at(100, false).contains('\x1b'));
+        assert!(render_at(100, true).contains('\x1b'));
+    }
+
+    #[test]
+    fn says_everything_that_a_result_must_name() {
+        let text = render_at(100, false);
+        for needed in [
+            "instructions clock",
+            "kernel 6.18.15",
+            "4 CPUs",
+            "5 runs of each",
+            "seed 42",
+            "noise",
+            "better",
+            "worse",
+            "can't tell",
+            "25,028",
+            "ejected by the kernel in 1 of 5 runs",
+        ] {
+            assert!(text.contains(needed), "{needed} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn wraps_at_spaces() {
+        assert_eq!(wrap("aaaa bbbb cccc dddd eeee ffff", 20, "  "), "aaaa bbbb cccc dddd\n  eeee ffff");
+    }
+}

@@ -1,0 +1,287 @@
+//! The report as data: what `--json` writes. Described for its readers in `docs/compare-json.md`.
+use crate::compare::{CompareSpec, Place};
+use crate::environment::Environment;
+use crate::execute::{Ending, Proof, RunOutcome};
+use crate::plan::{Arm, Step};
+use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
+use crate::verdict::{Evidence, Noise, Verdict, decide};
+use flsched_vm::Clock;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Changes when a reader of the old format could be misled by the new one.
+pub const VERSION: u32 = 1;
+
+/// A comparison, finished or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Of the program that measured.
+    pub flsched_version: String,
+    /// What a second is.
+    pub clock: Clock,
+    /// `uname -r` where the runs were done.
+    pub kernel: String,
+    /// CPUs online there.
+    pub cpus: u32,
+    /// Of the order of the runs.
+    pub seed: u64,
+    /// Timed runs asked for, of each workload under each scheduler.
+    pub runs: u32,
+    /// On this machine, or in a VM on it.
+    pub on: Place,
+    /// All runs have been done.
+    pub complete: bool,
+    /// Date and time of the first run, UTC.
+    pub started_at: String,
+    /// Seconds from then until this was written, on the clock of the machine that compares.
+    pub duration_s: f64,
+    /// As typed.
+    pub command_line: String,
+    /// Seconds after which a run counts as hung.
+    pub limit_s: f64,
+    /// What to know before believing the figures.
+    pub warnings: Vec<String>,
+    /// Where the runs were done.
+    pub environment: Environment,
+    /// By workload: how much times differ by themselves.
+    pub noise: BTreeMap<String, Noise>,
+    /// Every workload under every scheduler, in the order named.
+    pub results: Vec<ArmResult>,
+}
+
+impl Report {
+    /// Whether there is at least one time.
+    pub fn has_results(&self) -> bool {
+        self.results.iter().any(|result| result.time_s.is_some())
+    }
+}
+
+/// One workload under one scheduler.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmResult {
+    /// With all its parameters.
+    pub workload: String,
+    /// As named by the user; the first one's second appearance is called `NAME (again)`.
+    pub scheduler: String,
+    /// As it calls itself.
+    pub scheduler_version: Option<String>,
+    /// Runs done, without the warm-up.
+    pub runs: usize,
+    /// The time of a run; `None`: no run has one.
+    pub time_s: Option<Figure>,
+    /// Of each run that has one, in the order of the runs.
+    pub times_s: Vec<f64>,
+    /// On all CPUs while a run lasted.
+    pub context_switches: Option<Counts>,
+    /// Likewise; `None`: not permitted there.
+    pub migrations: Option<Counts>,
+    /// Calls of `sched_yield`, where the workload counts them.
+    pub yields: Option<Counts>,
+    /// Median time of the first scheduler over median time of this one: above 1, this is faster.
+    pub ratio_to_first: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub ratio_to_first_low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    pub ratio_to_first_high: Option<f64>,
+    /// Against the first scheduler.
+    pub verdict: Verdict,
+    /// What decided.
+    pub verdict_reason: String,
+    /// Runs in which the kernel threw the scheduler out.
+    pub ejected: usize,
+    /// Every run without a time, ejections included.
+    pub failed: Vec<Failure>,
+    /// That the scheduler was in force.
+    pub attached_proof: AttachedProof,
+    /// The policy's named statistics, of the last run that has them.
+    pub stats: BTreeMap<String, u64>,
+}
+
+/// A median and its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Half of the runs are below.
+    pub median: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// Counts of each run that has a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Half of the runs are below.
+    pub median: f64,
+    /// In the order of the runs.
+    pub values: Vec<u64>,
+}
+
+/// A run without a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Place in the order of all runs, from 1.
+    pub run: usize,
+    /// In what way.
+    pub kind: FailureKind,
+    /// Why.
+    pub reason: String,
+}
+
+/// In what way a run has no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailureKind {
+    /// The kernel threw the scheduler out.
+    Ejected,
+    /// The workload or the scheduler failed.
+    Failed,
+    /// It did not end in time, or its machine died.
+    Hung,
+    /// The runs before it hung, one after the other.
+    #[serde(rename = "not tried")]
+    NotTried,
+}
+
+/// That the scheduler under test was in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachedProof {
+    /// Runs for which it is proved.
+    pub verified: usize,
+    /// Runs done.
+    pub of: usize,
+    /// What the kernel said in each.
+    pub runs: Vec<RunProof>,
+}
+
+/// What the kernel said in one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProof {
+    /// Place in the order of all runs, from 1.
+    pub run: usize,
+    /// In its words.
+    #[serde(flatten)]
+    pub proof: Proof,
+}
+
+/// A run that was done.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    /// Place in the order of all runs, from 1.
+    pub(crate) run: usize,
+    pub(crate) step: Step,
+    pub(crate) outcome: RunOutcome,
+}
+
+/// The name under which an arm's results appear.
+pub(crate) fn arm_name(spec: &CompareSpec, arm: &Arm) -> String {
+    let again = if arm.again { " (again)" } else { "" };
+    format!("{}{again}", spec.schedulers[arm.scheduler])
+}
+
+/// Figures of all records so far.
+pub(crate) fn results(
+    spec: &CompareSpec,
+    arms: &[Arm],
+    records: &[Record],
+) -> (BTreeMap<String, Noise>, Vec<ArmResult>) {
+    let mut noises = BTreeMap::new();
+    let mut results = Vec::new();
+    for (index, workload) in spec.workloads.iter().enumerate() {
+        let of_arm = |arm: usize| -> Vec<&Record> {
+            let here = |step: &Step| step.workload == index && step.arm == arm && !step.warm_up;
+            records.iter().filter(|record| here(&record.step)).collect()
+        };
+        let first = times(&of_arm(0));
+        let again = arms.iter().position(|arm| arm.again).map(of_arm).unwrap_or_default();
+        let noise = ratio_of_medians(&first, &times(&again)).map(Noise::new);
+        noises.extend(noise.map(|noise| (workload.to_string(), noise)));
+        for (number, arm) in arms.iter().enumerate() {
+            let mut result = arm_result(&of_arm(number), &first, noise, arm.scheduler == 0);
+            result.workload = workload.to_string();
+            result.scheduler = arm_name(spec, arm);
+            results.push(result);
+        }
+    }
+    (noises, results)
+}
+
+fn times(records: &[&Record]) -> Vec<f64> {
+    records.iter().filter_map(|record| record.outcome.time_s()).collect()
+}
+
+fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first: bool) -> ArmResult {
+    let times = times(records);
+    let ratio = ratio_of_medians(first, &times);
+    let failed: Vec<Failure> = records.iter().filter_map(|record| failure(record)).collect();
+    let (verdict, verdict_reason) = match is_first {
+        true => (Verdict::Baseline, "the others are compared with it".to_string()),
+        false => decide(&Evidence {
+            ratio,
+            noise,
+            timed_runs: times.len().min(first.len()),
+            untimed_runs: failed.len(),
+        }),
+    };
+    let last = |of: &dyn Fn(&RunOutcome) -> bool| {
+        records.iter().rev().map(|record| &record.outcome).find(|outcome| of(outcome))
+    };
+    ArmResult {
+        workload: String::new(),
+        scheduler: String::new(),
+        scheduler_version: last(&|outcome| outcome.scheduler_version.is_some())
+            .and_then(|outcome| outcome.scheduler_version.clone()),
+        runs: records.len(),
+        time_s: median_estimate(&times).map(|Estimate { value, low, high }| Figure {
+            median: value,
+            low,
+            high,
+        }),
+        times_s: times,
+        context_switches: counts(records, |outcome| outcome.context_switches),
+        migrations: counts(records, |outcome| outcome.migrations),
+        yields: counts(records, |outcome| outcome.yields),
+        ratio_to_first: ratio.map(|ratio| ratio.value),
+        ratio_to_first_low: ratio.map(|ratio| ratio.low),
+        ratio_to_first_high: ratio.map(|ratio| ratio.high),
+        verdict,
+        verdict_reason,
+        ejected: failed.iter().filter(|failure| failure.kind == FailureKind::Ejected).count(),
+        failed,
+        attached_proof: AttachedProof {
+            verified: records.iter().filter(|record| record.outcome.proof.holds).count(),
+            of: records.len(),
+            runs: records
+                .iter()
+                .map(|record| RunProof { run: record.run, proof: record.outcome.proof.clone() })
+                .collect(),
+        },
+        stats: last(&|outcome| !outcome.stats.is_empty())
+            .map(|outcome| outcome.stats.iter().cloned().collect())
+            .unwrap_or_default(),
+    }
+}
+
+/// Of runs with a time only: the others are not of the scheduler's making, or not of full length.
+fn counts(records: &[&Record], of: impl Fn(&RunOutcome) -> Option<u64>) -> Option<Counts> {
+    let values: Vec<u64> = records
+        .iter()
+        .filter(|record| record.outcome.time_s().is_some())
+        .filter_map(|record| of(&record.outcome))
+        .collect();
+    let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
+    median(&floats).map(|median| Counts { median, values })
+}
+
+fn failure(record: &Record) -> Option<Failure> {
+    let (kind, reason) = match &record.outcome.ending {
+        Ending::Timed { .. } => return None,
+        Ending::Ejected { reason } => (FailureKind::Ejected, reason),
+        Ending::Failed { reason } => (FailureKind::Failed, reason),
+        Ending::Hung { reason } => (FailureKind::Hung, reason),
+        Ending::NotTried { reason } => (FailureKind::NotTried, reason),
+    };
+    Some(Failure { run: record.run, kind, reason: reason.clone() })
+}

@@ -1,0 +1,258 @@
+//! Schedulers under test: the kernel's own classes, this build's policies, and peers from PATH.
+use crate::usage::UsageError;
+use flsched_policies::{Policy, parse_spec};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What schedules the workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// One of the kernel's own classes, set for the workload only.
+    Class(KernelClass),
+    /// A sched_ext policy of this build, attached to the whole machine.
+    Policy {
+        /// As in `policies/NAME.bpf.c`.
+        name: String,
+        /// Its settings, `NAME=VALUE`.
+        knobs: BTreeMap<String, u64>,
+    },
+    /// A sched_ext scheduler that somebody else made: a program called `scx_…`.
+    Peer {
+        /// The program's name.
+        program: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+    },
+}
+
+/// The kernel's own scheduling classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelClass {
+    /// `SCHED_OTHER`, the default.
+    Eevdf,
+    /// `SCHED_BATCH`: the default without wake-up preemption.
+    Batch,
+    /// `SCHED_FIFO`, priority 1.
+    Fifo,
+    /// `SCHED_RR`, priority 1.
+    Rr,
+}
+
+impl KernelClass {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Eevdf, Self::Batch, Self::Fifo, Self::Rr];
+
+    /// The name users know.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eevdf => "eevdf",
+            Self::Batch => "batch",
+            Self::Fifo => "fifo",
+            Self::Rr => "rr",
+        }
+    }
+
+    /// The kernel's number for it.
+    pub(crate) fn policy(self) -> libc::c_int {
+        match self {
+            Self::Eevdf => libc::SCHED_OTHER,
+            Self::Batch => libc::SCHED_BATCH,
+            Self::Fifo => libc::SCHED_FIFO,
+            Self::Rr => libc::SCHED_RR,
+        }
+    }
+
+    /// Real-time classes start at priority 1, the others have none.
+    pub(crate) fn priority(self) -> libc::c_int {
+        i32::from(self.is_realtime())
+    }
+
+    /// Whether using it needs a privilege.
+    pub fn is_realtime(self) -> bool {
+        matches!(self, Self::Fifo | Self::Rr)
+    }
+}
+
+impl Scheduler {
+    /// Whether it is attached to the machine through sched_ext.
+    pub fn is_sched_ext(&self) -> bool {
+        !matches!(self, Self::Class(_))
+    }
+
+    /// The kernel class a workload starts with under this scheduler. sched_ext takes over the normal
+    /// tasks, so a workload for it is a normal task.
+    pub(crate) fn class(&self) -> KernelClass {
+        match self {
+            Self::Class(class) => *class,
+            _ => KernelClass::Eevdf,
+        }
+    }
+
+    /// The program that must be found in PATH, for a peer.
+    pub fn program(&self) -> Result<Option<PathBuf>, UsageError> {
+        match self {
+            Self::Peer { program, .. } => {
+                which::which(program).map(Some).map_err(|_| UsageError(format!("`{program}` is not in PATH")))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads a list as the user gave it, separated by commas or already taken apart: no name twice,
+    /// at least one. `KNOB=VALUE` after a comma belongs to the policy before it:
+    /// `eevdf,flsched:slice_us=5000,max_delay_us=9000,rr` are three.
+    pub fn parse_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
+        let mut names: Vec<String> = Vec::new();
+        for word in items.iter().flat_map(|item| item.split(',')).filter(|word| !word.is_empty()) {
+            match names.last_mut() {
+                Some(last) if word.contains('=') && !word.contains(':') => {
+                    last.push(if last.contains(':') { ',' } else { ':' });
+                    last.push_str(word);
+                }
+                _ => names.push(word.to_string()),
+            }
+        }
+        let mut schedulers = Vec::new();
+        for name in names {
+            let scheduler = name.parse()?;
+            if schedulers.contains(&scheduler) {
+                return Err(UsageError(format!("scheduler `{name}` is named twice")));
+            }
+            schedulers.push(scheduler);
+        }
+        match schedulers.is_empty() {
+            true => Err(UsageError("no scheduler to compare".into())),
+            false => Ok(schedulers),
+        }
+    }
+
+    /// All names that can be given on this machine.
+    pub fn names() -> Vec<String> {
+        let classes = KernelClass::ALL.map(|class| class.name().to_string());
+        let policies = Policy::all().iter().map(|policy| policy.name.to_string());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let peers = peers_in(std::env::split_paths(&path));
+        classes.into_iter().chain(policies).chain(peers).collect()
+    }
+}
+
+impl FromStr for Scheduler {
+    type Err = UsageError;
+
+    /// `eevdf`, `batch`, `fifo`, `rr`; `POLICY` or `POLICY:KNOB=VALUE,…`; `scx_NAME` or
+    /// `scx_NAME:ARGUMENTS` with arguments as in a shell.
+    fn from_str(text: &str) -> Result<Self, UsageError> {
+        let (name, settings) = match text.split_once(':') {
+            Some((name, settings)) => (name, Some(settings)),
+            None => (text, None),
+        };
+        if let Some(class) = KernelClass::ALL.into_iter().find(|class| class.name() == name) {
+            return match settings {
+                None => Ok(Self::Class(class)),
+                Some(_) => Err(UsageError(format!("`{text}`: the kernel's own {name} has no settings here"))),
+            };
+        }
+        if Policy::all().iter().any(|policy| policy.name == name) {
+            let (policy, options) = parse_spec(text).map_err(|error| UsageError(error.to_string()))?;
+            return Ok(Self::Policy { name: policy.name.into(), knobs: options.knobs });
+        }
+        if name.starts_with("scx_") && which::which(name).is_ok() {
+            let arguments = shell_words::split(settings.unwrap_or(""))
+                .map_err(|error| UsageError(format!("arguments of `{name}`: {error}")))?;
+            return Ok(Self::Peer { program: name.into(), arguments });
+        }
+        let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names());
+        Err(UsageError(format!("{message}; peers are programs called scx_… in PATH")))
+    }
+}
+
+/// Executable files called `scx_…` in these folders, sorted.
+fn peers_in(folders: impl Iterator<Item = PathBuf>) -> BTreeSet<String> {
+    let executable = |path: &Path| {
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    folders
+        .filter_map(|folder| folder.read_dir().ok())
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"scx_"))
+        .filter(|entry| executable(&entry.path()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class(class) => out.write_str(class.name()),
+            Self::Policy { name, knobs } => {
+                let knobs: Vec<_> = knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+                let colon = if knobs.is_empty() { "" } else { ":" };
+                write!(out, "{name}{colon}{}", knobs.join(","))
+            }
+            Self::Peer { program, arguments } if arguments.is_empty() => out.write_str(program),
+            Self::Peer { program, arguments } => {
+                write!(out, "{program}:{}", shell_words::join(arguments))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_classes() {
+        for class in KernelClass::ALL {
+            assert_eq!(class.name().parse(), Ok(Scheduler::Class(class)));
+        }
+        assert!("eevdf:x=1".parse::<Scheduler>().unwrap_err().to_string().contains("no settings"));
+    }
+
+    #[test]
+    fn unknown_says_what_would_do() {
+        let error = "evedf".parse::<Scheduler>().unwrap_err().to_string();
+        assert!(error.contains("unknown scheduler `evedf`; did you mean `eevdf`?"), "{error}");
+        assert!(error.contains("eevdf, batch, fifo, rr"), "{error}");
+    }
+
+    #[test]
+    fn lists() {
+        let list = |names: &[&str]| {
+            Scheduler::parse_list(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(list(&["eevdf", "rr"]).unwrap().len(), 2);
+        assert!(list(&["rr", "rr"]).unwrap_err().to_string().contains("`rr` is named twice"));
+        assert!(list(&[]).is_err());
+    }
+
+    #[test]
+    fn policies_with_knobs() {
+        let items = ["eevdf,flsched:slice_us=5000".to_string(), "max_delay_us=20000,rr".into()];
+        let schedulers = Scheduler::parse_list(&items).unwrap();
+        let labels: Vec<_> = schedulers.iter().map(Scheduler::to_string).collect();
+        assert_eq!(labels, ["eevdf", "flsched:max_delay_us=20000,slice_us=5000", "rr"]);
+        for wrong in ["flsched:slice_us", "flsched:slice_us=1", "flsched:no_such_knob=1"] {
+            assert!(wrong.parse::<Scheduler>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn peers_are_executable_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, mode) in [("scx_good", 0o755), ("scx_text", 0o644), ("other", 0o755)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let found = peers_in([folder.path().to_path_buf()].into_iter());
+        assert_eq!(found, BTreeSet::from(["scx_good".to_string()]));
+    }
+}

@@ -1,0 +1,145 @@
+//! What to know before believing a comparison's figures, each with what would mend it.
+use crate::compare::{CompareSpec, Place};
+use crate::environment::Environment;
+use crate::result::ArmResult;
+use crate::verdict::MIN_RUNS;
+use flsched_vm::Clock;
+
+/// Share of the CPUs that others may use before it is worth a warning.
+const BUSY: f64 = 0.25;
+
+/// The first version of QEMU that divides the time to the next timer among the virtual CPUs.
+const FAIR_QEMU: (u32, u32) = (8, 1);
+
+pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &[ArmResult]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if (spec.runs as usize) < MIN_RUNS {
+        warnings.push(format!(
+            "{} run(s) of each are too few for a verdict: use --runs {MIN_RUNS} or more",
+            spec.runs
+        ));
+    }
+    if spec.clock == Clock::Instructions {
+        warnings.extend(long_turns(environment));
+    }
+    if spec.clock == Clock::Wall {
+        warnings.extend(busy(environment));
+        warnings.extend(oversubscribed(environment));
+    }
+    if spec.on == Place::Host && environment.governor.as_deref() == Some("powersave") {
+        warnings.push(
+            "the frequency governor is powersave: times may follow the CPU's frequency more than \
+             the scheduler; set it to performance"
+                .into(),
+        );
+    }
+    if spec.schedulers.iter().any(|scheduler| scheduler.class().is_realtime()) {
+        warnings.extend(throttling(environment));
+    }
+    if results.iter().any(|result| result.time_s.is_some() && result.migrations.is_none()) {
+        warnings.push(
+            "migrations are not counted: that needs root, or kernel.perf_event_paranoid below 1".into(),
+        );
+    }
+    warnings
+}
+
+/// Others used the machine that keeps the clock.
+fn busy(environment: &Environment) -> Option<String> {
+    let (load, cpus) = match &environment.vm {
+        Some(vm) => (&vm.host_load_average, vm.host_cpus),
+        None => (&environment.load_average, environment.cpus),
+    };
+    let load = *load.first()?;
+    (load > BUSY * f64::from(cpus)).then(|| {
+        format!(
+            "the load average was {load:.2} on {cpus} CPUs at the start: other programs take part; \
+             stop them, or use --clock instructions in a VM"
+        )
+    })
+}
+
+/// Virtual CPUs wait for real ones.
+fn oversubscribed(environment: &Environment) -> Option<String> {
+    let vm = environment.vm.as_ref()?;
+    (environment.cpus > vm.host_cpus).then(|| {
+        format!(
+            "the VM has {} CPUs, the host {}: virtual CPUs take turns, and real time in the VM \
+             depends on whose; use --clock instructions, or fewer CPUs",
+            environment.cpus, vm.host_cpus
+        )
+    })
+}
+
+/// Older versions of QEMU let a virtual CPU run until the next timer before another has its turn, so
+/// that a task which waits for another CPU's task spins through all that time.
+fn long_turns(environment: &Environment) -> Option<String> {
+    let version = environment.vm.as_ref()?.qemu_version.as_ref()?;
+    (environment.cpus > 1 && qemu_release(version)? < FAIR_QEMU).then(|| {
+        format!(
+            "this QEMU is older than {}.{}: with the instructions clock its virtual CPUs take long turns, \
+             and programs that spin or yield while they wait look worse than with a newer one",
+            FAIR_QEMU.0, FAIR_QEMU.1
+        )
+    })
+}
+
+/// `(8, 1)` of `QEMU emulator version 8.1.2 (Debian …)`.
+fn qemu_release(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split_once("version ")?.1.split(|next: char| !next.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The kernel keeps a share of each CPU from real-time tasks.
+fn throttling(environment: &Environment) -> Option<String> {
+    let number = |name: &str| environment.sysctl.get(name)?.parse::<f64>().ok();
+    let (runtime, period) = (number("sched_rt_runtime_us")?, number("sched_rt_period_us")?);
+    (runtime >= 0.0 && runtime < period).then(|| {
+        format!(
+            "the kernel leaves fifo and rr at most {:.0} % of a CPU while other tasks wait \
+             (kernel.sched_rt_runtime_us)",
+            100.0 * runtime / period
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::VmEnvironment;
+
+    fn in_vm(vm: VmEnvironment) -> Environment {
+        Environment { cpus: 4, vm: Some(vm), ..Environment::default() }
+    }
+
+    #[test]
+    fn old_qemu() {
+        let with = |version: &str| {
+            long_turns(&in_vm(VmEnvironment { qemu_version: Some(version.into()), ..Default::default() }))
+        };
+        assert!(with("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)").is_some());
+        assert!(with("QEMU emulator version 10.0.8").is_none());
+        assert!(with("QEMU emulator version 8.1.0").is_none());
+        assert!(with("something else").is_none());
+    }
+
+    #[test]
+    fn the_host_that_keeps_the_clock_is_busy() {
+        let host = |load: f64, host_cpus: u32| {
+            in_vm(VmEnvironment { host_load_average: vec![load], host_cpus, ..Default::default() })
+        };
+        assert!(busy(&host(2.0, 4)).is_some() && busy(&host(0.1, 4)).is_none());
+        assert!(oversubscribed(&host(0.0, 2)).is_some() && oversubscribed(&host(0.0, 4)).is_none());
+    }
+
+    #[test]
+    fn throttled_real_time_tasks() {
+        let with = |runtime: &str| {
+            let sysctl = [("sched_rt_runtime_us", runtime), ("sched_rt_period_us", "1000000")]
+                .map(|(name, value)| (name.to_string(), value.to_string()));
+            throttling(&Environment { sysctl: sysctl.into(), ..Environment::default() })
+        };
+        assert!(with("950000").is_some_and(|text| text.contains("95 %")));
+        assert!(with("-1").is_none() && with("1000000").is_none());
+    }
+}

@@ -1,0 +1,145 @@
+//! hackbench of rt-tests: every group has 20 senders and 20 receivers, each sender writes LOOPS
+//! messages to each receiver. It measures wake-ups and context switches.
+use crate::usage::{UsageError, number};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+/// What carries out a sender's and a receiver's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// `fork`.
+    Process,
+    /// POSIX threads.
+    Thread,
+}
+
+/// What carries the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// Pipes.
+    Pipe,
+    /// Unix sockets.
+    Socket,
+}
+
+/// `hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hackbench {
+    /// Processes or threads.
+    pub task: Task,
+    /// Pipes or sockets.
+    pub channel: Channel,
+    /// Groups of 40 tasks.
+    pub groups: u64,
+    /// Messages from each sender to each receiver.
+    pub loops: u64,
+}
+
+const MODES: [(&str, Task, Channel); 4] = [
+    ("process-pipe", Task::Process, Channel::Pipe),
+    ("process-socket", Task::Process, Channel::Socket),
+    ("thread-pipe", Task::Thread, Channel::Pipe),
+    ("thread-socket", Task::Thread, Channel::Socket),
+];
+
+impl Hackbench {
+    /// Reads what stands after `hackbench:`; what is left out is `process-pipe:4:100`.
+    pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
+        let mut words = parameters.split(':').filter(|word| !word.is_empty());
+        let mode = words.next().unwrap_or("process-pipe");
+        let Some((_, task, channel)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
+            let valid = MODES.map(|(name, ..)| name.to_string());
+            return Err(UsageError::unknown("hackbench mode", mode, &valid));
+        };
+        let groups = number("hackbench GROUPS", words.next().unwrap_or("4"), 1..=10_000)?;
+        let loops = number("hackbench LOOPS", words.next().unwrap_or("100"), 1..=100_000_000)?;
+        match words.next() {
+            Some(extra) => Err(UsageError(format!(
+                "hackbench: `{extra}` is one parameter too many (hackbench:MODE:GROUPS:LOOPS)"
+            ))),
+            None => Ok(Self { task, channel, groups, loops }),
+        }
+    }
+
+    /// The command line. Processes and sockets are what hackbench does when told nothing.
+    pub(super) fn argv(&self) -> Vec<OsString> {
+        let mut argv: Vec<OsString> = vec!["hackbench".into()];
+        if self.task == Task::Thread {
+            argv.push("--threads".into());
+        }
+        if self.channel == Channel::Pipe {
+            argv.push("--pipe".into());
+        }
+        argv.extend(["--groups".into(), self.groups.to_string().into()]);
+        argv.extend(["--loops".into(), self.loops.to_string().into()]);
+        argv
+    }
+}
+
+impl fmt::Display for Hackbench {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = MODES
+            .into_iter()
+            .find(|(_, task, channel)| *task == self.task && *channel == self.channel)
+            .map_or("", |(name, ..)| name);
+        write!(out, "hackbench:{mode}:{}:{}", self.groups, self.loops)
+    }
+}
+
+/// Where it is, or how to get it.
+pub(super) fn program() -> Result<PathBuf, UsageError> {
+    which::which("hackbench").map_err(|_| {
+        UsageError("hackbench is not in PATH; on Debian or Ubuntu: apt-get install rt-tests".into())
+    })
+}
+
+/// The seconds in its line `Time: 0.378`.
+pub(super) fn time(output: &str) -> Option<f64> {
+    let line = output.lines().find_map(|line| line.strip_prefix("Time:"))?;
+    line.trim().parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_fill_what_is_left_out() {
+        let full = Hackbench::parse("process-pipe:4:100").unwrap();
+        assert_eq!(Hackbench::parse("").unwrap(), full);
+        assert_eq!(Hackbench::parse("process-pipe").unwrap(), full);
+        assert_eq!(Hackbench::parse("process-pipe:4").unwrap(), full);
+    }
+
+    #[test]
+    fn command_lines() {
+        let line = |text| {
+            let argv = Hackbench::parse(text).unwrap().argv();
+            argv.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+        };
+        assert_eq!(line("process-pipe:4:100"), "hackbench --pipe --groups 4 --loops 100");
+        assert_eq!(line("thread-socket:2:9"), "hackbench --threads --groups 2 --loops 9");
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let error = |text| Hackbench::parse(text).unwrap_err().to_string();
+        assert!(error("proces-pipe").contains("did you mean `process-pipe`"));
+        assert!(error("process-pipe:0").contains("GROUPS: `0` is not a whole number from 1"));
+        assert!(error("process-pipe:4:x").contains("LOOPS: `x`"));
+        assert!(error("process-pipe:4:1:1").contains("too many"));
+    }
+
+    #[test]
+    fn finds_its_time() {
+        let output = "Running in process mode with 4 groups using 40 file descriptors each \
+                      (== 160 tasks)\nEach sender will pass 100 messages of 100 bytes\nTime: 0.378\n";
+        assert_eq!(time(output), Some(0.378));
+        assert_eq!(time("Time: nan"), None);
+        assert_eq!(time("sender: no"), None);
+    }
+}

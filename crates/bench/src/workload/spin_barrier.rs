@@ -1,0 +1,260 @@
+//! Threads that compute and then wait for each other, yielding while they wait: what an OpenMP or
+//! MPI program does between its parallel parts, and what hurts when there are more threads than CPUs.
+//!
+//! Each thread repeats ITERATIONS times: WORK steps of arithmetic, then a barrier. The barrier is the
+//! classic central one with a reversing sense; who waits calls `sched_yield` until the sense turns.
+use super::Measured;
+use crate::usage::{UsageError, number};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Steps that take about 125,000 instructions with [`step`] as compiled for x86-64: 32 threads × 50
+/// barriers of work alone are then 0.2 s when an instruction takes 1 ns.
+const DEFAULT_WORK: u64 = 12_500;
+
+/// `spin-barrier:THREADS:ITERATIONS:WORK`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpinBarrier {
+    /// Threads that meet at the barrier.
+    pub threads: u64,
+    /// Barriers.
+    pub iterations: u64,
+    /// Steps of arithmetic before each barrier, in each thread.
+    pub work: u64,
+}
+
+impl SpinBarrier {
+    /// Reads what stands after `spin-barrier:`; what is left out is 32:50 and the default work.
+    pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
+        let mut words = parameters.split(':').filter(|word| !word.is_empty());
+        let mut next = |what: &str, default: u64, range| match words.next() {
+            Some(word) => number(&format!("spin-barrier {what}"), word, range),
+            None => Ok(default),
+        };
+        let spin = Self {
+            threads: next("THREADS", 32, 1..=4096)?,
+            iterations: next("ITERATIONS", 50, 1..=10_000_000)?,
+            work: next("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
+        };
+        match words.next() {
+            Some(extra) => Err(UsageError(format!(
+                "spin-barrier: `{extra}` is one parameter too many \
+                 (spin-barrier:THREADS:ITERATIONS:WORK)"
+            ))),
+            None => Ok(spin),
+        }
+    }
+
+    /// Arguments for [`super::workload_main`].
+    pub(super) fn arguments(&self) -> [String; 4] {
+        ["spin-barrier".into(), self.threads.to_string(), self.iterations.to_string(), self.work.to_string()]
+    }
+
+    /// Runs it here and prints its figures; the result is an exit code.
+    pub(super) fn run(&self) -> i32 {
+        match self.measure() {
+            Ok((time, yields)) => {
+                println!("Time: {:.6}\nYields: {yields}", time.as_secs_f64());
+                0
+            }
+            Err(error) => {
+                eprintln!("spin-barrier: cannot start {} threads: {error}", self.threads);
+                1
+            }
+        }
+    }
+
+    /// From the moment all threads are there until the last is done, and how often they yielded.
+    fn measure(&self) -> std::io::Result<(Duration, u64)> {
+        let gate = Gate::default();
+        let meeting = YieldingBarrier::new(self.threads);
+        std::thread::scope(|scope| {
+            let thread = |id: u64| {
+                let (gate, meeting) = (&gate, &meeting);
+                std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || {
+                    gate.pass().then(|| {
+                        let start = Instant::now();
+                        let yields = self.thread(id, meeting);
+                        (start, Instant::now(), yields)
+                    })
+                })
+            };
+            let threads: std::io::Result<Vec<_>> = (0..self.threads).map(thread).collect();
+            gate.decide(if threads.is_ok() { self.threads } else { 0 });
+            let ends: Vec<_> =
+                threads?.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
+            let first = ends.iter().map(|(start, ..)| *start).min();
+            let last = ends.iter().map(|(_, end, _)| *end).max();
+            let yields = ends.iter().map(|(.., yields)| *yields).sum();
+            Ok((last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first), yields))
+        })
+    }
+
+    /// One thread's part; how often it yielded.
+    fn thread(&self, id: u64, meeting: &YieldingBarrier) -> u64 {
+        let mut sense = false;
+        let mut state = id + 1;
+        let mut yields = 0;
+        for _ in 0..self.iterations {
+            state = compute(state, self.work);
+            sense = !sense;
+            yields += meeting.wait(sense);
+        }
+        std::hint::black_box(state);
+        yields
+    }
+}
+
+/// `steps` steps of [`step`], each needing the one before: no compiler and no CPU can shorten it.
+#[inline(never)]
+fn compute(mut state: u64, steps: u64) -> u64 {
+    for _ in 0..steps {
+        state = step(state);
+    }
+    state
+}
+
+/// One step of work: Marsaglia's xorshift, three shifts and three exclusive ors, with the moves
+/// between them and the loop around them about ten instructions on x86-64.
+#[inline(always)]
+fn step(mut state: u64) -> u64 {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    state
+}
+
+/// Where threads wait, asleep, until all are there; they are sent home if one cannot be started.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    waiting: u64,
+    go: Option<bool>,
+}
+
+impl Gate {
+    /// Waits; true: go, false: go home.
+    fn pass(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        self.changed.notify_all();
+        loop {
+            match state.go {
+                Some(go) => return go,
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Opens for `expected` threads once they are all there; 0: sends all home.
+    fn decide(&self, expected: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.waiting < expected {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.go = Some(expected > 0);
+        self.changed.notify_all();
+    }
+}
+
+/// A central barrier with a reversing sense, whose waiters yield.
+struct YieldingBarrier {
+    threads: u64,
+    arrived: AtomicU64,
+    sense: AtomicBool,
+}
+
+impl YieldingBarrier {
+    fn new(threads: u64) -> Self {
+        Self { threads, arrived: AtomicU64::new(0), sense: AtomicBool::new(false) }
+    }
+
+    /// Waits for all threads of this round; how often it yielded. `sense` turns with every round.
+    fn wait(&self, sense: bool) -> u64 {
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            // The next round may begin as soon as the sense turns, so the counter is reset before.
+            self.arrived.store(0, Ordering::Relaxed);
+            self.sense.store(sense, Ordering::Release);
+            return 0;
+        }
+        let mut yields = 0;
+        while self.sense.load(Ordering::Acquire) != sense {
+            std::thread::yield_now();
+            yields += 1;
+        }
+        yields
+    }
+}
+
+impl fmt::Display for SpinBarrier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "spin-barrier:{}:{}:{}", self.threads, self.iterations, self.work)
+    }
+}
+
+/// Its figures from what it printed.
+pub(super) fn measured(output: &str) -> Option<Measured> {
+    let field = |name: &str| output.lines().find_map(|line| line.strip_prefix(name));
+    let time_s = field("Time: ")?.trim().parse().ok()?;
+    let yields = field("Yields: ").and_then(|text| text.trim().parse().ok());
+    Some(Measured { time_s, yields })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters() {
+        let spin = |text| SpinBarrier::parse(text).map(|spin| spin.to_string());
+        assert_eq!(spin("").unwrap(), format!("spin-barrier:32:50:{DEFAULT_WORK}"));
+        assert_eq!(spin("8").unwrap(), format!("spin-barrier:8:50:{DEFAULT_WORK}"));
+        assert_eq!(spin("8:5:0").unwrap(), "spin-barrier:8:5:0");
+        assert!(spin("0").unwrap_err().to_string().contains("THREADS: `0`"));
+        assert!(spin("5000").unwrap_err().to_string().contains("from 1 to 4096"));
+        assert!(spin("8:5:1:1").unwrap_err().to_string().contains("too many"));
+    }
+
+    #[test]
+    fn threads_meet() {
+        let (time, _) = SpinBarrier { threads: 5, iterations: 20, work: 10 }.measure().unwrap();
+        assert!(time > Duration::ZERO);
+        let (_, yields) = SpinBarrier { threads: 1, iterations: 20, work: 10 }.measure().unwrap();
+        assert_eq!(yields, 0, "who is alone never waits");
+    }
+
+    #[test]
+    fn nobody_passes_before_the_last_arrives() {
+        let (threads, rounds) = (4u64, 50u64);
+        let barrier = YieldingBarrier::new(threads);
+        let arrivals = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let mut sense = false;
+                    for round in 1..=rounds {
+                        arrivals.fetch_add(1, Ordering::AcqRel);
+                        sense = !sense;
+                        barrier.wait(sense);
+                        assert!(arrivals.load(Ordering::Acquire) >= round * threads);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn reads_its_own_output() {
+        let expected = Measured { time_s: 0.5, yields: Some(17) };
+        assert_eq!(measured("Time: 0.500000\nYields: 17\n"), Some(expected));
+        assert_eq!(measured(""), None);
+    }
+}

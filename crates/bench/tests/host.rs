@@ -1,0 +1,157 @@
+//! Real runs on this machine, under the kernel's own classes. A program of its own rather than the
+//! test harness, because it is also the helper process that runs the built-in workloads.
+use flsched_bench::agent::serve;
+use flsched_bench::compare::Place;
+use flsched_bench::execute::{Ending, RunOutcome};
+use flsched_bench::{
+    CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, compare, workload_main,
+};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+type Test = fn();
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == "workload") {
+        std::process::exit(workload_main(&arguments[1..]));
+    }
+    let filter = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
+    let tests: [(&str, Test); 6] = [
+        ("kernel_classes_run_the_spin_barrier", kernel_classes_run_the_spin_barrier),
+        ("kernel_classes_run_hackbench", kernel_classes_run_hackbench),
+        ("migrations_are_counted", migrations_are_counted),
+        ("failures_are_outcomes", failures_are_outcomes),
+        ("the_agent_measures", the_agent_measures),
+        ("a_whole_comparison", a_whole_comparison),
+    ];
+    for (name, test) in tests.into_iter().filter(|(name, _)| name.contains(&filter)) {
+        test();
+        println!("test {name} ... ok");
+    }
+}
+
+fn executor() -> HostExecutor {
+    HostExecutor::new(Arc::new(AtomicBool::new(false)))
+}
+
+fn request(scheduler: &str, workload: &str) -> RunRequest {
+    RunRequest { scheduler: scheduler.parse().unwrap(), workload: workload.parse().unwrap(), limit_s: 60.0 }
+}
+
+/// Those that this user may use.
+fn classes() -> Vec<&'static str> {
+    let root = nix::unistd::geteuid().is_root();
+    if root { vec!["eevdf", "batch", "fifo", "rr"] } else { vec!["eevdf", "batch"] }
+}
+
+fn assert_timed(outcome: &RunOutcome, class: &str) {
+    assert!(outcome.time_s().is_some_and(|time| time > 0.0), "{outcome:?}");
+    assert!(outcome.proof.holds, "{outcome:?}");
+    let expected = match class {
+        "eevdf" => "SCHED_OTHER".to_string(),
+        other => format!("SCHED_{}", other.to_uppercase()),
+    };
+    assert_eq!(outcome.proof.class.as_deref(), Some(expected.as_str()));
+    assert!(outcome.context_switches.is_some_and(|count| count > 0));
+}
+
+fn kernel_classes_run_the_spin_barrier() {
+    let mut executor = executor();
+    for class in classes() {
+        let outcome = executor.run(&request(class, "spin-barrier:8:10:1000")).unwrap();
+        assert_timed(&outcome, class);
+        assert!(outcome.yields.is_some(), "{outcome:?}");
+    }
+}
+
+fn kernel_classes_run_hackbench() {
+    if which::which("hackbench").is_err() {
+        println!("skipped: hackbench is not installed (apt-get install rt-tests)");
+        return;
+    }
+    let mut executor = executor();
+    for class in classes() {
+        let workloads = ["hackbench:process-pipe:1:10", "hackbench:thread-socket:1:10"];
+        for workload in workloads {
+            assert_timed(&executor.run(&request(class, workload)).unwrap(), class);
+        }
+    }
+}
+
+/// A command that moves itself between two CPUs, where there are two.
+fn migrations_are_counted() {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 || !nix::unistd::geteuid().is_root() || which::which("taskset").is_err() {
+        println!("skipped: needs root, two CPUs and taskset");
+        return;
+    }
+    let script = "for i in 1 2 3 4 5; do taskset -pc 0 $$; taskset -pc 1 $$; done";
+    let command = ["sh", "-c", script].map(Into::into).to_vec();
+    let request = RunRequest {
+        workload: flsched_bench::Workload::command(command).unwrap(),
+        ..request("eevdf", "hackbench")
+    };
+    let outcome = executor().run(&request).unwrap();
+    assert!(outcome.migrations.is_some_and(|count| count >= 5), "{outcome:?}");
+}
+
+fn failures_are_outcomes() {
+    let mut executor = executor();
+    let mut ending = |argv: &[&str], limit_s: f64| {
+        let command = argv.iter().map(Into::into).collect();
+        let workload = flsched_bench::Workload::command(command).unwrap();
+        let request = RunRequest { workload, limit_s, ..request("eevdf", "hackbench") };
+        executor.run(&request).unwrap().ending
+    };
+    let failed = ending(&["sh", "-c", "echo broken >&2; exit 3"], 60.0);
+    assert!(
+        matches!(&failed, Ending::Failed { reason } if reason.contains("exit status: 3: broken")),
+        "{failed:?}"
+    );
+    let missing = ending(&["/no/such/program"], 60.0);
+    assert!(
+        matches!(&missing, Ending::Failed { reason } if reason.contains("/no/such/program")),
+        "{missing:?}"
+    );
+    let hung = ending(&["sleep", "60"], 0.1);
+    assert!(matches!(hung, Ending::Hung { .. }), "{hung:?}");
+}
+
+fn the_agent_measures() {
+    let request = r#"{"request":"run","scheduler":{"class":"batch"},"workload":{"spin-barrier":{"threads":4,"iterations":5,"work":100}},"limit_s":60}"#;
+    let mut answers = Vec::new();
+    serve(format!("{request}\n").as_bytes(), &mut answers, &mut executor()).unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&answers).unwrap();
+    assert_eq!(answer["answer"], "run", "{answer}");
+    assert_eq!(answer["ending"]["kind"], "timed", "{answer}");
+}
+
+fn a_whole_comparison() {
+    let schedulers: Vec<String> = classes().into_iter().map(String::from).collect();
+    let workloads = ["spin-barrier:4:5:1000".to_string()];
+    let spec = CompareSpec {
+        runs: 3,
+        limit: Duration::from_secs(60),
+        on: Place::Host,
+        clock: flsched_vm::Clock::Wall,
+        ..CompareSpec::new(&schedulers, &workloads, Some(vec!["true".into()])).unwrap()
+    };
+    flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = Outputs {
+        json: Some(folder.path().join("report.json")),
+        html: Some(folder.path().join("report.html")),
+    };
+    let cancel = Arc::new(AtomicBool::new(false));
+    let mut quiet = |_: &Event<'_>| {};
+    let report = compare(&spec, &mut executor(), &mut quiet, &outputs, &cancel).unwrap();
+    assert!(report.complete && report.results.len() == 2 * (schedulers.len() + 1));
+    for result in &report.results {
+        assert_eq!((result.times_s.len(), result.attached_proof.verified), (3, 3), "{result:?}");
+    }
+    let text = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
+    let written: flsched_bench::Report = serde_json::from_str(&text).unwrap();
+    assert!(written.complete && written.results == report.results);
+}
