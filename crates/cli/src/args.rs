@@ -1,0 +1,206 @@
+//! The command line.
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// CPU schedulers for many-core Linux, and the evidence whether one helps your work.
+#[derive(Debug, Parser)]
+#[command(name = "flsched", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Can this machine run it? Each finding with its remedy
+    Doctor(Doctor),
+    /// Schedule this machine with a policy until Ctrl-C or SIGTERM
+    Attach(Attach),
+    /// Schedule this machine with a policy while a command runs
+    Run(Run),
+    /// Which scheduler runs this machine
+    Status(Status),
+    /// Run a command on a stock sched_ext kernel in a virtual machine
+    Vm(Vm),
+    /// Compare schedulers side by side on a workload or a command
+    Compare(Compare),
+    /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
+    #[command(hide = true)]
+    MeasureAgent,
+    /// (inside a comparison) be one of the built-in workloads
+    #[command(hide = true)]
+    Workload(Workload),
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Each policy has its own knobs: flsched attach POLICY --help"
+)]
+pub struct Attach {
+    /// The policy, then its knobs
+    #[arg(value_name = "POLICY [OPTIONS]", trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+    pub words: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The policy, with knobs if need be: flsched:slice_us=5000
+    #[arg(long, value_name = "POLICY[:KNOB=VALUE,…]", default_value = "flsched")]
+    pub policy: String,
+    /// Schedule only the command and its children by it; all other tasks stay with the default scheduler
+    #[arg(long)]
+    pub partial: bool,
+    /// The command
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Clock {
+    /// Real time
+    Wall,
+    /// Instructions executed, 1 ns each: repeatable on any busy machine, blind to real parallelism
+    Instructions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Cgroup {
+    /// Three levels with a CPU controller, as in a login session under systemd
+    Login,
+    /// None
+    Root,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Accel {
+    /// KVM where it works, else emulation
+    Auto,
+    /// Hardware virtualisation
+    Kvm,
+    /// Emulation
+    Tcg,
+}
+
+#[derive(Debug, Args)]
+pub struct Vm {
+    /// Show the kernels at hand and known
+    #[arg(long, conflicts_with = "command")]
+    pub list: bool,
+    /// A series (6.18), a version (6.18.15), a release, an image file with a / in its name, host or default
+    #[arg(long, value_name = "VERSION|PATH", default_value = "default")]
+    pub kernel: String,
+    /// CPUs of the machine [default: 2]
+    #[arg(long, value_name = "N", conflicts_with = "topology")]
+    pub cpus: Option<u32>,
+    /// Sockets, cores and threads: 2s4c2t or sockets=2,cores=4,threads=2
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub topology: Option<String>,
+    /// Memory: 1G, 512M, or MiB [default: fits the CPUs]
+    #[arg(long, value_name = "M")]
+    pub memory: Option<String>,
+    /// What time means inside
+    #[arg(long, value_enum, default_value = "wall")]
+    pub clock: Clock,
+    /// What executes the machine's instructions
+    #[arg(long, value_enum, default_value = "auto")]
+    pub accel: Accel,
+    /// Where in the tree of cgroups the command runs inside
+    #[arg(long, value_enum, default_value = "login")]
+    pub cgroup: Cgroup,
+    /// A host file or folder to have inside, at the same path (repeatable)
+    #[arg(long = "include", value_name = "PATH")]
+    pub include: Vec<PathBuf>,
+    /// End the command after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Say on standard error which kernel boots, on what, and how long it took
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// The command
+    #[arg(last = true, required_unless_present = "list", value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Place {
+    /// This machine, as it is
+    Host,
+    /// A virtual machine with a stock kernel
+    Vm,
+}
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// What to compare, the baseline first: eevdf, batch, fifo, rr, a policy with knobs
+    /// (flsched:slice_us=5000), any scx_* program in PATH
+    #[arg(long, value_name = "S,S,…", default_value = "eevdf,batch,fifo,rr,flsched")]
+    pub schedulers: String,
+    /// On what: hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS or
+    /// spin-barrier:THREADS:ITERATIONS:WORK (repeatable) [default: hackbench, unless a CMD is given]
+    #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
+    pub workloads: Vec<String>,
+    /// Measured runs of each scheduler on each workload, after one warm-up
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Where to run [default: host where it can run sched_ext, else vm]
+    #[arg(long, value_enum)]
+    pub on: Option<Place>,
+    /// CPUs of the virtual machine [default: 2 on the wall clock, 4 on the instructions clock]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
+    /// Sockets, cores and threads of the virtual machine
+    #[arg(long, value_name = "TOPOLOGY", conflicts_with = "cpus")]
+    pub topology: Option<String>,
+    /// Memory of the virtual machine
+    #[arg(long, value_name = "M")]
+    pub memory: Option<String>,
+    /// Kernel of the virtual machine
+    #[arg(long, value_name = "VERSION|PATH")]
+    pub kernel: Option<String>,
+    /// Clock [default: instructions in a virtual machine, wall on the host]
+    #[arg(long, value_enum)]
+    pub clock: Option<Clock>,
+    /// Where in the tree of cgroups the command runs inside
+    #[arg(long, value_enum, default_value = "login")]
+    pub cgroup: Cgroup,
+    /// A host file or folder to have in the virtual machine, at the same path (repeatable)
+    #[arg(long = "include", value_name = "PATH")]
+    pub include: Vec<PathBuf>,
+    /// Seed of the order of runs [default: drawn, and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Limit of one run, in seconds of real time
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub timeout: u64,
+    /// Write the results as JSON, after every run
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the results as a page with charts, after every run
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// A command to compare on
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Workload {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}

@@ -1,0 +1,143 @@
+//! `flsched attach POLICY [knobs]`: system-wide until Ctrl-C or SIGTERM.
+use crate::args::Attach;
+use crate::exit;
+use crate::signals;
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use flsched_policies::{Backoff, Description, Event, Options, Policy, Running, supervise};
+use std::time::{Duration, Instant};
+
+pub fn run(args: Attach) -> Result<u8> {
+    let mut words = args.words;
+    let at = words.iter().position(|word| !word.to_string_lossy().starts_with('-'));
+    let Some(at) = at else {
+        let help = words.iter().any(|word| word == "-h" || word == "--help");
+        print_overview();
+        return Ok(if help { 0 } else { exit::USAGE });
+    };
+    let name = words.remove(at).to_string_lossy().into_owned();
+    let policy = Policy::find(&name)?;
+    let description = policy.describe()?;
+    let matches = command_of(policy, &description).get_matches_from(std::iter::once("".into()).chain(words));
+    attach(policy, &description, &matches)
+}
+
+/// The command line of one policy, its knobs as options.
+fn command_of(policy: &'static Policy, description: &Description) -> Command {
+    let knobs = description.knobs.iter().map(|knob| {
+        Arg::new(knob.name.clone())
+            .long(knob.name.replace('_', "-"))
+            .value_name("N")
+            .value_parser(value_parser!(u64))
+            .help(format!("{} [{}..={}] [default: {}]", knob.doc, knob.min, knob.max, knob.default))
+            .help_heading("Knobs")
+    });
+    Command::new("flsched")
+        .bin_name(format!("flsched attach {}", policy.name))
+        .about(format!("Schedule this machine with {} until Ctrl-C or SIGTERM", policy.name))
+        .max_term_width(100)
+        .arg(
+            Arg::new("partial")
+                .long("partial")
+                .action(ArgAction::SetTrue)
+                .help("Schedule only tasks of class SCHED_EXT; all others stay with the default scheduler"),
+        )
+        .arg(
+            Arg::new("stats")
+                .long("stats")
+                .value_name("SECONDS")
+                .value_parser(value_parser!(u64).range(1..=86400))
+                .help("Print the policy's statistics every so often, as counts since the last line"),
+        )
+        .args(knobs)
+}
+
+fn print_overview() {
+    println!("Schedule this machine with a policy until Ctrl-C or SIGTERM\n");
+    println!("Usage: flsched attach POLICY [--partial] [--stats SECONDS] [KNOBS]\n\nPolicies:");
+    for policy in Policy::all() {
+        println!("  {}", policy.name);
+    }
+    println!("\nThe knobs of a policy: flsched attach POLICY --help");
+}
+
+fn attach(policy: &'static Policy, description: &Description, matches: &ArgMatches) -> Result<u8> {
+    let stop = signals::stop_flag()?;
+    let mut options = Options { partial: matches.get_flag("partial"), ..Options::default() };
+    for knob in &description.knobs {
+        if let Some(value) = matches.get_one::<u64>(&knob.name) {
+            options.knobs.insert(knob.name.clone(), *value);
+        }
+    }
+    let mut stats =
+        matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
+    let scope = if options.partial { "SCHED_EXT tasks" } else { "this machine" };
+    let ended = supervise(policy, &options, Backoff::default(), &stop, |event| match event {
+        Event::Attached(running) => {
+            eprintln!(
+                "{} {} schedules {scope}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
+                 default scheduler",
+                policy.name,
+                policy.version()
+            );
+            if let Some(stats) = &mut stats {
+                stats.restart(running);
+            }
+        }
+        Event::Hotplug => eprintln!("CPUs went on- or offline: {} starts again", policy.name),
+        Event::Ejected(report, wait) => eprintln!(
+            "EJECTED by the kernel: {}\nthe default scheduler runs the machine; {} starts again in {} s",
+            report.reason,
+            policy.name,
+            wait.as_secs()
+        ),
+        Event::Tick(running) => {
+            if let Some(stats) = &mut stats {
+                stats.tick(running);
+            }
+        }
+    });
+    match ended {
+        Ok(report) if report.ejected => Err(anyhow::anyhow!("ejected by the kernel: {}", report.reason)),
+        Ok(_) => {
+            eprintln!("detached; the default scheduler runs the machine");
+            Ok(0)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Prints what each statistic grew by.
+struct Stats {
+    every: Duration,
+    due: Instant,
+    last: Vec<(String, u64)>,
+}
+
+impl Stats {
+    fn every(every: Duration) -> Self {
+        Self { every, due: Instant::now() + every, last: Vec::new() }
+    }
+
+    fn restart(&mut self, running: &Running) {
+        self.last = running.stats().unwrap_or_default();
+        self.due = Instant::now() + self.every;
+    }
+
+    fn tick(&mut self, running: &Running) {
+        if Instant::now() < self.due {
+            return;
+        }
+        self.due += self.every;
+        let Ok(now) = running.stats() else { return };
+        let grown: Vec<String> = now
+            .iter()
+            .map(|(name, count)| {
+                let before = self.last.iter().find(|(n, _)| n == name).map_or(0, |(_, c)| *c);
+                format!("{name} {}", count - before)
+            })
+            .collect();
+        println!("{}", grown.join("  "));
+        self.last = now;
+    }
+}

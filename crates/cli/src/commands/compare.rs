@@ -1,0 +1,175 @@
+//! `flsched compare`: schedulers side by side.
+use crate::args::{self, Place};
+use crate::exit::Usage;
+use crate::machine;
+use crate::progress::Progress;
+use crate::signals;
+use anyhow::Result;
+use flsched_bench::compare::Place as On;
+use flsched_bench::report::table::{Style, render};
+use flsched_bench::vm::programs;
+use flsched_bench::{
+    CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, VmExecutor, compare,
+};
+use flsched_policies::sched_ext;
+use flsched_vm::VmSpec;
+use std::io::{self, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const DEFAULT_KERNEL: &str = "default";
+/// Of a virtual machine: as many as a host surely has, and as many as the figures in docs/ have.
+const WALL_CPUS: u32 = 2;
+const INSTRUCTIONS_CPUS: u32 = 4;
+
+pub fn run(args: &args::Compare) -> Result<u8> {
+    let spec = spec_of(args)?;
+    spec.check()?;
+    let cancel = signals::stop_flag()?;
+    let progress = Progress::start();
+    let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
+    let result = executor(args, &spec, &progress, &cancel).map(|mut executor| {
+        let mut observer = |event: &Event<'_>| tell(&progress, event);
+        compare(&spec, executor.as_mut(), &mut observer, &outputs, &cancel)
+    });
+    progress.end();
+    match result? {
+        Ok(report) => {
+            print(&report);
+            name_files(&outputs);
+            Ok(0)
+        }
+        Err(error) => {
+            let (report, interrupted) = match &error {
+                CompareError::Interrupted { report } => (report, true),
+                CompareError::Executor { report, .. } => (report, false),
+                CompareError::Usage(_) | CompareError::Output(_) => return Err(error.into()),
+            };
+            if let Some(report) = report.as_ref().filter(|report| report.has_results()) {
+                print(report);
+                name_files(&outputs);
+            }
+            if interrupted {
+                eprintln!("flsched: interrupted; what was measured so far is above");
+                return Ok(crate::exit::INTERRUPTED);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
+    let schedulers = [args.schedulers.clone()];
+    let command = (!args.command.is_empty()).then(|| args.command.clone());
+    let mut spec = CompareSpec::new(&schedulers, &args.workloads, command)?;
+    spec.on = match args.on {
+        Some(Place::Host) => On::Host,
+        Some(Place::Vm) => On::Vm,
+        None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => On::Host,
+        None => On::Vm,
+    };
+    spec.clock = match (args.clock, spec.on) {
+        (Some(clock), _) => machine::clock(clock),
+        (None, On::Vm) => flsched_vm::Clock::Instructions,
+        (None, On::Host) => flsched_vm::Clock::Wall,
+    };
+    if spec.on == On::Host {
+        let of_a_vm = [
+            ("--cpus", args.cpus.is_some()),
+            ("--topology", args.topology.is_some()),
+            ("--memory", args.memory.is_some()),
+            ("--kernel", args.kernel.is_some()),
+        ];
+        if let Some((option, _)) = of_a_vm.iter().find(|(_, given)| *given) {
+            return Err(Usage(format!("{option} describes a virtual machine: use it with --on vm")).into());
+        }
+    }
+    spec.runs = args.runs;
+    spec.limit = Duration::from_secs(args.timeout);
+    if let Some(seed) = args.seed {
+        spec.seed = seed;
+    }
+    spec.command_line = std::env::args().collect();
+    Ok(spec)
+}
+
+fn executor(
+    args: &args::Compare,
+    spec: &CompareSpec,
+    progress: &Progress,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Box<dyn Executor>> {
+    if spec.on == On::Host {
+        flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads)?;
+        return Ok(Box::new(HostExecutor::new(cancel.clone())));
+    }
+    let default_cpus = match spec.clock {
+        flsched_vm::Clock::Wall => WALL_CPUS,
+        flsched_vm::Clock::Instructions => INSTRUCTIONS_CPUS,
+    };
+    let topology = machine::topology(args.cpus, args.topology.as_deref(), default_cpus)?;
+    let memory_mib = machine::memory_mib(args.memory.as_deref(), topology.cpus())?;
+    let mut inside = programs(&spec.schedulers, &spec.workloads)?;
+    inside.extend(flsched_vm::programs_in(&args.command));
+    let kernel = machine::kernel(args.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
+    progress.say(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
+    let vm = VmSpec {
+        memory_mib,
+        clock: spec.clock,
+        cgroup: machine::cgroup(args.cgroup),
+        programs: inside,
+        files: args.include.clone(),
+        cancel: cancel.clone(),
+        ..VmSpec::new(kernel, topology)
+    };
+    Ok(Box::new(VmExecutor::new(vm)))
+}
+
+fn tell(progress: &Progress, event: &Event<'_>) {
+    match event {
+        Event::Started { seed, runs, .. } => {
+            progress.keep(&format!("{runs} runs in random order, seed {seed}"));
+            progress.steps(*runs as u64);
+        }
+        Event::RunStarted(info) => {
+            let warm_up = if info.warm_up { " (warm-up)" } else { "" };
+            let last = info.last_time_s.map(|time| format!(", last {time:.3} s")).unwrap_or_default();
+            progress.show(&format!("{} on {}{warm_up}{last}", info.scheduler, info.workload));
+        }
+        Event::RunEnded(info, outcome) => {
+            progress.done(info.number as u64);
+            if let Some(trouble) = outcome.trouble() {
+                progress.keep(&format!("! {} on {}: {trouble}", info.scheduler, info.workload));
+            } else if !console::user_attended_stderr() {
+                let time = outcome.time_s().map(|time| format!("{time:.3} s")).unwrap_or_default();
+                eprintln!("{}/{} {} on {}: {time}", info.number, info.of, info.scheduler, info.workload);
+            }
+        }
+    }
+}
+
+fn print(report: &Report) {
+    let (_, width) = console::Term::stdout().size();
+    let width = if console::user_attended() { width.max(60) } else { 100 };
+    println!("{}", render(report, Style { width, color: console::colors_enabled() }));
+}
+
+fn name_files(outputs: &Outputs) {
+    for path in [&outputs.html, &outputs.json].into_iter().flatten() {
+        println!("written: {}", path.display());
+    }
+}
+
+/// Inside a virtual machine: do the runs that are asked for on standard input.
+pub fn agent() -> Result<u8> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let mut executor = HostExecutor::new(cancel);
+    flsched_bench::agent::serve(BufReader::new(io::stdin()), io::stdout(), &mut executor)?;
+    Ok(0)
+}
+
+/// Be a built-in workload.
+pub fn workload(args: &args::Workload) -> Result<u8> {
+    Ok(u8::try_from(flsched_bench::workload_main(&args.words))?)
+}

@@ -1,0 +1,78 @@
+//! From errors to exit codes: 2 what was asked for does not exist or makes no sense, 1 it failed,
+//! 128 + N signal N ended it; a command that was run passes on its own.
+use std::process::ExitCode;
+
+/// An error that is the caller's to mend: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Codes of `flsched` itself, as in `docs/exit-codes.md`.
+pub const FAILURE: u8 = 1;
+pub const USAGE: u8 = 2;
+pub const NOT_EXECUTABLE: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
+pub const INTERRUPTED: u8 = 130;
+
+/// Prints the error, if any, and says the exit code.
+pub fn report(outcome: anyhow::Result<u8>) -> ExitCode {
+    match outcome {
+        Ok(code) => code.into(),
+        Err(error) => {
+            // A reader that went away (`| head`) is no error of ours.
+            let gone = error.chain().any(|cause| {
+                cause
+                    .downcast_ref::<std::io::Error>()
+                    .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            });
+            if gone {
+                return FAILURE.into();
+            }
+            eprintln!("flsched: {error:#}");
+            code_of(&error).into()
+        }
+    }
+}
+
+fn code_of(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        let usage = cause.is::<Usage>()
+            || cause.is::<flsched_bench::UsageError>()
+            || cause.downcast_ref::<flsched_policies::Error>().is_some_and(|e| e.is_usage());
+        if usage {
+            return USAGE;
+        }
+        if let Some(error) = cause.downcast_ref::<flsched_vm::VmError>() {
+            return u8::try_from(error.exit_code()).unwrap_or(FAILURE);
+        }
+    }
+    FAILURE
+}
+
+/// The exit code that a shell would show for a command that ended so.
+pub fn of_status(status: std::process::ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(FAILURE.into());
+    u8::try_from(code & 0xff).unwrap_or(FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn passes_codes_and_signals() {
+        assert_eq!(of_status(ExitStatus::from_raw(7 << 8)), 7);
+        assert_eq!(of_status(ExitStatus::from_raw(0)), 0);
+        assert_eq!(of_status(ExitStatus::from_raw(9)), 137);
+    }
+
+    #[test]
+    fn tells_usage_from_failure() {
+        assert_eq!(code_of(&Usage("x".into()).into()), 2);
+        assert_eq!(code_of(&flsched_policies::parse_spec("nosuch").unwrap_err().into()), 2);
+        assert_eq!(code_of(&flsched_policies::Error::Privileges.into()), 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! The virtual machine that the command line describes.
+use crate::args::{Accel, Cgroup, Clock};
+use crate::exit::Usage;
+use crate::progress::Progress;
+use anyhow::Result;
+use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Topology};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Memory without being asked for: what a kernel and a big hackbench need.
+const BASE_MIB: u32 = 768;
+const PER_CPU_MIB: u32 = 64;
+/// Least memory that a stock kernel boots with, and most that makes sense.
+const MEMORY_MIB: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
+
+/// `--cpus` or `--topology`.
+pub fn topology(cpus: Option<u32>, topology: Option<&str>, default_cpus: u32) -> Result<Topology, Usage> {
+    let topology = match topology {
+        Some(text) => text.parse().map_err(|e| Usage(format!("--topology {text}: {e}")))?,
+        None => Topology::flat(cpus.unwrap_or(default_cpus)),
+    };
+    topology.check().map_err(|e| Usage(format!("--cpus/--topology: {e}")))?;
+    Ok(topology)
+}
+
+/// `--memory`, or what fits the CPUs, in MiB.
+pub fn memory_mib(text: Option<&str>, cpus: u32) -> Result<u32, Usage> {
+    let Some(text) = text else { return Ok(BASE_MIB + PER_CPU_MIB * cpus) };
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let factor = match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
+        "" | "M" => 1,
+        "G" => 1024,
+        _ => 0,
+    };
+    digits
+        .parse::<u32>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .filter(|mib| MEMORY_MIB.contains(mib))
+        .ok_or_else(|| {
+            Usage(format!("--memory {text}: expected 256M to 1048576M, as in 512M, 2G or 2048 (MiB)"))
+        })
+}
+
+/// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads.
+pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> Result<Kernel> {
+    let request: KernelRequest = request.parse().map_err(|e| Usage(format!("--kernel {request}: {e}")))?;
+    let told = progress.clone();
+    let catalog = Catalog::open(Box::new(move |line| told.say(line))).map_err(flsched_vm::VmError::from)?;
+    let kernel = catalog.with_cancel(cancel.clone()).resolve(&request).map_err(flsched_vm::VmError::from)?;
+    if let BtfHealth::Unknown(why) = &kernel.btf {
+        progress.say(&format!("whether schedulers load on {} is not known: {why}", kernel.release));
+    }
+    Ok(kernel)
+}
+
+/// Clap's words for those of the library.
+pub fn clock(clock: Clock) -> flsched_vm::Clock {
+    match clock {
+        Clock::Wall => flsched_vm::Clock::Wall,
+        Clock::Instructions => flsched_vm::Clock::Instructions,
+    }
+}
+
+/// Clap's words for those of the library.
+pub fn cgroup(cgroup: Cgroup) -> flsched_vm::Cgroup {
+    match cgroup {
+        Cgroup::Login => flsched_vm::Cgroup::Login,
+        Cgroup::Root => flsched_vm::Cgroup::Root,
+    }
+}
+
+/// Clap's words for those of the library.
+pub fn accel(accel: Accel) -> flsched_vm::Accel {
+    match accel {
+        Accel::Auto => flsched_vm::Accel::Auto,
+        Accel::Kvm => flsched_vm::Accel::Kvm,
+        Accel::Tcg => flsched_vm::Accel::Tcg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_memory() {
+        assert_eq!(memory_mib(Some("2G"), 1).unwrap(), 2048);
+        assert_eq!(memory_mib(Some("512M"), 1).unwrap(), 512);
+        assert_eq!(memory_mib(Some("1024"), 1).unwrap(), 1024);
+        assert_eq!(memory_mib(Some("1GiB"), 1).unwrap(), 1024);
+        assert_eq!(memory_mib(None, 4).unwrap(), BASE_MIB + 4 * PER_CPU_MIB);
+        for bad in ["", "G", "12M", "9999999G", "2T", "-1", "1.5G"] {
+            assert!(memory_mib(Some(bad), 1).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn refuses_machines_without_cpus() {
+        assert_eq!(topology(Some(4), None, 2).unwrap().cpus(), 4);
+        assert_eq!(topology(None, Some("2s2c2t"), 2).unwrap().cpus(), 8);
+        assert!(topology(Some(0), None, 2).is_err());
+        assert!(topology(None, Some("2x2"), 2).is_err());
+    }
+}

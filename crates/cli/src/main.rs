@@ -1,0 +1,27 @@
+//! The `flsched` command: parse, dispatch, print; nothing else.
+mod args;
+mod commands;
+mod exit;
+mod machine;
+mod progress;
+mod signals;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if flsched_vm::guest::is_guest_init() {
+        flsched_vm::guest::main();
+    }
+    let outcome = match args::Cli::parse().command {
+        args::Command::Doctor(args) => commands::doctor::run(&args),
+        args::Command::Attach(args) => commands::attach::run(args),
+        args::Command::Run(args) => commands::run::run(&args),
+        args::Command::Status(args) => commands::status::run(&args),
+        args::Command::Vm(args) => commands::vm::run(&args),
+        args::Command::Compare(args) => commands::compare::run(&args),
+        args::Command::MeasureAgent => commands::compare::agent(),
+        args::Command::Workload(args) => commands::compare::workload(&args),
+    };
+    exit::report(outcome)
+}

@@ -1,0 +1,79 @@
+//! Inside the machine: plays the scenarios, one line of result each.
+use crate::scenarios;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitCode};
+
+const PREFIX: &str = "scenario";
+
+/// The clock of this machine: `--guest SCENARIOS CLOCK`.
+pub fn clock() -> String {
+    std::env::args().nth(3).unwrap_or_default()
+}
+
+/// Plays those whose name contains `wanted`.
+pub fn play(wanted: &str) -> ExitCode {
+    let mut failed = false;
+    for (name, scenario) in scenarios::ALL.iter().filter(|(name, _)| name.contains(wanted)) {
+        clear_kernel_log();
+        let began = std::time::Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(scenario)).map_err(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default()
+        });
+        let outcome = outcome.and_then(|()| kernel_log_is_clean()).and_then(|()| default_scheduler_runs());
+        eprintln!("{name}: {:.1} s of guest time", began.elapsed().as_secs_f64());
+        match outcome {
+            Ok(()) => println!("{PREFIX} {name} ok"),
+            Err(why) => {
+                failed = true;
+                println!("{PREFIX} {name} failed {}", why.replace('\n', " | "));
+            }
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The other way round, on the host.
+pub fn parse_outcome(line: &str) -> Option<(String, Result<(), String>)> {
+    let mut words = line.strip_prefix(PREFIX)?.trim_start().splitn(3, ' ');
+    let name = words.next()?.to_owned();
+    match words.next()? {
+        "ok" => Some((name, Ok(()))),
+        "failed" => Some((name, Err(words.next().unwrap_or("").replace(" | ", "\n")))),
+        _ => None,
+    }
+}
+
+fn clear_kernel_log() {
+    let _ = Command::new("dmesg").arg("-c").output();
+}
+
+/// A scenario passes only if the kernel has nothing to complain of.
+fn kernel_log_is_clean() -> Result<(), String> {
+    let log = Command::new("dmesg").output().map_err(|e| format!("dmesg: {e}"))?;
+    let log = String::from_utf8_lossy(&log.stdout).into_owned();
+    let complaint = |line: &&str| {
+        [
+            "WARNING:",
+            "BUG:",
+            "Oops",
+            "rcu_preempt detected stalls",
+            "blocked for more than",
+            "runnable task stall",
+        ]
+        .iter()
+        .any(|word| line.contains(word))
+            || (line.contains("disabled (") && line.contains("error"))
+    };
+    let complaints: Vec<&str> = log.lines().filter(complaint).collect();
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("kernel log: {}\nall of it:\n{log}", complaints.join("\n")))
+    }
+}
+
+fn default_scheduler_runs() -> Result<(), String> {
+    let state = std::fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
+    if state.trim() == "disabled" { Ok(()) } else { Err(format!("left sched_ext {}", state.trim())) }
+}
