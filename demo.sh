@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# FLSCHED beside the schedulers of today, on real hackbench, in a virtual machine with a stock
+# kernel: this machine's own scheduler is left alone.
+set -eu
+cd "$(dirname "$0")"
+. ./setup.sh
+
+say "building (about five minutes the first time)"
+cargo build --release --locked -p flsched >&2
+
+flsched=target/release/flsched
+page=target/demo/comparison.html
+schedulers=eevdf,batch,fifo,rr,flsched
+mkdir -p target/demo
+
+say "comparing on a stock 6.18 kernel with 4 virtual CPUs, counting instructions"
+"$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock instructions --schedulers "$schedulers" \
+	--workload hackbench:process-pipe:4:100 --workload spin-barrier \
+	--json target/demo/comparison.json --html "$page"
+
+echo
+echo "The same as a page with charts: $PWD/$page"
+if "$flsched" doctor >/dev/null 2>&1; then
+	echo "The same on this machine itself, in real time:"
+else
+	echo "This machine cannot run FLSCHED itself as it is ($flsched doctor says why). Where one can:"
+fi
+echo "  sudo $PWD/$flsched compare --on host --schedulers $schedulers --workload hackbench --workload spin-barrier"
