@@ -27,9 +27,10 @@
 
 /*
  * FACT(name): a number about the machine that the loader fills in before the policy is loaded.
- * tick_ns: length of the scheduler's tick.
+ * tick_ns: length of the scheduler's tick. FACT_TABLE(): the same for a table; topology.bpf.h.
  */
-#define FACT(name) const volatile u64 name
+#define FACT(name)			const volatile u64 name
+#define FACT_TABLE(type, name, entries) const volatile type name[entries]
 
 /*
  * STATS(STAT(name, doc) …): the events a policy counts, in a per-CPU map, so that counting never

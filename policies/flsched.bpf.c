@@ -18,7 +18,7 @@
  * proportion longer, and none at all is sent to the end of the queue before that bound is in
  * danger; see is_due().
  */
-#include "common.bpf.h"
+#include "topology.bpf.h"
 
 POLICY_BOILERPLATE();
 
@@ -30,11 +30,11 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
 /*
- * The paper moves tasks by push only. An idle CPU that finds work within reach is the same event
- * seen from the other side, and it costs the busy CPU nothing. The reach is bounded because the
- * way to idle is a hot path too.
+ * An idle CPU for a woken task, and work for a CPU that has none, are looked for in the CPU's own
+ * group (CPUs that share a cache, 64 at most) and in the nearest others. Both are hot paths, hence
+ * the bound. A fork is rare and its child will be here for long: it looks further.
  */
-KNOB(pull_reach, 8, 0, 64, "how many of the nearest CPUs a CPU looks at for work before it idles");
+KNOB(reach, 4, 0, MAX_NEAR, "how many groups of CPUs beside its own a CPU looks at, nearest first");
 
 /*
  * Kernel threads and negative-nice tasks would preempt under other schedulers; here they go to the
@@ -47,9 +47,9 @@ KNOB(head_burst, 4, 0, 64, "how many tasks in a row may enter at the head of a q
  * nothing; not running it until the release costs at most a part of the wait itself: a CPU on which
  * everybody waits first goes round for spin_us, then rests for half the time waited so far.
  */
-KNOB(spin_us, 50, 0, 100000,
+KNOB(spin_us, 10, 0, 100000,
      "how long tasks that only yield take turns before their CPU rests, in microseconds");
-KNOB(rest_us, 250, 0, 10000,
+KNOB(rest_us, 500, 0, 10000,
      "longest rest of a CPU on which everybody only yields, in microseconds; 0 never rests");
 
 /* clang-format off */
@@ -60,36 +60,55 @@ STATS(
 	STAT(queued_head, "task that others would let preempt went to the head of a queue")
 	STAT(turn_ended, "turn ended at the tick because somebody had waited long enough")
 	STAT(pulled, "CPU with nothing to do took a task from a queue nearby")
-	STAT(pushed, "busy CPU gave a task to an idle CPU, or asked one to take it")
+	STAT(pushed, "task went, or was offered, to an idle CPU at the end of its turn or at the tick")
 	STAT(yielded, "task called sched_yield()")
-	STAT(rested, "CPU on which everybody only yields went to rest"))
+	STAT(rested, "CPU on which everybody only yields went to rest")
+	STAT(background, "turn given to a task of nice 1 to 19 or SCHED_IDLE while others wait"))
 /* clang-format on */
 
 FACT(tick_ns);
 
 #define PROGRESS_NS  10000 /* who runs this long before it yields has worked, not only looked */
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
+#define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
+#define PULL_TRIES   4	   /* queues that a CPU without work looks into, in each group */
+#define FORK_REACH   64	   /* groups that a fork looks at */
 #define DEFAULT_PRIO 120   /* static_prio of nice 0 */
-#define MAX_CPUS     4096
+#define POLICY_IDLE  5	   /* SCHED_IDLE */
 #define NOBODY	     (-1)
 
-/* What a CPU knows of itself. Written by that CPU, except pull_from and rested. */
+/*
+ * What a CPU knows of itself; only that CPU writes it, or who enqueues there and so holds its
+ * run-queue lock. The three has_ flags mean "perhaps": a queue without its flag is empty.
+ */
 struct cpu_state {
-	u64 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
+	bool has_queued;
+	bool has_waiting;
+	bool has_background;
+	bool is_released;    /* who yielded here and ran again had work to do */
+	bool is_from_room;   /* the running task came from the waiting room */
+	bool is_queue_first; /* the run queue's first has waited for too long */
+	bool has_rested;     /* a rest has ended: look whether somebody was released */
+	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
+	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
+	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
 	u64 turn_began_at;   /* when the CPU last decided who runs */
 	u64 waiting_since;   /* since when everybody here only yields; 0: somebody works */
-	u64 waiting_room_at; /* when the waiting room was last served */
-	s32 pull_from;	     /* a CPU that asked this one to take work, or NOBODY */
-	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
-	bool rested;	     /* a rest has ended: look whether somebody was released */
+	u64 released_at;     /* when is_released was last set */
+	u64 room_at;	     /* when the waiting room was last served */
+	u64 background_at;   /* when the background was last served */
+} __attribute__((aligned(64)));
+
+static struct cpu_state cpu_states[MAX_CPUS];
+
+/* What a group's CPUs know of each other: a bit a CPU, written only when it changes. */
+struct group_state {
+	u64 idle __attribute__((aligned(64)));	 /* has nothing to run */
+	u64 queued __attribute__((aligned(64))); /* perhaps has tasks in its run queue to give */
+	u64 waiting;				 /* perhaps has tasks in its waiting room */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct cpu_state);
-} cpu_states SEC(".maps");
+static struct group_state group_states[MAX_GROUPS];
 
 struct rest_timer {
 	struct bpf_timer timer;
@@ -102,16 +121,32 @@ struct {
 	__type(value, struct rest_timer);
 } rest_timers SEC(".maps");
 
-static u32 nr_cpus;
-
 static struct cpu_state *cpu_state(s32 cpu)
 {
-	u32 zero = 0;
-
-	return bpf_map_lookup_percpu_elem(&cpu_states, &zero, cpu);
+	return &cpu_states[cpu & (MAX_CPUS - 1)];
 }
 
-/* A CPU's run queue, and the waiting room of those that yielded there. */
+static struct group_state *group_state(u32 group)
+{
+	return &group_states[group & (MAX_GROUPS - 1)];
+}
+
+static void set_bits(u64 *word, u64 bits)
+{
+	if ((*word & bits) != bits)
+		__sync_fetch_and_or(word, bits);
+}
+
+/* True if it was this call that cleared one. */
+static bool clear_bits(u64 *word, u64 bits)
+{
+	return (*word & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
+}
+
+/*
+ * A CPU's three queues: its run queue, the waiting room of those that yielded there, and the
+ * background, for tasks that are to run when nobody else wants to.
+ */
 static u64 run_queue(s32 cpu)
 {
 	return cpu;
@@ -122,6 +157,11 @@ static u64 waiting_room(s32 cpu)
 	return MAX_CPUS + cpu;
 }
 
+static u64 background(s32 cpu)
+{
+	return 2 * MAX_CPUS + cpu;
+}
+
 static u64 nr_queued(u64 dsq)
 {
 	s32 queued = scx_bpf_dsq_nr_queued(dsq);
@@ -129,15 +169,405 @@ static u64 nr_queued(u64 dsq)
 	return queued > 0 ? queued : 0;
 }
 
-static u64 nr_waiting(s32 cpu)
-{
-	return nr_queued(SCX_DSQ_LOCAL_ON | cpu) + nr_queued(run_queue(cpu)) +
-	       nr_queued(waiting_room(cpu));
-}
-
 static u64 turn_ns(void)
 {
 	return US_TO_NS(slice_us);
+}
+
+/* Would other schedulers let @p interrupt a running task? */
+static bool would_preempt(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
+}
+
+/* Is @p to run when nobody else wants to? */
+static bool is_background(const struct task_struct *p)
+{
+	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
+}
+
+static bool is_pinned(const struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
+
+/*
+ * Takes an idle CPU of @group on which @p may run: of cores that are idle as a whole if there are
+ * any, and the nearest to bit @from. Whoever clears the bit has it.
+ */
+static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from)
+{
+	u64 *idle = &group_state(group)->idle;
+	u64 word = *idle;
+	u64 candidates = whole_cores(group, word);
+	u32 tries;
+
+	if (!word)
+		return NOBODY;
+	bpf_for (tries, 0, GROUP_CPUS) {
+		u32 bit;
+		s32 cpu;
+
+		if (!candidates)
+			candidates = word;
+		if (!candidates)
+			break;
+		bit = first_bit_from(candidates, from);
+		cpu = cpu_at(group, bit);
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && clear_bits(idle, 1ULL << bit))
+			return cpu;
+		candidates &= ~(1ULL << bit);
+		word &= ~(1ULL << bit);
+	}
+	return NOBODY;
+}
+
+/* The same, from @cpu's group outward through the topology (3.2). */
+static s32 claim_idle_near(const struct task_struct *p, s32 cpu)
+{
+	u32 own = group_of(cpu);
+	u32 from = places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+	s32 found = claim_idle_in(own, p, from);
+	u32 near = group_facts(own)->nr_near;
+	u32 distance;
+
+	if (found >= 0 || !near)
+		return found;
+	bpf_for (distance, 1, reach + 1) {
+		if (distance > near)
+			break;
+		found = claim_idle_in(near_group(own, distance), p, from);
+		if (found >= 0)
+			return found;
+	}
+	return NOBODY;
+}
+
+/* The same, among all groups: for a child, which costs more than the search. */
+static s32 claim_idle_anywhere(const struct task_struct *p, s32 cpu)
+{
+	u32 own = group_of(cpu);
+	u32 step;
+
+	if (nr_groups <= 1)
+		return NOBODY;
+	bpf_for (step, 1, FORK_REACH) {
+		s32 found;
+
+		if (step >= nr_groups)
+			break;
+		found = claim_idle_in((own + step) % nr_groups, p, 0);
+		if (found >= 0)
+			return found;
+	}
+	return NOBODY;
+}
+
+/*
+ * Only where a task wakes up or is born is its CPU chosen: its last one if that is idle, else the
+ * nearest idle one by cache and node, else its last one's queue (3.3).
+ */
+s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	s32 cpu;
+
+	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
+	    clear_bits(&group_state(group_of(prev_cpu))->idle, bit_of(prev_cpu))) {
+		COUNT(idle_own);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
+		return prev_cpu;
+	}
+	cpu = claim_idle_near(p, prev_cpu);
+	if (cpu < 0 && (wake_flags & SCX_WAKE_FORK))
+		cpu = claim_idle_anywhere(p, prev_cpu);
+	if (cpu < 0)
+		return prev_cpu;
+	COUNT(idle_near);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
+	return cpu;
+}
+
+/*
+ * No preemption: who would preempt goes to the head, all others to the tail, and the running task
+ * goes on (3.3). The local queue is served before the run queue, so its tail is the head of both.
+ */
+void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_state *state = cpu_state(cpu);
+	struct group_state *group = group_state(group_of(cpu));
+
+	if (state->yielder == p->pid) {
+		state->yielder = NOBODY;
+		state->has_waiting = true;
+		set_bits(&group->waiting, bit_of(cpu));
+		scx_bpf_dsq_insert(p, waiting_room(cpu), turn_ns(), enq_flags);
+		return;
+	}
+	/* The only task of its CPU goes on: nothing would take it out of the run queue. */
+	if (enq_flags & SCX_ENQ_LAST) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
+		return;
+	}
+	if (is_background(p)) {
+		state->has_background = true;
+		scx_bpf_dsq_insert(p, background(cpu), tick_ns, enq_flags);
+		return;
+	}
+	if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p) &&
+	    state->heads_in_a_row < head_burst) {
+		state->heads_in_a_row++;
+		COUNT(queued_head);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
+		return;
+	}
+	/* Its turn is over: somewhere else it need not wait for the next (push, 3.2). */
+	if (!(enq_flags & SCX_ENQ_WAKEUP) && !is_pinned(p)) {
+		s32 idle = claim_idle_near(p, cpu);
+
+		if (idle >= 0) {
+			COUNT(pushed);
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, turn_ns(), enq_flags);
+			return;
+		}
+	}
+	COUNT(queued_tail);
+	state->has_queued = true;
+	if (!is_pinned(p))
+		set_bits(&group->queued, bit_of(cpu));
+	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
+}
+
+/*
+ * The first task of one of the CPU's own queues. The flag is lowered before looking: who comes
+ * meanwhile raises it again.
+ */
+static bool take(u64 dsq, bool *has)
+{
+	if (!*has)
+		return false;
+	*has = false;
+	if (!scx_bpf_dsq_move_to_local(dsq, 0))
+		return false;
+	*has = true;
+	return true;
+}
+
+static bool take_queued(s32 cpu, struct cpu_state *state)
+{
+	if (!state->has_queued)
+		return false;
+	if (!take(run_queue(cpu), &state->has_queued)) {
+		if (!state->has_queued)
+			clear_bits(&group_state(group_of(cpu))->queued, bit_of(cpu));
+		return false;
+	}
+	state->heads_in_a_row = 0;
+	state->waiting_since = 0;
+	state->is_queue_first = false;
+	return true;
+}
+
+static bool take_waiting(s32 cpu, struct cpu_state *state, u64 now)
+{
+	if (!take(waiting_room(cpu), &state->has_waiting)) {
+		if (!state->has_waiting)
+			clear_bits(&group_state(group_of(cpu))->waiting, bit_of(cpu));
+		return false;
+	}
+	state->room_at = now;
+	state->is_from_room = true;
+	return true;
+}
+
+static bool take_background(s32 cpu, struct cpu_state *state, u64 now)
+{
+	if (!take(background(cpu), &state->has_background))
+		return false;
+	COUNT(background);
+	state->background_at = now;
+	return true;
+}
+
+/* Those that yielded are looked at once a tick; if they do have work, all of them, for a tick. */
+static bool is_room_due(const struct cpu_state *state, u64 now)
+{
+	if (!state->has_waiting || state->is_queue_first)
+		return false;
+	return now - state->room_at >= tick_ns ||
+	       (state->is_released && now - state->released_at < tick_ns);
+}
+
+static bool is_background_due(const struct cpu_state *state, u64 now)
+{
+	return state->has_background && now - state->background_at >= US_TO_NS(max_delay_us);
+}
+
+/* A task from a queue of @group, the nearest to bit @from first. */
+static bool pull_from(u32 group, u64 but, u32 from)
+{
+	u64 word = group_state(group)->queued & ~but;
+	u32 tries;
+
+	bpf_for (tries, 0, PULL_TRIES) {
+		u32 bit;
+
+		if (!word)
+			break;
+		bit = first_bit_from(word, from);
+		if (scx_bpf_dsq_move_to_local(run_queue(cpu_at(group, bit)), 0))
+			return true;
+		word &= ~(1ULL << bit);
+	}
+	return false;
+}
+
+/*
+ * @cpu has nothing to do. The paper moves tasks by push only; a CPU that looks for work when it
+ * has none is the same event seen from the other side, and costs the busy CPUs nothing.
+ */
+static bool pull(s32 cpu)
+{
+	u32 own = group_of(cpu);
+	u32 from = places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+	u32 near = group_facts(own)->nr_near;
+	u32 distance;
+
+	if (pull_from(own, bit_of(cpu), from))
+		return true;
+	if (!near)
+		return false;
+	bpf_for (distance, 1, reach + 1) {
+		if (distance > near)
+			break;
+		if (pull_from(near_group(own, distance), 0, from))
+			return true;
+	}
+	return false;
+}
+
+/* Evens out the waiting: takes one from a room of the group that holds two more than its own. */
+static bool pull_waiting(s32 cpu, u64 own_waiters)
+{
+	u32 group = group_of(cpu);
+	u32 from = places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+	u64 word = group_state(group)->waiting & ~bit_of(cpu);
+	u32 tries;
+
+	bpf_for (tries, 0, PULL_TRIES) {
+		u64 room;
+		u32 bit;
+
+		if (!word)
+			break;
+		bit = first_bit_from(word, from);
+		room = waiting_room(cpu_at(group, bit));
+		if (nr_queued(room) > own_waiters + 1 && scx_bpf_dsq_move_to_local(room, 0))
+			return true;
+		word &= ~(1ULL << bit);
+	}
+	return false;
+}
+
+static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
+{
+	cpu_state(*cpu)->has_rested = true;
+	scx_bpf_kick_cpu(*cpu, SCX_KICK_IDLE);
+	return 0;
+}
+
+/*
+ * Everybody on @cpu has only yielded for a while: is it time to rest? Any task that is woken here
+ * or pushed here ends the rest, and so does the timer.
+ */
+static bool rest(s32 cpu, struct cpu_state *state, u64 now)
+{
+	struct rest_timer *timer;
+	u64 waited, length;
+	u32 key = cpu;
+
+	if (!state->waiting_since)
+		state->waiting_since = now;
+	waited = now - state->waiting_since;
+	if (state->has_rested) {
+		state->has_rested = false;
+		return false;
+	}
+	if (!rest_us || waited < US_TO_NS(spin_us))
+		return false;
+	timer = bpf_map_lookup_elem(&rest_timers, &key);
+	if (!timer)
+		return false;
+	length = waited / 2 < US_TO_NS(rest_us) ? waited / 2 : US_TO_NS(rest_us);
+	if (bpf_timer_start(&timer->timer, length, BPF_F_TIMER_CPU_PIN))
+		return false;
+	COUNT(rested);
+	return true;
+}
+
+/* The CPU needs its next task: who worked last goes to the end, the head of its queue is next. */
+void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cpu_state *state = cpu_state(cpu);
+	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
+	bool yielded = goes_on && state->yielder == prev->pid;
+	u64 now = scx_bpf_now();
+
+	state->turn_began_at = now;
+	state->is_from_room = false;
+
+	if (is_room_due(state, now) && take_waiting(cpu, state, now))
+		return;
+	if (is_background_due(state, now) && take_background(cpu, state, now))
+		return;
+	if (take_queued(cpu, state))
+		return;
+	/* Nobody waits: the task that ran goes on. */
+	if (goes_on && !yielded && !is_background(prev)) {
+		scx_bpf_task_set_slice(prev, turn_ns());
+		return;
+	}
+	if (pull(cpu)) {
+		COUNT(pulled);
+		state->waiting_since = 0;
+		return;
+	}
+	/* Whoever waits for somebody alone on its CPU is in nobody's way. */
+	if (prev && yielded && !state->has_waiting && !state->has_background) {
+		state->yielder = NOBODY;
+		scx_bpf_task_set_slice(prev, turn_ns());
+		return;
+	}
+	if (yielded || state->has_waiting) {
+		u64 waiters = nr_queued(waiting_room(cpu)) + yielded;
+
+		if (pull_waiting(cpu, waiters)) {
+			COUNT(pulled);
+			return;
+		}
+		if (!rest(cpu, state, now) && take_waiting(cpu, state, now))
+			return;
+	}
+	if (take_background(cpu, state, now))
+		return;
+	if (prev && goes_on && !yielded)
+		scx_bpf_task_set_slice(prev, tick_ns);
+	else if (!goes_on)
+		set_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
+}
+
+/*
+ * A CPU that begins or ceases to idle. An idle CPU that was claimed or kicked in vain does not
+ * cease to, which is why dispatch says so, too.
+ */
+void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
+{
+	u64 *word = &group_state(group_of(cpu))->idle;
+
+	if (idle)
+		set_bits(word, bit_of(cpu));
+	else
+		clear_bits(word, bit_of(cpu));
 }
 
 /* How long the first task of a queue has been runnable, at the tick's resolution. */
@@ -155,231 +585,63 @@ static u64 first_waited_ns(u64 dsq)
 }
 
 /*
- * Must the running task of @cpu go to the end, for the sake of the @waiting others?
+ * Must the running task of @cpu go to the end, for the sake of the others?
  *
  * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
  * has waited no longer than the first has. So while the first's wait and N ticks together are less
  * than the bound, nobody's wait can exceed it, and there is no reason to switch: tasks that soon
  * block by themselves, as most do, are never interrupted.
  */
-static bool is_due(s32 cpu, u64 waiting)
+static bool is_due(s32 cpu, struct cpu_state *state)
 {
+	u64 waiting = nr_queued(SCX_DSQ_LOCAL_ON | cpu) + nr_queued(run_queue(cpu)) +
+		      nr_queued(waiting_room(cpu));
 	u64 bound = US_TO_NS(max_delay_us);
 	u64 soonest = waiting * tick_ns;
+	u64 queue_waited = first_waited_ns(run_queue(cpu));
 
 	if (waiting >= CROWD)
 		bound = bound * (waiting + 1) / CROWD;
-	return first_waited_ns(run_queue(cpu)) + soonest >= bound ||
-	       first_waited_ns(waiting_room(cpu)) + soonest >= bound;
+	if (queue_waited + soonest < bound)
+		return false;
+	state->is_queue_first = queue_waited >= first_waited_ns(waiting_room(cpu));
+	return true;
 }
 
-/* Would other schedulers let @p interrupt a running task? */
-static bool would_preempt(const struct task_struct *p)
+/* Who entered at the head waits for the next switch, but not for long. */
+static bool is_head_due(s32 cpu, struct cpu_state *state)
 {
-	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
+	if (!nr_queued(SCX_DSQ_LOCAL_ON | cpu)) {
+		state->head_ticks = 0;
+		return false;
+	}
+	return ++state->head_ticks * tick_ns >= US_TO_NS(max_delay_us) / HEAD_DELAYS;
+}
+
+/* Does a task that is not of the background wait in reach, while the background runs here? */
+static bool is_anybody_queued_near(s32 cpu)
+{
+	return group_state(group_of(cpu))->queued & ~bit_of(cpu);
 }
 
 /*
- * Only where a task wakes up or is born is its CPU chosen: its last one if that is idle, else the
- * nearest idle one by cache and node, which the kernel knows, else its last one's queue (3.3).
- */
-s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
-{
-	bool idle = false;
-	s32 cpu;
-
-	if (scx_bpf_test_and_clear_cpu_idle(prev_cpu)) {
-		COUNT(idle_own);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
-		return prev_cpu;
-	}
-
-	/* Without the hint of a synchronous wake-up, which would put it behind its waker. */
-	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &idle);
-	if (idle) {
-		COUNT(idle_near);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
-		return cpu;
-	}
-	return prev_cpu;
-}
-
-/*
- * No preemption: who would preempt goes to the head, all others to the tail, and the running task
- * goes on (3.3). The local queue is served before the run queue, so its tail is the head of both.
- */
-void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
-{
-	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_state *state = cpu_state(cpu);
-	u64 turn = turn_ns();
-
-	if (!state)
-		return;
-	if (state->yielder == p->pid) {
-		state->yielder = NOBODY;
-		scx_bpf_dsq_insert(p, waiting_room(cpu), turn, enq_flags);
-		return;
-	}
-	if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p) &&
-	    state->heads_in_a_row < head_burst) {
-		state->heads_in_a_row++;
-		COUNT(queued_head);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn, enq_flags);
-		return;
-	}
-	/* The only task of its CPU goes on: nothing would take it out of the run queue. */
-	if (enq_flags & SCX_ENQ_LAST) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn, enq_flags);
-		return;
-	}
-	/* Its turn is over: somewhere else it need not wait for the next (push, 3.2). */
-	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		s32 idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-
-		if (idle >= 0) {
-			COUNT(pushed);
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, turn_ns(), enq_flags);
-			return;
-		}
-	}
-	COUNT(queued_tail);
-	scx_bpf_dsq_insert(p, run_queue(cpu), turn, enq_flags);
-}
-
-/*
- * Somebody waits on @cpu: is there a CPU with nothing to do that may run the first in the queue
- * (push, 3.2)? The target takes the task itself, so that nobody is interrupted.
+ * Somebody waits on @cpu: if a CPU nearby has nothing to do it is woken, and takes the task itself
+ * (push, 3.2). The target is not interrupted.
  */
 static void push(s32 cpu)
 {
 	struct task_struct *first;
-	struct cpu_state *target;
 	s32 idle = NOBODY;
 
 	bpf_rcu_read_lock();
 	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
 	if (first)
-		idle = scx_bpf_pick_idle_cpu(first->cpus_ptr, 0);
+		idle = claim_idle_near(first, cpu);
 	bpf_rcu_read_unlock();
 	if (idle < 0)
 		return;
-	target = cpu_state(idle);
-	if (target)
-		target->pull_from = cpu;
 	COUNT(pushed);
 	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-}
-
-/*
- * @cpu has nothing to do: take a task from whoever asked, else from the nearest queue, else, to
- * even out the waiting, from a waiting room nearby that holds at least two more than its own.
- */
-static bool pull(s32 cpu, struct cpu_state *state, u64 own_waiters)
-{
-	s32 asked = state->pull_from;
-	s32 crowded = NOBODY;
-	u32 i;
-
-	if (asked >= 0) {
-		state->pull_from = NOBODY;
-		if (scx_bpf_dsq_move_to_local(run_queue(asked), 0))
-			return true;
-	}
-	bpf_for (i, 1, pull_reach + 1) {
-		s32 near = (cpu + i) % nr_cpus;
-
-		if (i >= nr_cpus)
-			break;
-		if (nr_queued(run_queue(near)) && scx_bpf_dsq_move_to_local(run_queue(near), 0))
-			return true;
-		if (crowded == NOBODY && nr_queued(waiting_room(near)) > own_waiters + 1)
-			crowded = near;
-	}
-	return crowded >= 0 && scx_bpf_dsq_move_to_local(waiting_room(crowded), 0);
-}
-
-static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
-{
-	struct cpu_state *state = cpu_state(*cpu);
-
-	if (state)
-		state->rested = true;
-	scx_bpf_kick_cpu(*cpu, SCX_KICK_IDLE);
-	return 0;
-}
-
-/* Everybody on @cpu has only yielded for a while: is it time to rest? The timer ends it. */
-static bool rest(s32 cpu, struct cpu_state *state, u64 now)
-{
-	struct rest_timer *timer;
-	u64 waited, length;
-	u32 key = cpu;
-
-	if (!state->waiting_since)
-		state->waiting_since = now;
-	waited = now - state->waiting_since;
-	if (state->rested) {
-		state->rested = false;
-		return false;
-	}
-	if (!rest_us || waited < US_TO_NS(spin_us))
-		return false;
-	timer = bpf_map_lookup_elem(&rest_timers, &key);
-	if (!timer)
-		return false;
-	length = waited / 2 < US_TO_NS(rest_us) ? waited / 2 : US_TO_NS(rest_us);
-	if (bpf_timer_start(&timer->timer, length, BPF_F_TIMER_CPU_PIN))
-		return false;
-	COUNT(rested);
-	return true;
-}
-
-/*
- * The CPU needs its next task: the head of its queue. Those that yielded come after all others,
- * here and nearby, but at least once a tick.
- */
-void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
-{
-	struct cpu_state *state = cpu_state(cpu);
-	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	u64 now = scx_bpf_now();
-	bool yielded;
-	u64 waiters;
-
-	if (!state)
-		return;
-	yielded = goes_on && state->yielder == prev->pid;
-	state->turn_began_at = now;
-
-	if (now - state->waiting_room_at > tick_ns) {
-		state->waiting_room_at = now;
-		if (scx_bpf_dsq_move_to_local(waiting_room(cpu), 0))
-			return;
-	}
-	if (scx_bpf_dsq_move_to_local(run_queue(cpu), 0)) {
-		state->heads_in_a_row = 0;
-		state->waiting_since = 0;
-		return;
-	}
-	/* Nobody waits: the task that ran goes on. */
-	if (goes_on && !yielded) {
-		scx_bpf_task_set_slice(prev, turn_ns());
-		return;
-	}
-	waiters = nr_queued(waiting_room(cpu)) + yielded;
-	if (pull(cpu, state, waiters)) {
-		COUNT(pulled);
-		state->waiting_since = 0;
-		return;
-	}
-	if (!waiters || rest(cpu, state, now))
-		return;
-	state->waiting_room_at = now;
-	if (!scx_bpf_dsq_move_to_local(waiting_room(cpu), 0) && yielded) {
-		state->yielder = NOBODY;
-		scx_bpf_task_set_slice(prev, turn_ns());
-	}
 }
 
 /*
@@ -391,63 +653,87 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 waiting = nr_waiting(cpu);
+	struct cpu_state *state = cpu_state(cpu);
+	bool ends = is_head_due(cpu, state);
 
-	if (!waiting)
-		return;
-	if (!p->scx.slice || nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_due(cpu, waiting)) {
+	if (is_background(p))
+		ends |= state->has_queued || state->has_waiting || is_anybody_queued_near(cpu);
+	if (state->has_waiting)
+		ends |= nr_queued(waiting_room(cpu)) > 0;
+	if (state->has_queued)
+		ends |= is_due(cpu, state);
+	ends |= is_background_due(state, scx_bpf_now());
+	if (ends) {
 		COUNT(turn_ended);
 		scx_bpf_task_set_slice(p, 0);
 	}
-	push(cpu);
+	if (state->has_queued)
+		push(cpu);
 }
 
 /* To the waiting room, and a normal switch. Who worked before it yielded has made progress. */
 bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct cpu_state *state = cpu_state(bpf_get_smp_processor_id());
+	u64 now = scx_bpf_now();
 
-	if (!state)
-		return false;
 	COUNT(yielded);
 	state->yielder = from->pid;
-	if (scx_bpf_now() - state->turn_began_at > PROGRESS_NS)
+	if (now - state->turn_began_at > PROGRESS_NS) {
 		state->waiting_since = 0;
+		if (state->is_from_room && !state->is_released) {
+			state->is_released = true;
+			state->released_at = now;
+		}
+	} else {
+		state->is_released = false;
+	}
 	scx_bpf_task_set_slice(from, 0);
 	return false;
 }
 
 static s32 init_cpu(s32 cpu)
 {
-	struct cpu_state *state = cpu_state(cpu);
 	struct rest_timer *rest;
 	u32 key = cpu;
 	s32 err;
 
 	rest = bpf_map_lookup_elem(&rest_timers, &key);
-	if (!state || !rest)
+	if (!rest)
 		return -E2BIG;
-	state->pull_from = NOBODY;
-	state->yielder = NOBODY;
+	cpu_state(cpu)->yielder = NOBODY;
 	bpf_timer_init(&rest->timer, &rest_timers, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&rest->timer, end_of_rest);
 
 	err = scx_bpf_create_dsq(run_queue(cpu), NUMA_NO_NODE);
-	return err ?: scx_bpf_create_dsq(waiting_room(cpu), NUMA_NO_NODE);
+	err = err ?: scx_bpf_create_dsq(waiting_room(cpu), NUMA_NO_NODE);
+	return err ?: scx_bpf_create_dsq(background(cpu), NUMA_NO_NODE);
+}
+
+/* All CPUs count as idle at first; those that are not say so as soon as they are. */
+static void init_group(u32 group)
+{
+	const volatile struct group *facts = group_facts(group);
+	u32 bits = facts->cores * facts->threads;
+	u64 all = bits >= GROUP_CPUS ? ~0ULL : (1ULL << (bits & (GROUP_CPUS - 1))) - 1;
+
+	group_state(group)->idle = all & ~facts->missing;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
 {
 	s32 cpu, err;
+	u32 group;
 
-	nr_cpus = scx_bpf_nr_cpu_ids();
-	bpf_for (cpu, 0, nr_cpus) {
+	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = init_cpu(cpu);
 		if (err) {
 			scx_bpf_error("no queues for CPU %d: error %d", cpu, err);
 			return err;
 		}
 	}
+	bpf_for (group, 0, nr_groups)
+		init_group(group);
 	return 0;
 }
 
@@ -461,6 +747,7 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .select_cpu	= (void *)flsched_select_cpu,
 	       .enqueue		= (void *)flsched_enqueue,
 	       .dispatch	= (void *)flsched_dispatch,
+	       .update_idle	= (void *)flsched_update_idle,
 	       .tick		= (void *)flsched_tick,
 	       .yield		= (void *)flsched_yield,
 	       .init		= (void *)flsched_init,

@@ -15,6 +15,7 @@ mod object;
 pub mod sched_ext;
 mod spec;
 mod supervise;
+mod topology;
 
 pub use catalog::Policy;
 pub use describe::{Description, Knob, Statistic};

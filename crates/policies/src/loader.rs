@@ -1,5 +1,6 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
 use crate::object::{STATS_STRUCT, ops_member, set_ops_member, variables};
+use crate::topology::Places;
 use crate::{Description, Error, ExitReport, Policy, exit, object, sched_ext};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, ProgramType};
@@ -27,6 +28,7 @@ pub struct Running {
     links: Vec<Link>,
     object: Object,
     btf: Btf<'static>,
+    warning: Option<String>,
 }
 
 /// The kernel's types of enums whose values scx's headers ask for as `__SCX_…` (its own
@@ -59,12 +61,12 @@ impl Policy {
 
         let _log = LogCapture::start();
         let btf = self.btf()?;
-        let mut object = self.load(&btf, options)?;
+        let (mut object, warning) = self.load(&btf, options)?;
         let refused = |source| self.refused(source);
         let links = attach(&mut object, self.name).map_err(|e| {
             if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
         })?;
-        let running = Running { policy: self, description, links, object, btf };
+        let running = Running { policy: self, description, links, object, btf, warning };
         match running.exited() {
             Some(report) if report.restart => Err(Error::HotplugRace),
             Some(report) if report.ejected => Err(Error::Load {
@@ -90,11 +92,14 @@ impl Policy {
         Btf::from_raw(self.name, self.object).ok().flatten().ok_or_else(missing)
     }
 
-    fn load(&self, btf: &Btf<'_>, options: &Options) -> Result<Object, Error> {
+    /// The loaded object, and what was odd about the machine.
+    fn load(&self, btf: &Btf<'_>, options: &Options) -> Result<(Object, Option<String>), Error> {
         let mut open = object::open(self)?;
-        configure(self, &mut open, btf, options)
+        let places = Places::of_this_machine();
+        configure(self, &mut open, btf, options, &places)
             .map_err(|what| Error::Object { policy: self.name.into(), what: what.to_string() })?;
-        open.load().map_err(|e| self.refused(e.into()))
+        let object = open.load().map_err(|e| self.refused(e.into()))?;
+        Ok((object, places.warning))
     }
 
     fn refused(&self, source: anyhow::Error) -> Error {
@@ -106,6 +111,11 @@ impl Running {
     /// The policy that runs.
     pub fn policy(&self) -> &'static Policy {
         self.policy
+    }
+
+    /// What is odd about this machine and makes the policy do less well, for the user to read.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// Why the kernel ended it; `None` while it schedules the machine.
@@ -177,12 +187,21 @@ fn check_machine() -> Result<(), Error> {
     Ok(())
 }
 
-fn configure(policy: &Policy, open: &mut OpenObject, btf: &Btf<'_>, options: &Options) -> anyhow::Result<()> {
+fn configure(
+    policy: &Policy,
+    open: &mut OpenObject,
+    btf: &Btf<'_>,
+    options: &Options,
+    places: &Places,
+) -> anyhow::Result<()> {
     for (name, value) in &options.knobs {
         compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
     }
     compat::set_rodata_var(open, "tick_ns", &tick_ns().to_ne_bytes())?;
     for (name, _, _) in variables(btf, ".rodata") {
+        if let Some(table) = places.bytes(name) {
+            compat::set_rodata_var(open, name, &table)?;
+        }
         if let Some(constant) = name.strip_prefix("__").filter(|n| n.starts_with("SCX_")) {
             let value = compat::read_enum_any(ENUM_TYPES, constant).unwrap_or(0);
             compat::set_rodata_var(open, name, &value.to_ne_bytes())?;

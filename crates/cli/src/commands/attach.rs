@@ -80,6 +80,9 @@ fn attach(policy: &'static Policy, description: &Description, matches: &ArgMatch
                 policy.name,
                 policy.version()
             );
+            if let Some(warning) = running.warning() {
+                eprintln!("warning: {warning}");
+            }
             if let Some(stats) = &mut stats {
                 stats.restart(running);
             }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which CPUs are near each other, for policies that look for one.
+ *
+ * CPUs that share a last-level cache form a group; a larger cache makes several groups. A group has
+ * at most 64 CPUs, so that what a policy must know of all of them (who is idle, who has work to
+ * give) is one word, and looking for a CPU costs the same on a machine with 4 CPUs and on one with
+ * 1,024.
+ *
+ * Within a group, bits are laid out by threads: the first thread of each core, then the second one
+ * of each, and so on. Shifting by the number of cores goes from a thread to its sibling.
+ *
+ * The loader fills the tables in from what the machine says of itself. Where that makes no sense it
+ * warns, and takes all CPUs for equally near.
+ */
+#ifndef FLSCHED_TOPOLOGY_BPF_H
+#define FLSCHED_TOPOLOGY_BPF_H
+
+#include "common.bpf.h"
+
+#define MAX_CPUS   4096
+#define MAX_GROUPS 1024
+#define GROUP_CPUS 64
+#define MAX_NEAR   14
+
+/* Where a CPU is. */
+struct place {
+	u16 group;
+	u16 bit;
+};
+
+/* A group: near[] lists other groups, nearest first; missing has the bits that stand for no CPU. */
+struct group {
+	u64 missing;
+	u16 cores;
+	u16 threads;
+	u16 nr_cpus;
+	u16 nr_near;
+	u16 near[MAX_NEAR];
+	u16 cpus[GROUP_CPUS];
+};
+
+FACT_TABLE(struct place, places, MAX_CPUS);
+FACT_TABLE(struct group, groups, MAX_GROUPS);
+FACT(nr_groups);
+
+static __always_inline u32 group_of(s32 cpu)
+{
+	return places[cpu & (MAX_CPUS - 1)].group;
+}
+
+static __always_inline u64 bit_of(s32 cpu)
+{
+	return 1ULL << (places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1));
+}
+
+static __always_inline const volatile struct group *group_facts(u32 group)
+{
+	return &groups[group & (MAX_GROUPS - 1)];
+}
+
+/* The group that is @distance-th nearest to @group; 0 is itself. */
+static __always_inline u32 near_group(u32 group, u32 distance)
+{
+	u32 index = distance - 1;
+
+	return distance && index < MAX_NEAR ? group_facts(group)->near[index] : group;
+}
+
+static __always_inline s32 cpu_at(u32 group, u32 bit)
+{
+	return group_facts(group)->cpus[bit & (GROUP_CPUS - 1)];
+}
+
+/* The first bit of @word at or after @from, else the first of all; @word has one. */
+static __always_inline u32 first_bit_from(u64 word, u32 from)
+{
+	u64 later = word >> from << from;
+	u32 bit = __builtin_ctzll(later ? later : word);
+
+	/* The compiler knows that it is below 64 and drops later checks; the verifier does not. */
+	barrier_var(bit);
+	return bit;
+}
+
+/* The first threads of those cores of which every thread is in @word. */
+static __always_inline u64 whole_cores(u32 group, u64 word)
+{
+	const volatile struct group *facts = group_facts(group);
+	u32 cores = facts->cores, threads = facts->threads;
+	u64 all = word | facts->missing;
+	u64 whole = word;
+	u32 thread;
+
+	if (threads < 2)
+		return word;
+	for (thread = 1; thread < 8 && thread < threads; thread++)
+		whole &= all >> ((thread * cores) & (GROUP_CPUS - 1));
+	return whole & ((1ULL << (cores & (GROUP_CPUS - 1))) - 1);
+}
+
+#endif /* FLSCHED_TOPOLOGY_BPF_H */
