@@ -6,6 +6,7 @@ use crate::plan::{Arm, Step, arms, plan};
 use crate::result::{Record, Report, VERSION, arm_name, results};
 use crate::timestamp::timestamp;
 use crate::warnings::warnings;
+use crate::workload::BuildError;
 use crate::{Scheduler, UsageError, Workload};
 use flsched_vm::Clock;
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,12 @@ impl CompareSpec {
             clock: Clock::Instructions,
             command_line: Vec::new(),
         })
+    }
+
+    /// Makes the programs that the workloads need and that come as source: before [`compare()`], on the
+    /// machine with the compiler.
+    pub fn build(&mut self) -> Result<(), BuildError> {
+        self.workloads.iter_mut().try_for_each(Workload::build)
     }
 
     /// Whether what was set goes together.

@@ -3,6 +3,7 @@
 use flsched_bench::agent::serve;
 use flsched_bench::compare::Place;
 use flsched_bench::execute::{Ending, RunOutcome};
+use flsched_bench::workload::Runtime;
 use flsched_bench::{
     CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, compare, workload_main,
 };
@@ -18,9 +19,10 @@ fn main() {
         std::process::exit(workload_main(&arguments[1..]));
     }
     let filter = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 7] = [
         ("kernel_classes_run_the_spin_barrier", kernel_classes_run_the_spin_barrier),
         ("kernel_classes_run_hackbench", kernel_classes_run_hackbench),
+        ("openmp_kernels_check_themselves", openmp_kernels_check_themselves),
         ("migrations_are_counted", migrations_are_counted),
         ("failures_are_outcomes", failures_are_outcomes),
         ("the_agent_measures", the_agent_measures),
@@ -76,6 +78,23 @@ fn kernel_classes_run_hackbench() {
         let workloads = ["hackbench:process-pipe:1:10", "hackbench:thread-socket:1:10"];
         for workload in workloads {
             assert_timed(&executor.run(&request(class, workload)).unwrap(), class);
+        }
+    }
+}
+
+/// On few and on more threads than there are CPUs, on both runtimes where they are installed.
+fn openmp_kernels_check_themselves() {
+    let mut executor = executor();
+    for runtime in Runtime::ALL {
+        for (kernel, size) in [("sparse", 1), ("stencil", 20), ("ep", 100)] {
+            for threads in [1, 3, 16] {
+                let name = format!("{}:{kernel}:{threads}:{size}", runtime.name());
+                let mut request = request("eevdf", &name);
+                match request.workload.build() {
+                    Ok(()) => assert_timed(&executor.run(&request).unwrap(), "eevdf"),
+                    Err(error) => println!("skipped: {error}"),
+                }
+            }
         }
     }
 }

@@ -146,13 +146,13 @@ pub enum Place {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = workloads())]
 pub struct Compare {
     /// What to compare, the baseline first: eevdf, batch, fifo, rr, a policy with knobs
     /// (flsched:slice_us=5000), any scx_* program in PATH
     #[arg(long, value_name = "S,S,…", default_value = "eevdf,batch,fifo,rr,flsched")]
     pub schedulers: String,
-    /// On what: hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS or
-    /// spin-barrier:THREADS:ITERATIONS:WORK (repeatable) [default: hackbench, unless a CMD is given]
+    /// On what (repeatable), see below [default: hackbench and spin-barrier, unless a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
     /// Measured runs of each scheduler on each workload, after one warm-up
@@ -203,4 +203,13 @@ pub struct Compare {
 pub struct Workload {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
+}
+
+/// The list under the options of `compare`.
+fn workloads() -> String {
+    let mut text = "Workloads, with parameters that may be left out from the end:\n".to_string();
+    for (form, what) in flsched_bench::workload::FORMS {
+        text += &format!("  {form}\n          {what}\n");
+    }
+    text
 }

@@ -7,8 +7,8 @@ use crate::{Scheduler, Workload};
 pub fn check(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<(), ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
-    for program in workloads.iter().map(|workload| workload.program()) {
-        obstacles.extend(program.err().map(|error| error.to_string()));
+    for programs in workloads.iter().map(Workload::programs) {
+        obstacles.extend(programs.err().map(|error| error.to_string()));
     }
     for program in schedulers.iter().map(Scheduler::program) {
         obstacles.extend(program.err().map(|error| error.to_string()));

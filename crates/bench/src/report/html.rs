@@ -299,6 +299,7 @@ fn rows(environment: &Environment) -> Vec<(String, String)> {
         ("frequency governor", environment.governor.clone().unwrap_or_default()),
         ("load average at start", load(&environment.load_average)),
         ("kernel settings", pairs(&environment.sysctl)),
+        ("OpenMP settings", pairs(&environment.openmp)),
         ("hackbench", environment.hackbench_version.clone().unwrap_or_default()),
     ];
     if let Some(vm) = &environment.vm {

@@ -1,10 +1,13 @@
 //! What is run: built-in workloads by name, or any command.
 pub mod command;
 pub mod hackbench;
+pub mod openmp;
+mod parameters;
 pub mod spin_barrier;
 
 pub use command::CommandLine;
 pub use hackbench::Hackbench;
+pub use openmp::{BuildError, OpenMp, Runtime};
 pub use spin_barrier::SpinBarrier;
 
 use crate::usage::UsageError;
@@ -22,6 +25,9 @@ pub enum Workload {
     Hackbench(Hackbench),
     /// Threads that compute, then wait for each other with `sched_yield`.
     SpinBarrier(SpinBarrier),
+    /// A parallel program on a real OpenMP runtime.
+    #[serde(rename = "openmp")]
+    OpenMp(OpenMp),
     /// Any command, timed from start to exit.
     Command(CommandLine),
 }
@@ -35,14 +41,27 @@ pub struct Measured {
     pub yields: Option<u64>,
 }
 
-/// Forms that [`Workload::from_str`] understands, for messages and help texts.
-pub const FORMS: [&str; 2] =
-    ["hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS", "spin-barrier:THREADS:ITERATIONS:WORK"];
+/// What [`Workload::from_str`] understands: form, and what it is, for messages and help texts.
+pub const FORMS: [(&str, &str); 4] = [
+    (hackbench::FORM, "groups of 40 tasks that send each other messages (rt-tests)"),
+    (spin_barrier::FORM, "threads that compute, then wait for each other with sched_yield"),
+    ("libomp:KERNEL:THREADS:SIZE", "an OpenMP program on LLVM's runtime: sparse, stencil, ep"),
+    ("libgomp:KERNEL:THREADS:SIZE", "the same on GCC's runtime"),
+];
 
 impl Workload {
     /// The workload that `-- CMD…` asks for.
     pub fn command(argv: Vec<OsString>) -> Result<Self, UsageError> {
         CommandLine::new(argv).map(Self::Command)
+    }
+
+    /// Makes the program that it needs, if it comes as source. Before anything else, and on the machine
+    /// with the compiler.
+    pub fn build(&mut self) -> Result<(), BuildError> {
+        match self {
+            Self::OpenMp(openmp) => openmp.build(),
+            _ => Ok(()),
+        }
     }
 
     /// Program and arguments. `helper` is how this build's own workloads are started.
@@ -52,35 +71,35 @@ impl Workload {
             Self::SpinBarrier(spin) => {
                 helper.iter().cloned().chain(spin.arguments().map(OsString::from)).collect()
             }
+            Self::OpenMp(openmp) => openmp.argv(),
             Self::Command(command) => command.argv().to_vec(),
         }
     }
 
-    /// The program that must be found in PATH; `None`: it is part of this build.
-    pub fn program(&self) -> Result<Option<PathBuf>, UsageError> {
+    /// The programs that it needs besides this one.
+    pub fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
         match self {
-            Self::Hackbench(_) => hackbench::program().map(Some),
-            Self::SpinBarrier(_) => Ok(None),
-            Self::Command(command) => command.program().map(Some),
+            Self::Hackbench(_) => Ok(vec![hackbench::program()?]),
+            Self::SpinBarrier(_) => Ok(Vec::new()),
+            Self::OpenMp(openmp) => Ok(vec![openmp.program()]),
+            Self::Command(command) => Ok(vec![command.program()?]),
         }
     }
 
-    /// Whether what it prints carries its figure. The output of others is not kept.
-    pub fn reads_output(&self) -> bool {
-        !matches!(self, Self::Command(_))
-    }
-
-    /// Its figure, from what it printed and how long it took.
+    /// Its figures, from what it printed and how long it took.
     pub fn measured(&self, output: &str, elapsed_s: f64) -> Option<Measured> {
-        match self {
-            Self::Hackbench(_) => {
-                let time_s = hackbench::time(output)?;
-                Some(Measured { time_s, yields: None })
-            }
-            Self::SpinBarrier(_) => spin_barrier::measured(output),
-            Self::Command(_) => Some(Measured { time_s: elapsed_s, yields: None }),
-        }
+        let time_s = match self {
+            Self::Command(_) => elapsed_s,
+            _ => seconds(output)?,
+        };
+        Some(Measured { time_s, yields: spin_barrier::yields(output) })
     }
+}
+
+/// The seconds in its line `Time: 0.378`.
+fn seconds(output: &str) -> Option<f64> {
+    let line = output.lines().find_map(|line| line.strip_prefix("Time:"))?;
+    line.trim().parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0)
 }
 
 impl FromStr for Workload {
@@ -91,10 +110,13 @@ impl FromStr for Workload {
         match name {
             "hackbench" => Hackbench::parse(parameters).map(Self::Hackbench),
             "spin-barrier" => SpinBarrier::parse(parameters).map(Self::SpinBarrier),
+            "libomp" => OpenMp::parse(Runtime::Libomp, parameters).map(Self::OpenMp),
+            "libgomp" => OpenMp::parse(Runtime::Libgomp, parameters).map(Self::OpenMp),
             _ => {
-                let names = ["hackbench", "spin-barrier"].map(String::from);
+                let forms = FORMS.map(|(form, _)| form);
+                let names = forms.map(|form| form.split(':').next().unwrap_or(form).to_string());
                 let UsageError(message) = UsageError::unknown("workload", name, &names);
-                Err(UsageError(format!("{message}: {}, or any command after `--`", FORMS.join(", "))))
+                Err(UsageError(format!("{message}: {}, or any command after `--`", forms.join(", "))))
             }
         }
     }
@@ -105,6 +127,7 @@ impl fmt::Display for Workload {
         match self {
             Self::Hackbench(hackbench) => hackbench.fmt(out),
             Self::SpinBarrier(spin) => spin.fmt(out),
+            Self::OpenMp(openmp) => openmp.fmt(out),
             Self::Command(command) => command.fmt(out),
         }
     }
@@ -137,9 +160,13 @@ mod tests {
 
     #[test]
     fn canonical_names_round_trip() {
-        for text in
-            ["hackbench:process-pipe:4:100", "hackbench:thread-socket:1:7", "spin-barrier:32:50:20000"]
-        {
+        for text in [
+            "hackbench:process-pipe:4:100",
+            "hackbench:thread-socket:1:7",
+            "spin-barrier:32:50:20000",
+            "libomp:sparse:32:6",
+            "libgomp:ep:4:100",
+        ] {
             assert_eq!(text.parse::<Workload>().unwrap().to_string(), text);
         }
     }
@@ -156,10 +183,28 @@ mod tests {
         for workload in [
             "hackbench".parse().unwrap(),
             "spin-barrier".parse().unwrap(),
+            "libomp:stencil".parse().unwrap(),
             Workload::command(vec!["true".into(), "a b".into()]).unwrap(),
         ] {
             let line = serde_json::to_string(&workload).unwrap();
             assert_eq!(serde_json::from_str::<Workload>(&line).unwrap(), workload);
         }
+    }
+
+    #[test]
+    fn every_form_is_understood() {
+        for (form, _) in FORMS {
+            let name = form.split(':').next().unwrap();
+            assert!(name.parse::<Workload>().unwrap().to_string().starts_with(name), "{form}");
+        }
+    }
+
+    #[test]
+    fn finds_the_time() {
+        let output = "Running in process mode with 4 groups using 40 file descriptors each \
+                      (== 160 tasks)\nEach sender will pass 100 messages of 100 bytes\nTime: 0.378\n";
+        assert_eq!(seconds(output), Some(0.378));
+        assert_eq!(seconds("Time: nan"), None);
+        assert_eq!(seconds("sender: no"), None);
     }
 }

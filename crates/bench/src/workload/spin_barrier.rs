@@ -3,13 +3,16 @@
 //!
 //! Each thread repeats ITERATIONS times: WORK steps of arithmetic, then a barrier. The barrier is the
 //! classic central one with a reversing sense; who waits calls `sched_yield` until the sense turns.
-use super::Measured;
-use crate::usage::{UsageError, number};
+use super::parameters::Parameters;
+use crate::usage::UsageError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// How it is named.
+pub const FORM: &str = "spin-barrier:THREADS:ITERATIONS:WORK";
 
 /// Steps that take about 125,000 instructions with [`step`] as compiled for x86-64: 32 threads × 50
 /// barriers of work alone are then 0.2 s when an instruction takes 1 ns.
@@ -29,23 +32,14 @@ pub struct SpinBarrier {
 impl SpinBarrier {
     /// Reads what stands after `spin-barrier:`; what is left out is 32:50 and the default work.
     pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
-        let mut words = parameters.split(':').filter(|word| !word.is_empty());
-        let mut next = |what: &str, default: u64, range| match words.next() {
-            Some(word) => number(&format!("spin-barrier {what}"), word, range),
-            None => Ok(default),
-        };
+        let mut parameters = Parameters::new(FORM, parameters);
         let spin = Self {
-            threads: next("THREADS", 32, 1..=4096)?,
-            iterations: next("ITERATIONS", 50, 1..=10_000_000)?,
-            work: next("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
+            threads: parameters.number("THREADS", 32, 1..=4096)?,
+            iterations: parameters.number("ITERATIONS", 50, 1..=10_000_000)?,
+            work: parameters.number("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
         };
-        match words.next() {
-            Some(extra) => Err(UsageError(format!(
-                "spin-barrier: `{extra}` is one parameter too many \
-                 (spin-barrier:THREADS:ITERATIONS:WORK)"
-            ))),
-            None => Ok(spin),
-        }
+        parameters.end()?;
+        Ok(spin)
     }
 
     /// Arguments for [`super::workload_main`].
@@ -200,12 +194,9 @@ impl fmt::Display for SpinBarrier {
     }
 }
 
-/// Its figures from what it printed.
-pub(super) fn measured(output: &str) -> Option<Measured> {
-    let field = |name: &str| output.lines().find_map(|line| line.strip_prefix(name));
-    let time_s = field("Time: ")?.trim().parse().ok()?;
-    let yields = field("Yields: ").and_then(|text| text.trim().parse().ok());
-    Some(Measured { time_s, yields })
+/// How often its threads yielded, from what it printed.
+pub(super) fn yields(output: &str) -> Option<u64> {
+    output.lines().find_map(|line| line.strip_prefix("Yields: "))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -253,8 +244,7 @@ mod tests {
 
     #[test]
     fn reads_its_own_output() {
-        let expected = Measured { time_s: 0.5, yields: Some(17) };
-        assert_eq!(measured("Time: 0.500000\nYields: 17\n"), Some(expected));
-        assert_eq!(measured(""), None);
+        assert_eq!(yields("Time: 0.500000\nYields: 17\n"), Some(17));
+        assert_eq!(yields(""), None);
     }
 }

@@ -24,8 +24,9 @@ const WALL_CPUS: u32 = 2;
 const INSTRUCTIONS_CPUS: u32 = 4;
 
 pub fn run(args: &args::Compare) -> Result<u8> {
-    let spec = spec_of(args)?;
+    let mut spec = spec_of(args)?;
     spec.check()?;
+    spec.build()?;
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
