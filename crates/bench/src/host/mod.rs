@@ -1,5 +1,6 @@
 //! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
 mod attach;
+mod base_slice;
 mod child;
 mod counters;
 pub mod preflight;

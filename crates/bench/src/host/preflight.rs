@@ -36,8 +36,7 @@ fn obstacles(schedulers: &[Scheduler], has_sched_ext: bool, root: bool) -> Vec<S
              CONFIG_SCHED_CLASS_EXT=y); use --on vm, which brings a kernel of its own"
         ));
     }
-    let privileged = |scheduler: &Scheduler| scheduler.is_sched_ext() || scheduler.class().is_realtime();
-    if !root && let Some(names) = names(&privileged) {
+    if !root && let Some(names) = names(&Scheduler::needs_root) {
         obstacles.push(format!("{names}: needs root; run this with sudo, or use --on vm"));
     }
     obstacles
@@ -62,7 +61,8 @@ mod tests {
     fn the_default_class_needs_nothing() {
         let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(Scheduler::Class);
         assert!(obstacles(&schedulers, false, false).is_empty());
-        let realtime = [Scheduler::Class(KernelClass::Fifo)];
-        assert_eq!(obstacles(&realtime, false, false).len(), 1);
+        for privileged in [Scheduler::Class(KernelClass::Fifo), Scheduler::EevdfSlice { slice_us: 100 }] {
+            assert_eq!(obstacles(&[privileged], false, false).len(), 1);
+        }
     }
 }
