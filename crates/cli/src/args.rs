@@ -148,13 +148,19 @@ pub enum Place {
 #[derive(Debug, Args)]
 #[command(after_help = workloads())]
 pub struct Compare {
-    /// What to compare, the baseline first: eevdf, batch, fifo, rr, a policy with knobs
-    /// (flsched:slice_us=5000), any scx_* program in PATH
+    /// What to compare, the baseline first: eevdf, batch, fifo, rr, eevdf:slice_us=20000 (another base
+    /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG')
     #[arg(long, value_name = "S,S,…", default_value = "eevdf,batch,fifo,rr,flsched")]
     pub schedulers: String,
-    /// On what (repeatable), see below [default: hackbench and spin-barrier, unless a CMD is given]
+    /// On what (repeatable), see below [default: hackbench and spin-barrier, unless --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
+    /// On each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
+    #[arg(long, value_name = "DIR")]
+    pub npb: Option<PathBuf>,
+    /// Threads of the NPB programs (OMP_NUM_THREADS) [default: as in your environment, else one a CPU]
+    #[arg(long, value_name = "N", requires = "npb", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub npb_threads: Option<u32>,
     /// Measured runs of each scheduler on each workload, after one warm-up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
@@ -207,9 +213,13 @@ pub struct Workload {
 
 /// The list under the options of `compare`.
 fn workloads() -> String {
-    let mut text = "Workloads, with parameters that may be left out from the end:\n".to_string();
+    let mut text = "Workloads; parameters may be left out from the end:\n".to_string();
     for (form, what) in flsched_bench::workload::FORMS {
         text += &format!("  {form}\n          {what}\n");
+    }
+    text += "\nOpenMP kernels:\n";
+    for (name, what) in flsched_bench::workload::openmp::Kernel::all() {
+        text += &format!("  {name:<9} {what}\n");
     }
     text
 }

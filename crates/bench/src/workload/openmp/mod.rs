@@ -12,6 +12,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+/// How those on LLVM's runtime are named.
+pub const LIBOMP_FORM: &str = "libomp:KERNEL:THREADS:SIZE";
+/// How those on GCC's runtime are named.
+pub const LIBGOMP_FORM: &str = "libgomp:KERNEL:THREADS:SIZE";
+
 /// `libomp:KERNEL:THREADS:SIZE` or `libgomp:KERNEL:THREADS:SIZE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenMp {
@@ -47,21 +52,29 @@ pub enum Kernel {
     Stencil,
     /// No waiting but at the end.
     Ep,
+    /// Everybody reads what everybody wrote, with barriers around.
+    Transpose,
+    /// Short phases with a barrier after each.
+    Sort,
+    /// Each waits for its neighbour, without the runtime.
+    Wavefront,
 }
 
 struct Description {
     kernel: Kernel,
     name: &'static str,
+    what: &'static str,
     source: &'static str,
     size: u64,
     sizes: std::ops::RangeInclusive<u64>,
 }
 
 /// The default sizes are 0.15 to 0.4 s of work when an instruction takes 1 ns.
-const KERNELS: [Description; 3] = [
+const KERNELS: [Description; 6] = [
     Description {
         kernel: Kernel::Sparse,
         name: "sparse",
+        what: "conjugate gradients, as in NPB's CG: five barriers, two of them with sums, an iteration",
         source: include_str!("../../../openmp/sparse.c"),
         size: 6,
         sizes: 1..=1_000_000,
@@ -69,6 +82,7 @@ const KERNELS: [Description; 3] = [
     Description {
         kernel: Kernel::Stencil,
         name: "stencil",
+        what: "heat on a grid, as in NPB's MG: one short parallel region after the other",
         source: include_str!("../../../openmp/stencil.c"),
         size: 400,
         sizes: 1..=100_000_000,
@@ -76,9 +90,34 @@ const KERNELS: [Description; 3] = [
     Description {
         kernel: Kernel::Ep,
         name: "ep",
+        what: "as NPB's EP: the threads meet at the end only",
         source: include_str!("../../../openmp/ep.c"),
         size: 3500,
         sizes: 1..=60_000,
+    },
+    Description {
+        kernel: Kernel::Transpose,
+        name: "transpose",
+        what: "Fourier transforms, as in NPB's FT: all threads read what all wrote, with barriers around",
+        source: include_str!("../../../openmp/transpose.c"),
+        size: 30,
+        sizes: 1..=1_000_000,
+    },
+    Description {
+        kernel: Kernel::Sort,
+        name: "sort",
+        what: "integers sorted by their digits, as in NPB's IS: short phases with a barrier after each",
+        source: include_str!("../../../openmp/sort.c"),
+        size: 25,
+        sizes: 1..=1_000_000,
+    },
+    Description {
+        kernel: Kernel::Wavefront,
+        name: "wavefront",
+        what: "a pipeline, as in NPB's LU: each thread yields until its neighbour's flag is set",
+        source: include_str!("../../../openmp/wavefront.c"),
+        size: 40,
+        sizes: 1..=1_000_000,
     },
 ];
 
@@ -97,16 +136,16 @@ impl Runtime {
     /// How its workloads are named.
     pub fn form(self) -> &'static str {
         match self {
-            Self::Libomp => "libomp:KERNEL:THREADS:SIZE",
-            Self::Libgomp => "libgomp:KERNEL:THREADS:SIZE",
+            Self::Libomp => LIBOMP_FORM,
+            Self::Libgomp => LIBGOMP_FORM,
         }
     }
 }
 
 impl Kernel {
-    /// All names.
-    pub fn names() -> Vec<String> {
-        KERNELS.iter().map(|it| it.name.to_string()).collect()
+    /// All names, each with what it is.
+    pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+        KERNELS.iter().map(|it| (it.name, it.what))
     }
 
     fn description(self) -> &'static Description {
@@ -121,7 +160,8 @@ impl OpenMp {
         let mut parameters = Parameters::new(runtime.form(), parameters);
         let name = parameters.word().unwrap_or("sparse");
         let Some(described) = KERNELS.iter().find(|it| it.name == name) else {
-            return Err(UsageError::unknown("OpenMP kernel", name, &Kernel::names()));
+            let names: Vec<_> = Kernel::all().map(|(name, _)| name.to_string()).collect();
+            return Err(UsageError::unknown("OpenMP kernel", name, &names));
         };
         let threads = parameters.number("THREADS", 32, 1..=4096)?;
         let size = parameters.number("SIZE", described.size, described.sizes.clone())?;
