@@ -25,6 +25,10 @@ pub enum Command {
     Vm(Vm),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
+    /// Which locks scheduling takes while a command runs, and how long anybody waits for one
+    Locks(Overhead),
+    /// How often the scheduler's functions are called while a command runs, and how long they take
+    Costs(Overhead),
     /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
     #[command(hide = true)]
     MeasureAgent,
@@ -195,6 +199,19 @@ pub struct Compare {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// A command to compare on
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Overhead {
+    /// The policy to set beside the default scheduler, with knobs if need be: flsched:slice_us=5000
+    #[arg(long, value_name = "POLICY[:KNOB=VALUE,…]", default_value = "flsched")]
+    pub policy: String,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The command; what it prints goes to standard error [default: hackbench -p -g 4 -l 100]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
