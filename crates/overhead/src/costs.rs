@@ -1,13 +1,15 @@
 //! How often the scheduler's functions are called, and how long they take.
 use crate::functions::CLASS_FUNCTIONS;
-use crate::probe::{Target, attach_to, map, open, program, refused, summed, words};
+use crate::probe::{map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
 use flsched_policies::Running;
+use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::fs::read_to_string;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
@@ -15,7 +17,8 @@ const PROBE: &str = "costs";
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/costs.bpf.o"));
 /// As in costs.bpf.c.
 const CALIBRATION_ROUNDS: f64 = 10_000.0;
-const CALIBRATED: &str = "bpf_iter_num_destroy";
+const CALIBRATE: &str = "calibrate";
+const CALIBRATED: &str = "bpf_dynptr_is_null";
 
 /// The default scheduler's functions beside the policy's.
 #[derive(Debug, Serialize)]
@@ -138,15 +141,14 @@ fn run_probed(
     symbols: &Symbols,
     overhead: Overhead,
 ) -> Result<(f64, Vec<(Cost, Cost)>), Error> {
-    let mut probe = CostProbe::load()?;
-    let mut number =
-        |names: &[&str]| Some(probe.number(names.iter().find_map(|name| symbols.compiled(name))?));
-    let watched: Vec<_> =
-        CLASS_FUNCTIONS.iter().map(|function| [number(function.fair), number(function.scx)]).collect();
-    probe.attach();
+    let compiled = |names: &[&str]| names.iter().find_map(|name| symbols.compiled(name));
+    let functions: Vec<_> =
+        CLASS_FUNCTIONS.iter().map(|function| (compiled(function.fair), compiled(function.scx))).collect();
+    let names = functions.iter().flat_map(|(fair, scx)| [fair, scx]).flatten().cloned().collect();
+    let probe = CostProbe::attach(names)?;
     let run_s = request.run(scheduler)?;
-    let read = |number: Option<usize>| number.map_or(Cost::Absent, |number| probe.read(number, overhead));
-    Ok((run_s, watched.into_iter().map(|[fair, scx]| (read(fair), read(scx))).collect()))
+    let read = |symbol: Option<String>| symbol.map_or(Cost::Absent, |symbol| probe.read(symbol, overhead));
+    Ok((run_s, functions.into_iter().map(|(fair, scx)| (read(fair), read(scx))).collect()))
 }
 
 /// Runs the command while the kernel counts and times the policy's programs.
@@ -185,66 +187,84 @@ fn statistics(program: &libbpf_rs::Program<'_>) -> Result<(u64, u64), std::io::E
 
 struct CostProbe {
     // Before the object they belong to.
-    links: Vec<Link>,
+    _links: Vec<Link>,
     object: Object,
-    /// The functions; each one's number, its cookie, is its place here.
-    targets: Vec<Target>,
+    /// The functions; each one's number is its place here.
+    functions: Vec<String>,
     refusing: Vec<String>,
 }
 
 impl CostProbe {
-    fn load() -> Result<Self, Error> {
-        let object = open(PROBE, OBJECT)?.load().map_err(refused(PROBE))?;
-        Ok(Self { links: Vec::new(), object, targets: Vec::new(), refusing: Vec::new() })
-    }
-
-    fn number(&mut self, symbol: String) -> usize {
-        let number = self.targets.len();
-        self.targets.push((symbol, number as u64));
-        number
-    }
-
-    /// The return first: a call whose return is not seen would look endless.
-    fn attach(&mut self) {
-        for (name, on_return) in [("leave", true), ("enter", false)] {
-            let program = program(&self.object, name);
-            self.refusing.extend(attach_to(&program, on_return, &self.targets, &mut self.links));
+    /// Probes these functions, as far as the kernel lets it: they need type information, and room to
+    /// put a call in.
+    fn attach(functions: Vec<String>) -> Result<Self, Error> {
+        let types = Btf::from_vmlinux().map_err(refused(PROBE))?;
+        let is_typed = |name: &str| types.type_by_name::<types::Func<'_>>(name).is_some();
+        let mut open = open(PROBE, OBJECT)?;
+        for mut program in open.progs_mut().filter(|program| program.name() != CALIBRATE) {
+            let target = target(&functions, program.name()).filter(|name| is_typed(name));
+            program.set_autoload(target.is_some());
+            if target.is_some() {
+                program.set_attach_target(0, target.cloned()).map_err(refused(PROBE))?;
+            }
         }
+        let object = open.load().map_err(refused(PROBE))?;
+        let (mut links, mut refusing) = (Vec::new(), Vec::new());
+        // The returns first: a call whose return is not seen would look endless.
+        for way in ["leave_", "enter_"] {
+            for (number, function) in functions.iter().enumerate() {
+                let program = program(&object, &format!("{way}{number}"));
+                match program.autoload().then(|| program.attach()) {
+                    Some(Ok(link)) => links.push(link),
+                    _ => refusing.push(function.clone()),
+                }
+            }
+        }
+        Ok(Self { _links: links, object, functions, refusing })
     }
 
-    fn read(&self, number: usize, overhead: Overhead) -> Cost {
-        let symbol = self.targets[number].0.clone();
-        if self.refusing.contains(&symbol) {
+    fn read(&self, symbol: String, overhead: Overhead) -> Cost {
+        let watched = self.functions.iter().position(|function| *function == symbol);
+        let Some(number) = watched.filter(|_| !self.refusing.contains(&symbol)) else {
             return Cost::NotTraceable { symbol };
-        }
+        };
         let [calls, ns, nested] = self.sums(number);
         let own = ns as f64 - nested as f64 * overhead.whole_ns - calls as f64 * overhead.inside_ns;
         Cost::Measured { symbol, calls, mean_ns: (own / calls.max(1) as f64).max(0.0) }
     }
 
+    /// Calls, their time, and the probed calls inside them.
     fn sums(&self, number: usize) -> [u64; 3] {
         summed(&map(&self.object, "costs"), &(number as u32).to_ne_bytes()).try_into().unwrap_or_default()
     }
 
-    /// Time of the calibration loop, in nanoseconds.
+    /// Time of the calibration loop, in nanoseconds. Twice: the first run finds nothing in place yet.
     fn calibrate(&self) -> Result<f64, Error> {
-        program(&self.object, "calibrate").test_run(ProgramInput::default()).map_err(refused(PROBE))?;
+        let program = program(&self.object, CALIBRATE);
+        for _ in 0..2 {
+            program.test_run(ProgramInput::default()).map_err(refused(PROBE))?;
+        }
         let ns = map(&self.object, "calibration").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         Ok(ns.map_err(refused(PROBE))?.map_or(0.0, |ns| words(&ns)[0] as f64))
     }
 }
 
+/// `enter_3` and `leave_3` are for the function with the number 3.
+fn target<'a>(functions: &'a [String], program: &OsStr) -> Option<&'a String> {
+    functions.get(program.to_str()?.rsplit_once('_')?.1.parse::<usize>().ok()?)
+}
+
 /// What the probe costs on this kernel, now.
 fn calibrate() -> Result<Overhead, Error> {
-    let mut probe = CostProbe::load()?;
-    probe.calibrate()?; // so that the next one finds its memory there
-    let without = probe.calibrate()?;
-    let number = probe.number(CALIBRATED.into());
-    probe.attach();
+    let without = CostProbe::attach(Vec::new())?.calibrate()?;
+    let probe = CostProbe::attach(vec![CALIBRATED.into()])?;
     let with = probe.calibrate()?;
-    let [calls, ns, _] = probe.sums(number);
+    let [calls, ns, _] = probe.sums(0);
+    if calls == 0 {
+        return Err(Error::Uncalibrated { function: CALIBRATED });
+    }
     Ok(Overhead {
-        inside_ns: ns as f64 / calls.max(1) as f64,
+        inside_ns: ns as f64 / calls as f64,
         whole_ns: ((with - without) / CALIBRATION_ROUNDS).max(0.0),
     })
 }

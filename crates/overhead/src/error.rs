@@ -46,6 +46,12 @@ pub enum Error {
         /// libbpf's reason.
         source: libbpf_rs::Error,
     },
+    /// The probe's own cost could not be measured, so it could not be subtracted.
+    #[error("the probe saw no call of {function}: this kernel does not let it measure its own cost")]
+    Uncalibrated {
+        /// The kernel function that it was measured on.
+        function: &'static str,
+    },
     /// The object file is not what it should be: a defect of the build.
     #[error("policy {policy}'s object is malformed: {what}")]
     Object {

@@ -43,8 +43,8 @@ pub struct LocksReport {
 pub struct SchedulerLocks {
     /// Its name.
     pub scheduler: String,
-    /// Time of the command while only waits were measured, in seconds.
-    pub run_s: f64,
+    /// Time of the command while waits were timed, in seconds.
+    pub timed_run_s: f64,
     /// Time of the command while acquisitions were counted, in seconds.
     pub counted_run_s: f64,
     /// Waits for locks.
@@ -94,14 +94,14 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     let kfuncs = anatomy.kfuncs();
     let under = |request: &Request<'_>, scheduler: &str, running: Option<&Running>| {
         let contention = ContentionProbe::attach()?;
-        let run_s = request.run(scheduler)?;
-        let waits = contention.read(&symbols, machine.cpus, run_s);
+        let timed_run_s = request.run(scheduler)?;
+        let waits = contention.read(&symbols, machine.cpus, timed_run_s);
         drop(contention);
         let probe = LockProbe::attach(&symbols, &kfuncs, request.policy, running)?;
         let counted_run_s = request.run(scheduler)?;
         Ok(SchedulerLocks {
             scheduler: scheduler.to_owned(),
-            run_s,
+            timed_run_s,
             counted_run_s,
             waits,
             locks: probe.read(&symbols),

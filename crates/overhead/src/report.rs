@@ -30,8 +30,8 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
     for measured in &report.schedulers {
         let _ = writeln!(
             text,
-            "{}: the command took {:.3} s, and {:.3} s while locks were counted",
-            measured.scheduler, measured.run_s, measured.counted_run_s
+            "{}: the command took {:.3} s while waits were timed, {:.3} s while locks were counted",
+            measured.scheduler, measured.timed_run_s, measured.counted_run_s
         );
         if !measured.unwatched.is_empty() {
             let _ = writeln!(text, "! not to be probed on this kernel: {}", measured.unwatched.join(", "));
