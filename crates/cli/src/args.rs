@@ -114,6 +114,9 @@ pub struct Vm {
     /// Memory: 1G, 512M, or MiB [default: fits the CPUs]
     #[arg(long, value_name = "M")]
     pub memory: Option<String>,
+    /// Further arguments of the kernel, as on its command line: "isolcpus=3 nohz_full=3"
+    #[arg(long, value_name = "ARGUMENTS", default_value = "", hide_default_value = true)]
+    pub append: String,
     /// What time means inside
     #[arg(long, value_enum, default_value = "wall")]
     pub clock: Clock,

@@ -30,6 +30,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
         progress.show(&format!("booting {release} with {} CPUs", topology.cpus()));
         let spec = VmSpec {
             memory_mib,
+            kernel_arguments: args.append.clone(),
             clock: machine::clock(args.clock),
             accel: machine::accel(args.accel),
             cgroup: machine::cgroup(args.cgroup),
