@@ -6,10 +6,10 @@ use crate::plan::{Arm, Step, arms, plan};
 use crate::result::{Record, Report, VERSION, arm_name, results};
 use crate::timestamp::timestamp;
 use crate::warnings::warnings;
+use crate::workload::BuildError;
 use crate::{Scheduler, UsageError, Workload};
 use flsched_vm::Clock;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -51,16 +51,17 @@ pub struct CompareSpec {
 impl CompareSpec {
     /// Schedulers if none are named.
     pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
-    /// Workloads if neither workload nor command is named.
+    /// Workloads if none are named.
     pub const WORKLOADS: [&str; 2] = ["hackbench:process-pipe:4:100", "spin-barrier"];
     /// Runs if their number is not given.
     pub const RUNS: u32 = 5;
 
-    /// Reads names as the user gave them; the rest is as by default, and public.
+    /// Reads names as the user gave them; `further` workloads have none. The rest is as by default, and
+    /// public.
     pub fn new(
         schedulers: &[String],
         workloads: &[String],
-        command: Option<Vec<OsString>>,
+        further: Vec<Workload>,
     ) -> Result<Self, UsageError> {
         let or_default = |given: &[String], default: &[&str]| -> Vec<String> {
             match given.is_empty() {
@@ -68,12 +69,12 @@ impl CompareSpec {
                 false => given.to_vec(),
             }
         };
-        let default_workloads: &[&str] = if command.is_some() { &[] } else { &Self::WORKLOADS };
+        let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let mut parsed: Vec<Workload> = Vec::new();
         for name in or_default(workloads, default_workloads) {
             parsed.push(name.parse()?);
         }
-        parsed.extend(command.map(Workload::command).transpose()?);
+        parsed.extend(further);
         for (index, workload) in parsed.iter().enumerate() {
             if parsed[..index].contains(workload) {
                 return Err(UsageError(format!("workload `{workload}` is named twice")));
@@ -89,6 +90,12 @@ impl CompareSpec {
             clock: Clock::Instructions,
             command_line: Vec::new(),
         })
+    }
+
+    /// Makes the programs that the workloads need and that come as source: before [`compare()`], on the
+    /// machine with the compiler.
+    pub fn build(&mut self) -> Result<(), BuildError> {
+        self.workloads.iter_mut().try_for_each(Workload::build)
     }
 
     /// Whether what was set goes together.

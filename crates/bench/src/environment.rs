@@ -34,6 +34,8 @@ pub struct Environment {
     pub cgroup: Option<String>,
     /// Kernel settings that concern scheduling, by name under `/proc/sys/kernel`.
     pub sysctl: BTreeMap<String, String>,
+    /// The user's settings of OpenMP runtimes, which hold for every run: environment variables.
+    pub openmp: BTreeMap<String, String>,
     /// Whether the kernel has sched_ext.
     pub sched_ext: bool,
     /// As hackbench states it.
@@ -112,11 +114,21 @@ impl Environment {
                 .iter()
                 .filter_map(|name| Some((name.to_string(), read(format!("/proc/sys/kernel/{name}"))?)))
                 .collect(),
+            openmp: openmp_settings(),
             sched_ext: Path::new("/sys/kernel/sched_ext").exists(),
             hackbench_version: first_line("hackbench", "--help"),
             vm: None,
         }
     }
+}
+
+/// Environment variables that change what LLVM's, Intel's and GCC's OpenMP runtimes do.
+pub(crate) fn openmp_settings() -> BTreeMap<String, String> {
+    let concerned = |name: &str| ["OMP_", "KMP_", "LIBOMP_", "GOMP_"].iter().any(|it| name.starts_with(it));
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+        .filter(|(name, _)| concerned(name))
+        .collect()
 }
 
 /// Numbers of the CPUs that are online.

@@ -59,6 +59,8 @@ pub struct RunOutcome {
     pub migrations: Option<u64>,
     /// Calls of `sched_yield` that the workload counted.
     pub yields: Option<u64>,
+    /// Further figures of the workload's own, by name with the unit last.
+    pub figures: Vec<(String, f64)>,
     /// That the scheduler was in force.
     pub proof: Proof,
     /// As it calls itself.
@@ -76,6 +78,7 @@ impl RunOutcome {
             context_switches: None,
             migrations: None,
             yields: None,
+            figures: Vec::new(),
             proof: Proof::default(),
             scheduler_version: None,
             stats: Vec::new(),

@@ -69,6 +69,8 @@ pub struct ArmResult {
     pub scheduler_version: Option<String>,
     /// Runs done, without the warm-up.
     pub runs: usize,
+    /// What the time is; `None`: how long the workload takes.
+    pub time_is: Option<String>,
     /// The time of a run; `None`: no run has one.
     pub time_s: Option<Figure>,
     /// Of each run that has one, in the order of the runs.
@@ -79,6 +81,8 @@ pub struct ArmResult {
     pub migrations: Option<Counts>,
     /// Calls of `sched_yield`, where the workload counts them.
     pub yields: Option<Counts>,
+    /// Further figures of the workload's own.
+    pub figures: Vec<Values>,
     /// Median time of the first scheduler over median time of this one: above 1, this is faster.
     pub ratio_to_first: Option<f64>,
     /// Lower end of its 95 % interval.
@@ -117,6 +121,17 @@ pub struct Counts {
     pub median: f64,
     /// In the order of the runs.
     pub values: Vec<u64>,
+}
+
+/// A figure of each run that has a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Values {
+    /// What it is, with the unit last.
+    pub name: String,
+    /// Half of the runs are below.
+    pub median: f64,
+    /// In the order of the runs.
+    pub values: Vec<f64>,
 }
 
 /// A run without a time.
@@ -201,6 +216,7 @@ pub(crate) fn results(
         for (number, arm) in arms.iter().enumerate() {
             let mut result = arm_result(&of_arm(number), &first, noise, arm.scheduler == 0);
             result.workload = workload.to_string();
+            result.time_is = workload.time_is().map(String::from);
             result.scheduler = arm_name(spec, arm);
             results.push(result);
         }
@@ -234,6 +250,7 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
         scheduler_version: last(&|outcome| outcome.scheduler_version.is_some())
             .and_then(|outcome| outcome.scheduler_version.clone()),
         runs: records.len(),
+        time_is: None,
         time_s: median_estimate(&times).map(|Estimate { value, low, high }| Figure {
             median: value,
             low,
@@ -243,6 +260,7 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
         context_switches: counts(records, |outcome| outcome.context_switches),
         migrations: counts(records, |outcome| outcome.migrations),
         yields: counts(records, |outcome| outcome.yields),
+        figures: figures(records),
         ratio_to_first: ratio.map(|ratio| ratio.value),
         ratio_to_first_low: ratio.map(|ratio| ratio.low),
         ratio_to_first_high: ratio.map(|ratio| ratio.high),
@@ -273,6 +291,19 @@ fn counts(records: &[&Record], of: impl Fn(&RunOutcome) -> Option<u64>) -> Optio
         .collect();
     let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
     median(&floats).map(|median| Counts { median, values })
+}
+
+/// Of runs with a time only, as the counts; in the workload's order.
+fn figures(records: &[&Record]) -> Vec<Values> {
+    let timed = || records.iter().map(|it| &it.outcome).filter(|outcome| outcome.time_s().is_some());
+    let names = timed().next().map_or(&[][..], |first| &first.figures);
+    let figure = |name: &String| {
+        let of_run =
+            |outcome: &RunOutcome| outcome.figures.iter().find(|(other, _)| other == name).map(|it| it.1);
+        let values: Vec<f64> = timed().filter_map(of_run).collect();
+        median(&values).map(|median| Values { name: name.clone(), median, values })
+    };
+    names.iter().filter_map(|(name, _)| figure(name)).collect()
 }
 
 fn failure(record: &Record) -> Option<Failure> {

@@ -1,5 +1,5 @@
 //! Schedulers under test: the kernel's own classes, this build's policies, and peers from PATH.
-use crate::usage::UsageError;
+use crate::usage::{UsageError, number};
 use flsched_policies::{Policy, parse_spec};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +14,12 @@ use std::str::FromStr;
 pub enum Scheduler {
     /// One of the kernel's own classes, set for the workload only.
     Class(KernelClass),
+    /// The default class with another base slice, set for the whole machine: how long a task may run
+    /// before others that are as entitled get their turn.
+    EevdfSlice {
+        /// In microseconds.
+        slice_us: u64,
+    },
     /// A sched_ext policy of this build, attached to the whole machine.
     Policy {
         /// As in `policies/NAME.bpf.c`.
@@ -43,6 +49,9 @@ pub enum KernelClass {
     /// `SCHED_RR`, priority 1.
     Rr,
 }
+
+/// Slices that the kernel allows a task of the default class.
+const SLICES_US: std::ops::RangeInclusive<u64> = 100..=100_000;
 
 impl KernelClass {
     /// All of them.
@@ -82,7 +91,15 @@ impl KernelClass {
 impl Scheduler {
     /// Whether it is attached to the machine through sched_ext.
     pub fn is_sched_ext(&self) -> bool {
-        !matches!(self, Self::Class(_))
+        matches!(self, Self::Policy { .. } | Self::Peer { .. })
+    }
+
+    /// Whether it changes the machine, which takes root.
+    pub fn needs_root(&self) -> bool {
+        match self {
+            Self::Class(class) => class.is_realtime(),
+            _ => true,
+        }
     }
 
     /// The kernel class a workload starts with under this scheduler. sched_ext takes over the normal
@@ -145,7 +162,7 @@ impl Scheduler {
 impl FromStr for Scheduler {
     type Err = UsageError;
 
-    /// `eevdf`, `batch`, `fifo`, `rr`; `POLICY` or `POLICY:KNOB=VALUE,…`; `scx_NAME` or
+    /// `eevdf`, `batch`, `fifo`, `rr`; `eevdf:slice_us=MICROSECONDS`; `POLICY` or `POLICY:KNOB=VALUE,…`; `scx_NAME` or
     /// `scx_NAME:ARGUMENTS` with arguments as in a shell.
     fn from_str(text: &str) -> Result<Self, UsageError> {
         let (name, settings) = match text.split_once(':') {
@@ -155,6 +172,7 @@ impl FromStr for Scheduler {
         if let Some(class) = KernelClass::ALL.into_iter().find(|class| class.name() == name) {
             return match settings {
                 None => Ok(Self::Class(class)),
+                Some(settings) if class == KernelClass::Eevdf => eevdf_slice(settings),
                 Some(_) => Err(UsageError(format!("`{text}`: the kernel's own {name} has no settings here"))),
             };
         }
@@ -169,6 +187,17 @@ impl FromStr for Scheduler {
         }
         let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names());
         Err(UsageError(format!("{message}; peers are programs called scx_… in PATH")))
+    }
+}
+
+/// Reads what stands after `eevdf:`.
+fn eevdf_slice(settings: &str) -> Result<Scheduler, UsageError> {
+    match settings.split_once('=') {
+        Some(("slice_us", value)) => {
+            let slice_us = number("eevdf:slice_us", value, SLICES_US)?;
+            Ok(Scheduler::EevdfSlice { slice_us })
+        }
+        _ => Err(UsageError(format!("`eevdf:{settings}`: eevdf has one setting, slice_us=MICROSECONDS"))),
     }
 }
 
@@ -191,6 +220,7 @@ impl fmt::Display for Scheduler {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Class(class) => out.write_str(class.name()),
+            Self::EevdfSlice { slice_us } => write!(out, "eevdf:slice_us={slice_us}"),
             Self::Policy { name, knobs } => {
                 let knobs: Vec<_> = knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
                 let colon = if knobs.is_empty() { "" } else { ":" };
@@ -213,7 +243,18 @@ mod tests {
         for class in KernelClass::ALL {
             assert_eq!(class.name().parse(), Ok(Scheduler::Class(class)));
         }
-        assert!("eevdf:x=1".parse::<Scheduler>().unwrap_err().to_string().contains("no settings"));
+        assert!("rr:x=1".parse::<Scheduler>().unwrap_err().to_string().contains("no settings"));
+    }
+
+    #[test]
+    fn eevdf_with_another_slice() {
+        let items = ["eevdf,eevdf:slice_us=20000,rr".to_string()];
+        let schedulers = Scheduler::parse_list(&items).unwrap();
+        assert_eq!(schedulers[1], Scheduler::EevdfSlice { slice_us: 20_000 });
+        assert_eq!(schedulers[1].to_string(), "eevdf:slice_us=20000");
+        let error = |text: &str| text.parse::<Scheduler>().unwrap_err().to_string();
+        assert!(error("eevdf:slice_us=99").contains("from 100 to 100000"));
+        assert!(error("eevdf:slice=99").contains("slice_us=MICROSECONDS"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Runs inside a VM: boots it, talks to the [`crate::agent`] inside, and boots another when it dies.
 use crate::agent::{Answer, Request};
-use crate::environment::{Environment, VmEnvironment, first_line};
+use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::{Scheduler, UsageError, Workload};
 use flsched_vm::{GuestCommand, GuestExit, Vm, VmError, VmSpec};
@@ -23,13 +23,21 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// Programs of this machine that the guest needs for these schedulers and workloads.
 pub fn programs(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<Vec<PathBuf>, UsageError> {
-    let of_schedulers = schedulers.iter().map(Scheduler::program);
-    let of_workloads = workloads.iter().map(Workload::program);
-    let mut programs =
-        of_schedulers.chain(of_workloads).filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+    let mut programs = Vec::new();
+    for scheduler in schedulers {
+        programs.extend(scheduler.program()?);
+    }
+    for workload in workloads {
+        programs.extend(workload.programs()?);
+    }
     programs.sort();
     programs.dedup();
     Ok(programs)
+}
+
+/// The user's settings of OpenMP runtimes hold inside as they do on the host.
+fn passed_on() -> Vec<(OsString, OsString)> {
+    openmp_settings().into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// Carries out runs in a VM.
@@ -141,7 +149,7 @@ struct Session {
 
 impl Session {
     fn start(spec: &VmSpec, agent: &[OsString]) -> Result<Self, ExecError> {
-        let command = GuestCommand { argv: agent.to_vec(), env: Vec::new() };
+        let command = GuestCommand { argv: agent.to_vec(), env: passed_on() };
         let mut vm = match Vm::start(spec, &command) {
             Ok(vm) => vm,
             Err(VmError::Interrupted) => return Err(ExecError::Interrupted),

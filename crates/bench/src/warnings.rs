@@ -36,12 +36,20 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
     if spec.schedulers.iter().any(|scheduler| scheduler.class().is_realtime()) {
         warnings.extend(throttling(environment));
     }
+    warnings.extend(openmp_settings(environment));
     if results.iter().any(|result| result.time_s.is_some() && result.migrations.is_none()) {
         warnings.push(
             "migrations are not counted: that needs root, or kernel.perf_event_paranoid below 1".into(),
         );
     }
     warnings
+}
+
+/// They may decide more than any scheduler does.
+fn openmp_settings(environment: &Environment) -> Option<String> {
+    let settings: Vec<_> = environment.openmp.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!settings.is_empty())
+        .then(|| format!("OpenMP programs ran with settings from your environment: {}", settings.join(" ")))
 }
 
 /// Others used the machine that keeps the clock.

@@ -3,8 +3,9 @@
 use flsched_bench::agent::serve;
 use flsched_bench::compare::Place;
 use flsched_bench::execute::{Ending, RunOutcome};
+use flsched_bench::workload::{Npb, Runtime};
 use flsched_bench::{
-    CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, compare, workload_main,
+    CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Workload, compare, workload_main,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,9 +19,12 @@ fn main() {
         std::process::exit(workload_main(&arguments[1..]));
     }
     let filter = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 9] = [
         ("kernel_classes_run_the_spin_barrier", kernel_classes_run_the_spin_barrier),
         ("kernel_classes_run_hackbench", kernel_classes_run_hackbench),
+        ("openmp_kernels_check_themselves", openmp_kernels_check_themselves),
+        ("other_built_in_workloads", other_built_in_workloads),
+        ("npb_programs_are_verified", npb_programs_are_verified),
         ("migrations_are_counted", migrations_are_counted),
         ("failures_are_outcomes", failures_are_outcomes),
         ("the_agent_measures", the_agent_measures),
@@ -80,6 +84,72 @@ fn kernel_classes_run_hackbench() {
     }
 }
 
+/// Each at a small size.
+const KERNELS: [(&str, u64); 6] =
+    [("sparse", 1), ("stencil", 20), ("ep", 100), ("transpose", 2), ("sort", 2), ("wavefront", 2)];
+
+/// On few and on more threads than there are CPUs, on both runtimes where they are installed.
+fn openmp_kernels_check_themselves() {
+    let mut executor = executor();
+    for runtime in Runtime::ALL {
+        for (kernel, size) in KERNELS {
+            for threads in [1, 3, 16] {
+                let name = format!("{}:{kernel}:{threads}:{size}", runtime.name());
+                let mut request = request("eevdf", &name);
+                match request.workload.build() {
+                    Ok(()) => assert_timed(&executor.run(&request).unwrap(), "eevdf"),
+                    Err(error) => println!("skipped: {error}"),
+                }
+            }
+        }
+    }
+}
+
+fn other_built_in_workloads() {
+    let mut executor = executor();
+    for workload in ["requests:1:3:10:100", "perf-pipe:50", "make:2:2"] {
+        let request = request("eevdf", workload);
+        if let Err(missing) = request.workload.programs() {
+            println!("skipped: {missing}");
+            continue;
+        }
+        let outcome = executor.run(&request).unwrap();
+        assert_timed(&outcome, "eevdf");
+        let names: Vec<_> = outcome.figures.iter().map(|(name, _)| name.as_str()).collect();
+        match workload.starts_with("requests") {
+            true => {
+                assert_eq!(names, ["wakeup_p50_us", "wakeup_p99_us", "wakeup_p99_9_us", "requests_per_s"])
+            }
+            false => assert!(names.is_empty(), "{names:?}"),
+        }
+    }
+}
+
+/// Programs that print what NPB prints: only that is tested here.
+fn npb_programs_are_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, verdict) in [("cg.S.x", "SUCCESSFUL"), ("lu.S.x", "UNSUCCESSFUL")] {
+        let script = format!(
+            "#!/bin/sh\necho ' Time in seconds =                     0.25'\n\
+             echo \" Total threads   =                       $OMP_NUM_THREADS\" >&2\n\
+             echo ' Verification    =               {verdict}'\n"
+        );
+        let path = folder.path().join(name);
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let programs = Npb::in_folder(folder.path(), Some(3)).unwrap();
+    let mut endings = programs.into_iter().map(|program| {
+        let request = RunRequest { workload: Workload::Npb(program), ..request("eevdf", "hackbench") };
+        executor().run(&request).unwrap().ending
+    });
+    assert_eq!(endings.next(), Some(Ending::Timed { time_s: 0.25 }));
+    let failed = endings.next().unwrap();
+    let expected =
+        "npb:lu.S.x:3: its verification was UNSUCCESSFUL: Total threads   =                       3";
+    assert_eq!(failed, Ending::Failed { reason: expected.into() });
+}
+
 /// A command that moves itself between two CPUs, where there are two.
 fn migrations_are_counted() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -89,10 +159,8 @@ fn migrations_are_counted() {
     }
     let script = "for i in 1 2 3 4 5; do taskset -pc 0 $$; taskset -pc 1 $$; done";
     let command = ["sh", "-c", script].map(Into::into).to_vec();
-    let request = RunRequest {
-        workload: flsched_bench::Workload::command(command).unwrap(),
-        ..request("eevdf", "hackbench")
-    };
+    let request =
+        RunRequest { workload: Workload::command(command).unwrap(), ..request("eevdf", "hackbench") };
     let outcome = executor().run(&request).unwrap();
     assert!(outcome.migrations.is_some_and(|count| count >= 5), "{outcome:?}");
 }
@@ -101,7 +169,7 @@ fn failures_are_outcomes() {
     let mut executor = executor();
     let mut ending = |argv: &[&str], limit_s: f64| {
         let command = argv.iter().map(Into::into).collect();
-        let workload = flsched_bench::Workload::command(command).unwrap();
+        let workload = Workload::command(command).unwrap();
         let request = RunRequest { workload, limit_s, ..request("eevdf", "hackbench") };
         executor.run(&request).unwrap().ending
     };
@@ -136,7 +204,8 @@ fn a_whole_comparison() {
         limit: Duration::from_secs(60),
         on: Place::Host,
         clock: flsched_vm::Clock::Wall,
-        ..CompareSpec::new(&schedulers, &workloads, Some(vec!["true".into()])).unwrap()
+        ..CompareSpec::new(&schedulers, &workloads, vec![Workload::command(vec!["true".into()]).unwrap()])
+            .unwrap()
     };
     flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads).unwrap();
     let folder = tempfile::tempdir().unwrap();

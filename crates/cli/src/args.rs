@@ -25,6 +25,10 @@ pub enum Command {
     Vm(Vm),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
+    /// Which locks scheduling takes while a command runs, and how long anybody waits for one
+    Locks(Overhead),
+    /// How often the scheduler's functions are called while a command runs, and how long they take
+    Costs(Overhead),
     /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
     #[command(hide = true)]
     MeasureAgent,
@@ -114,6 +118,9 @@ pub struct Vm {
     /// Memory: 1G, 512M, or MiB [default: fits the CPUs]
     #[arg(long, value_name = "M")]
     pub memory: Option<String>,
+    /// Further arguments of the kernel, as on its command line: "isolcpus=3 nohz_full=3"
+    #[arg(long, value_name = "ARGUMENTS", default_value = "", hide_default_value = true)]
+    pub append: String,
     /// What time means inside
     #[arg(long, value_enum, default_value = "wall")]
     pub clock: Clock,
@@ -146,15 +153,21 @@ pub enum Place {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = workloads())]
 pub struct Compare {
-    /// What to compare, the baseline first: eevdf, batch, fifo, rr, a policy with knobs
-    /// (flsched:slice_us=5000), any scx_* program in PATH
+    /// What to compare, the baseline first: eevdf, batch, fifo, rr, eevdf:slice_us=20000 (another base
+    /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG')
     #[arg(long, value_name = "S,S,…", default_value = "eevdf,batch,fifo,rr,flsched")]
     pub schedulers: String,
-    /// On what: hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS or
-    /// spin-barrier:THREADS:ITERATIONS:WORK (repeatable) [default: hackbench, unless a CMD is given]
+    /// On what (repeatable), see below [default: hackbench and spin-barrier, unless --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
+    /// On each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
+    #[arg(long, value_name = "DIR")]
+    pub npb: Option<PathBuf>,
+    /// Threads of the NPB programs (OMP_NUM_THREADS) [default: as in your environment, else one a CPU]
+    #[arg(long, value_name = "N", requires = "npb", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub npb_threads: Option<u32>,
     /// Measured runs of each scheduler on each workload, after one warm-up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
@@ -200,7 +213,33 @@ pub struct Compare {
 }
 
 #[derive(Debug, Args)]
+pub struct Overhead {
+    /// The policy to set beside the default scheduler, with knobs if need be: flsched:slice_us=5000
+    #[arg(long, value_name = "POLICY[:KNOB=VALUE,…]", default_value = "flsched")]
+    pub policy: String,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The command; what it prints goes to standard error [default: hackbench -p -g 4 -l 100]
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
 pub struct Workload {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
+}
+
+/// The list under the options of `compare`.
+fn workloads() -> String {
+    let mut text = "Workloads; parameters may be left out from the end:\n".to_string();
+    for (form, what) in flsched_bench::workload::FORMS {
+        text += &format!("  {form}\n          {what}\n");
+    }
+    text += "\nOpenMP kernels:\n";
+    for (name, what) in flsched_bench::workload::openmp::Kernel::all() {
+        text += &format!("  {name:<9} {what}\n");
+    }
+    text
 }

@@ -3,6 +3,7 @@ mod args;
 mod commands;
 mod exit;
 mod machine;
+mod overhead;
 mod progress;
 mod signals;
 
@@ -20,6 +21,8 @@ fn main() -> ExitCode {
         args::Command::Status(args) => commands::status::run(&args),
         args::Command::Vm(args) => commands::vm::run(&args),
         args::Command::Compare(args) => commands::compare::run(&args),
+        args::Command::Locks(args) => commands::locks::run(&args),
+        args::Command::Costs(args) => commands::costs::run(&args),
         args::Command::MeasureAgent => commands::compare::agent(),
         args::Command::Workload(args) => commands::compare::workload(&args),
     };

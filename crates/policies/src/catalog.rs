@@ -30,6 +30,11 @@ impl Policy {
         env!("CARGO_PKG_VERSION")
     }
 
+    /// The compiled object, for those who look into it.
+    pub fn object(&self) -> &'static [u8] {
+        self.object
+    }
+
     /// The policy's knobs and statistics, read out of its object file.
     pub fn describe(&self) -> Result<Description, Error> {
         Description::of(self)

@@ -3,7 +3,9 @@ use crate::object::{STATS_STRUCT, ops_member, set_ops_member, variables};
 use crate::topology::Places;
 use crate::{Description, Error, ExitReport, Policy, exit, object, sched_ext};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, ProgramType};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, Program, ProgramType,
+};
 use nix::sys::time::TimeValLike;
 use scx_utils::compat;
 use std::collections::BTreeMap;
@@ -121,6 +123,11 @@ impl Running {
     /// Why the kernel ended it; `None` while it schedules the machine.
     pub fn exited(&self) -> Option<ExitReport> {
         exit::read(&self.object, &self.btf)
+    }
+
+    /// Its callbacks as programs in the kernel, in the order of its source.
+    pub fn callbacks(&self) -> impl Iterator<Item = Program<'_>> {
+        self.object.progs().filter(|prog| prog.prog_type() == ProgramType::StructOps)
     }
 
     /// The policy's named statistics, summed over CPUs, in the order of its source.

@@ -21,7 +21,7 @@ pub mod topology;
 
 pub use error::{KeptLog, VmError};
 pub use initramfs::programs_in;
-pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest};
+pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest, cache_folder};
 pub use protocol::Cgroup;
 pub use qemu::find as find_qemu;
 pub use session::{Accel, BootInfo, Clock, Ended, GuestCommand, GuestExit, Vm, VmSpec};

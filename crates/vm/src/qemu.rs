@@ -63,6 +63,8 @@ pub(crate) struct Machine<'a> {
     pub topology: Topology,
     pub memory_mib: u32,
     pub engine: Engine,
+    /// The user's, for the kernel.
+    pub further_arguments: &'a str,
     /// See [`crate::delay`].
     pub loops_per_jiffy: Option<u64>,
 }
@@ -147,7 +149,7 @@ impl Machine<'_> {
         }
     }
 
-    /// None of these changes how the kernel schedules.
+    /// None of ours changes how the kernel schedules.
     fn kernel_arguments(&self) -> String {
         let mut arguments: Vec<String> = [
             // Where a panic is told when nothing else works any more.
@@ -172,7 +174,8 @@ impl Machine<'_> {
         }
         // Saves each CPU from measuring it.
         arguments.extend(self.loops_per_jiffy.map(|loops| format!("lpj={loops}")));
-        arguments.join(" ")
+        arguments.push(self.further_arguments.into());
+        arguments.join(" ").trim_end().into()
     }
 }
 
@@ -199,6 +202,7 @@ mod tests {
             topology: topology.parse().unwrap(),
             memory_mib: 1025,
             engine,
+            further_arguments: "maxcpus=3 quiet",
             loops_per_jiffy: (engine == Engine::Counting).then_some(4_000_000),
         };
         machine.arguments().join(" ".as_ref()).into_string().unwrap()
@@ -208,7 +212,7 @@ mod tests {
     fn the_clock_decides_the_engine() {
         let counting = line("4", Engine::emulating(Clock::Instructions));
         assert!(counting.contains("-accel tcg,thread=single -icount shift=0,sleep=off"), "{counting}");
-        assert!(counting.contains("tsc=reliable lpj=4000000"), "{counting}");
+        assert!(counting.contains("tsc=reliable lpj=4000000 maxcpus=3 quiet"), "{counting}");
         let wall = line("4", Engine::emulating(Clock::Wall));
         assert!(wall.contains("-accel tcg,thread=multi -cpu max"), "{wall}");
         assert!(!wall.contains("icount"));

@@ -58,6 +58,8 @@ pub struct VmSpec {
     pub topology: Topology,
     /// Guest memory in MiB.
     pub memory_mib: u32,
+    /// Arguments of the guest's kernel beside our own, as on its command line; they come last.
+    pub kernel_arguments: String,
     /// What guest time means.
     pub clock: Clock,
     /// What executes the guest's instructions.
@@ -88,6 +90,7 @@ impl VmSpec {
             kernel,
             topology,
             memory_mib: 1024,
+            kernel_arguments: String::new(),
             clock: Clock::Wall,
             accel: Accel::Auto,
             programs: Vec::new(),
@@ -228,6 +231,7 @@ impl Vm {
             topology: spec.topology,
             memory_mib: spec.memory_mib,
             engine,
+            further_arguments: &spec.kernel_arguments,
             loops_per_jiffy: delay::loops_per_jiffy(&spec.kernel, engine),
         };
         let defaults = Limits::fitting(engine, spec.topology.cpus());

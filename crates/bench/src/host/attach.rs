@@ -1,4 +1,5 @@
-//! A sched_ext scheduler's time on this machine: attached before a run, gone after it.
+//! A scheduler's time on this machine: in force before a run, gone after it.
+use super::base_slice::BaseSlice;
 use super::child::Captured;
 use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
@@ -21,6 +22,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// What is attached, or nothing for a kernel class. Dropping it detaches.
 pub(super) enum Attached {
     Nothing,
+    BaseSlice(BaseSlice),
     Policy(Running),
     Peer(Peer),
 }
@@ -64,14 +66,16 @@ pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
             .strip_prefix(name.as_str())
             .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric())),
         Scheduler::Peer { .. } => true,
-        Scheduler::Class(_) => false,
+        Scheduler::Class(_) | Scheduler::EevdfSlice { .. } => false,
     }
 }
 
 /// As it calls itself.
 pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
     match scheduler {
-        Scheduler::Class(_) => Some(format!("kernel {}", environment::kernel_release())),
+        Scheduler::Class(_) | Scheduler::EevdfSlice { .. } => {
+            Some(format!("kernel {}", environment::kernel_release()))
+        }
         Scheduler::Policy { name, .. } => Policy::find(name).ok().map(|policy| policy.version().to_string()),
         Scheduler::Peer { program, .. } => first_line(program, "--version"),
     }
@@ -86,6 +90,10 @@ pub(super) fn attach(
     free(attachment())?;
     match scheduler {
         Scheduler::Class(_) => Ok(Ok(Attached::Nothing)),
+        Scheduler::EevdfSlice { slice_us } => {
+            let slice = BaseSlice::set(*slice_us);
+            Ok(slice.map(Attached::BaseSlice).map_err(|error| format!("cannot set the base slice: {error}")))
+        }
         Scheduler::Policy { name, knobs } => {
             let options = Options { knobs: knobs.clone(), ..Options::default() };
             let started = Policy::find(name).and_then(|policy| policy.start(&options));
@@ -113,6 +121,12 @@ impl Attached {
     pub(super) fn detach(self) -> Result<Detached, ExecError> {
         let (premature, stats) = match self {
             Self::Nothing => (None, Vec::new()),
+            Self::BaseSlice(slice) => {
+                let changed = slice.restore().map_err(|error| {
+                    ExecError::Unable(format!("cannot set the base slice back to what it was: {error}"))
+                })?;
+                (changed.map(Premature::Ended), Vec::new())
+            }
             Self::Policy(running) => {
                 let stats = running.stats().unwrap_or_default();
                 let before = running.exited();

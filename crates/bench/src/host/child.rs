@@ -40,15 +40,20 @@ pub(super) struct ChildEnd {
 }
 
 impl Child {
-    /// Starts it in a kernel class. Its output goes to memory files: nobody has to read along, which
+    /// Starts it in a kernel class, with `environment` set besides what is set already. Its output goes to memory files: nobody has to read along, which
     /// would be work beside the workload.
-    pub(super) fn spawn(argv: &[OsString], class: KernelClass) -> io::Result<Self> {
+    pub(super) fn spawn(
+        argv: &[OsString],
+        environment: Vec<(OsString, OsString)>,
+        class: KernelClass,
+    ) -> io::Result<Self> {
         let (program, arguments) = argv.split_first().ok_or_else(|| io::Error::other("an empty command"))?;
         let output = Captured::new()?;
         let error = Captured::new()?;
         let mut command = Command::new(program);
         command
             .args(arguments)
+            .envs(environment)
             .stdin(Stdio::null())
             .stdout(output.writer()?)
             .stderr(error.writer()?)
@@ -223,7 +228,7 @@ mod tests {
 
     fn run(script: &str, limit: Duration) -> ChildEnd {
         let argv = ["sh", "-c", script].map(OsString::from);
-        let child = Child::spawn(&argv, KernelClass::Eevdf).unwrap();
+        let child = Child::spawn(&argv, Vec::new(), KernelClass::Eevdf).unwrap();
         child.wait(limit, &AtomicBool::new(false)).unwrap()
     }
 
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn cancelling_ends_it() {
         let argv = ["sleep", "60"].map(OsString::from);
-        let child = Child::spawn(&argv, KernelClass::Batch).unwrap();
+        let child = Child::spawn(&argv, Vec::new(), KernelClass::Batch).unwrap();
         assert_eq!(child.class(), Some(libc::SCHED_BATCH));
         let end = child.wait(Duration::MAX, &AtomicBool::new(true));
         assert!(matches!(end, Err(ExecError::Interrupted)));
@@ -263,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named() {
-        let error = Child::spawn(&["/no/such".into()], KernelClass::Eevdf).err().unwrap();
+        let error = Child::spawn(&["/no/such".into()], Vec::new(), KernelClass::Eevdf).err().unwrap();
         assert!(error.to_string().contains("cannot start `/no/such`: No such file"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
 mod attach;
+mod base_slice;
 mod child;
 mod counters;
 pub mod preflight;
@@ -44,11 +45,15 @@ impl HostExecutor {
 
     /// Runs the workload under a scheduler that is in force.
     fn measure(&mut self, request: &RunRequest) -> Result<Measurement, ExecError> {
-        let argv = request.workload.argv(&self.helper);
+        // Gone, with all that is in it, when this returns, even if the workload had to be killed.
+        let scratch = tempfile::Builder::new().prefix("flsched-").tempdir();
+        let scratch = scratch.map_err(|error| ExecError::Unable(format!("no temporary folder: {error}")))?;
+        let argv = request.workload.argv(&self.helper, scratch.path());
         let limit = Duration::try_from_secs_f64(request.limit_s).unwrap_or(Duration::MAX);
         let switches = ContextSwitches::now();
         let migrations = self.migrations.now();
-        let child = match Child::spawn(&argv, request.scheduler.class()) {
+        let environment = request.workload.environment();
+        let child = match Child::spawn(&argv, environment, request.scheduler.class()) {
             Ok(child) => child,
             Err(error) => return Ok(Measurement::failed(error.to_string())),
         };
@@ -96,9 +101,9 @@ fn judge(workload: &Workload, end: &ChildEnd, limit: Duration) -> Result<Measure
         return Err(Ending::Failed { reason });
     }
     let elapsed_s = end.elapsed.as_secs_f64();
-    workload.measured(&end.output(), elapsed_s).ok_or_else(|| Ending::Failed {
-        reason: format!("{workload} ended well but did not print its time{}", end.error_tail()),
-    })
+    workload
+        .measured(&end.output(), elapsed_s)
+        .map_err(|why| Ending::Failed { reason: format!("{workload}: {why}{}", end.error_tail()) })
 }
 
 impl Executor for HostExecutor {
@@ -130,6 +135,7 @@ impl Executor for HostExecutor {
             context_switches: measured.context_switches,
             migrations: measured.migrations,
             yields: measured.result.as_ref().ok().and_then(|measured| measured.yields),
+            figures: measured.result.map(|measured| measured.figures).unwrap_or_default(),
             proof,
             scheduler_version: version,
             stats: detached.stats,
@@ -218,7 +224,7 @@ mod tests {
             context_switches: Some(1),
             migrations: None,
             class: Some(class.policy()),
-            result: Ok(Measured { time_s: 0.5, yields: None }),
+            result: Ok(Measured { time_s: 0.5, yields: None, figures: Vec::new() }),
         }
     }
 

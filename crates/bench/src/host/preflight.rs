@@ -7,8 +7,8 @@ use crate::{Scheduler, Workload};
 pub fn check(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<(), ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
-    for program in workloads.iter().map(|workload| workload.program()) {
-        obstacles.extend(program.err().map(|error| error.to_string()));
+    for programs in workloads.iter().map(Workload::programs) {
+        obstacles.extend(programs.err().map(|error| error.to_string()));
     }
     for program in schedulers.iter().map(Scheduler::program) {
         obstacles.extend(program.err().map(|error| error.to_string()));
@@ -36,8 +36,7 @@ fn obstacles(schedulers: &[Scheduler], has_sched_ext: bool, root: bool) -> Vec<S
              CONFIG_SCHED_CLASS_EXT=y); use --on vm, which brings a kernel of its own"
         ));
     }
-    let privileged = |scheduler: &Scheduler| scheduler.is_sched_ext() || scheduler.class().is_realtime();
-    if !root && let Some(names) = names(&privileged) {
+    if !root && let Some(names) = names(&Scheduler::needs_root) {
         obstacles.push(format!("{names}: needs root; run this with sudo, or use --on vm"));
     }
     obstacles
@@ -62,7 +61,8 @@ mod tests {
     fn the_default_class_needs_nothing() {
         let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(Scheduler::Class);
         assert!(obstacles(&schedulers, false, false).is_empty());
-        let realtime = [Scheduler::Class(KernelClass::Fifo)];
-        assert_eq!(obstacles(&realtime, false, false).len(), 1);
+        for privileged in [Scheduler::Class(KernelClass::Fifo), Scheduler::EevdfSlice { slice_us: 100 }] {
+            assert_eq!(obstacles(&[privileged], false, false).len(), 1);
+        }
     }
 }

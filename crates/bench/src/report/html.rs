@@ -111,6 +111,9 @@ fn section(report: &Report, workload: &str) -> Markup {
             h3 { "Time" }
             figure {
                 figcaption {
+                    @if let Some(time_is) = results.first().and_then(|result| result.time_is.as_ref()) {
+                        "The time is the " (time_is) ". "
+                    }
                     "Each dot is a run, the line across the median, the bar its 95 % interval. "
                     b.better { "Blue" } " is better, " b.worse { "orange" } " worse, grey can’t tell. "
                     @if noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
@@ -195,6 +198,9 @@ fn table(results: &[&ArmResult]) -> Markup {
                             (result.scheduler)
                             @if let Some(version) = words::own_version(result) {
                                 br; small { (version) }
+                            }
+                            @if let Some(figures) = words::figures(result) {
+                                br; small { (figures) }
                             }
                         }
                         td {
@@ -299,6 +305,7 @@ fn rows(environment: &Environment) -> Vec<(String, String)> {
         ("frequency governor", environment.governor.clone().unwrap_or_default()),
         ("load average at start", load(&environment.load_average)),
         ("kernel settings", pairs(&environment.sysctl)),
+        ("OpenMP settings", pairs(&environment.openmp)),
         ("hackbench", environment.hackbench_version.clone().unwrap_or_default()),
     ];
     if let Some(vm) = &environment.vm {

@@ -22,7 +22,14 @@ pub fn render(report: &Report, style: Style) -> String {
     for workload in words::workloads(report) {
         let results = words::results_of(report, workload);
         let _ = writeln!(text, "\n{workload}\n{}", table(&results, style));
+        if let Some(time_is) = results.first().and_then(|result| result.time_is.as_ref()) {
+            let _ = writeln!(text, "The time is the {time_is}; medians of what else it says:");
+        }
         for result in results {
+            if let Some(figures) = words::figures(result) {
+                let line = format!("{}: {figures}", result.scheduler);
+                let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+            }
             if let Some(losses) = words::losses(result) {
                 let line = format!("! {}: {losses}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));

@@ -1,5 +1,5 @@
 //! Figures and findings in words, the same in the table and on the page.
-use crate::result::{ArmResult, FailureKind, Figure, Report};
+use crate::result::{ArmResult, FailureKind, Figure, Report, Values};
 use crate::verdict::Verdict;
 use flsched_vm::Clock;
 
@@ -83,6 +83,16 @@ pub(super) fn finding(result: &ArmResult, first: &str) -> String {
         (Verdict::Baseline, _) => "what the others are compared with".into(),
         _ => format!("can’t tell from {first}: {}", result.verdict_reason),
     }
+}
+
+/// Further figures of the workload's own, in words.
+pub(super) fn figures(result: &ArmResult) -> Option<String> {
+    let figure = |Values { name, median, .. }: &Values| match median.abs() >= 100.0 {
+        true => format!("{name} {}", count(*median)),
+        false => format!("{name} {median:.1}"),
+    };
+    let figures: Vec<_> = result.figures.iter().map(figure).collect();
+    (!figures.is_empty()).then(|| figures.join(", "))
 }
 
 /// What must not be overlooked: runs without a time, and why. An ejection before anything else.

@@ -1,6 +1,7 @@
 //! hackbench of rt-tests: every group has 20 senders and 20 receivers, each sender writes LOOPS
 //! messages to each receiver. It measures wake-ups and context switches.
-use crate::usage::{UsageError, number};
+use super::parameters::Parameters;
+use crate::usage::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -39,6 +40,9 @@ pub struct Hackbench {
     pub loops: u64,
 }
 
+/// How it is named.
+pub const FORM: &str = "hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS";
+
 const MODES: [(&str, Task, Channel); 4] = [
     ("process-pipe", Task::Process, Channel::Pipe),
     ("process-socket", Task::Process, Channel::Socket),
@@ -49,20 +53,16 @@ const MODES: [(&str, Task, Channel); 4] = [
 impl Hackbench {
     /// Reads what stands after `hackbench:`; what is left out is `process-pipe:4:100`.
     pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
-        let mut words = parameters.split(':').filter(|word| !word.is_empty());
-        let mode = words.next().unwrap_or("process-pipe");
+        let mut parameters = Parameters::new(FORM, parameters);
+        let mode = parameters.word().unwrap_or("process-pipe");
         let Some((_, task, channel)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
             let valid = MODES.map(|(name, ..)| name.to_string());
             return Err(UsageError::unknown("hackbench mode", mode, &valid));
         };
-        let groups = number("hackbench GROUPS", words.next().unwrap_or("4"), 1..=10_000)?;
-        let loops = number("hackbench LOOPS", words.next().unwrap_or("100"), 1..=100_000_000)?;
-        match words.next() {
-            Some(extra) => Err(UsageError(format!(
-                "hackbench: `{extra}` is one parameter too many (hackbench:MODE:GROUPS:LOOPS)"
-            ))),
-            None => Ok(Self { task, channel, groups, loops }),
-        }
+        let groups = parameters.number("GROUPS", 4, 1..=10_000)?;
+        let loops = parameters.number("LOOPS", 100, 1..=100_000_000)?;
+        parameters.end()?;
+        Ok(Self { task, channel, groups, loops })
     }
 
     /// The command line. Processes and sockets are what hackbench does when told nothing.
@@ -97,12 +97,6 @@ pub(super) fn program() -> Result<PathBuf, UsageError> {
     })
 }
 
-/// The seconds in its line `Time: 0.378`.
-pub(super) fn time(output: &str) -> Option<f64> {
-    let line = output.lines().find_map(|line| line.strip_prefix("Time:"))?;
-    line.trim().parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,14 +126,5 @@ mod tests {
         assert!(error("process-pipe:0").contains("GROUPS: `0` is not a whole number from 1"));
         assert!(error("process-pipe:4:x").contains("LOOPS: `x`"));
         assert!(error("process-pipe:4:1:1").contains("too many"));
-    }
-
-    #[test]
-    fn finds_its_time() {
-        let output = "Running in process mode with 4 groups using 40 file descriptors each \
-                      (== 160 tasks)\nEach sender will pass 100 messages of 100 bytes\nTime: 0.378\n";
-        assert_eq!(time(output), Some(0.378));
-        assert_eq!(time("Time: nan"), None);
-        assert_eq!(time("sender: no"), None);
     }
 }

@@ -1,17 +1,30 @@
 //! What is run: built-in workloads by name, or any command.
 pub mod command;
 pub mod hackbench;
+pub mod make;
+pub mod npb;
+pub mod openmp;
+mod parameters;
+pub mod perf_pipe;
+pub mod requests;
 pub mod spin_barrier;
+mod team;
+mod work;
 
 pub use command::CommandLine;
 pub use hackbench::Hackbench;
+pub use make::Make;
+pub use npb::Npb;
+pub use openmp::{BuildError, OpenMp, Runtime};
+pub use perf_pipe::PerfPipe;
+pub use requests::Requests;
 pub use spin_barrier::SpinBarrier;
 
 use crate::usage::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Something to run under each scheduler.
@@ -22,22 +35,45 @@ pub enum Workload {
     Hackbench(Hackbench),
     /// Threads that compute, then wait for each other with `sched_yield`.
     SpinBarrier(SpinBarrier),
+    /// A parallel program on a real OpenMP runtime.
+    #[serde(rename = "openmp")]
+    OpenMp(OpenMp),
+    /// Workers that are woken for requests.
+    Requests(Requests),
+    /// Two processes that wake each other; the real program from the kernel's tools.
+    PerfPipe(PerfPipe),
+    /// A parallel build by a real compiler.
+    Make(Make),
+    /// A program of the user's NAS Parallel Benchmarks.
+    Npb(Npb),
     /// Any command, timed from start to exit.
     Command(CommandLine),
 }
 
 /// What a finished workload says about itself.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Its own figure, or the elapsed time where it has none.
+    /// Its own figure, or the elapsed time where it has none; [`Workload::time_is`] says of what.
     pub time_s: f64,
     /// Calls of `sched_yield`, if it counted them.
     pub yields: Option<u64>,
+    /// Further figures, by name with the unit last.
+    pub figures: Vec<(String, f64)>,
 }
 
-/// Forms that [`Workload::from_str`] understands, for messages and help texts.
-pub const FORMS: [&str; 2] =
-    ["hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS", "spin-barrier:THREADS:ITERATIONS:WORK"];
+/// What [`Workload::from_str`] understands: form, and what it is, for messages and help texts.
+pub const FORMS: [(&str, &str); 7] = [
+    (hackbench::FORM, "groups of 40 tasks that send each other messages (rt-tests)"),
+    (spin_barrier::FORM, "threads that compute, then wait for each other with sched_yield"),
+    (openmp::LIBOMP_FORM, "an OpenMP program on LLVM's runtime; KERNEL is one of those below"),
+    (openmp::LIBGOMP_FORM, "the same on GCC's runtime"),
+    (
+        requests::FORM,
+        "workers woken for requests, as in schbench: the time is the 99th percentile of the wake-up latency",
+    ),
+    (perf_pipe::FORM, "two processes that wake each other (perf bench sched pipe)"),
+    (make::FORM, "a parallel build of generated C files by the real compiler"),
+];
 
 impl Workload {
     /// The workload that `-- CMD…` asks for.
@@ -45,42 +81,95 @@ impl Workload {
         CommandLine::new(argv).map(Self::Command)
     }
 
-    /// Program and arguments. `helper` is how this build's own workloads are started.
-    pub fn argv(&self, helper: &[OsString]) -> Vec<OsString> {
+    /// Makes the program that it needs, if it comes as source. Before anything else, and on the machine
+    /// with the compiler.
+    pub fn build(&mut self) -> Result<(), BuildError> {
+        match self {
+            Self::OpenMp(openmp) => openmp.build(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Program and arguments. `helper` is how this build's own workloads are started, `scratch` a folder
+    /// for this run alone.
+    pub fn argv(&self, helper: &[OsString], scratch: &Path) -> Vec<OsString> {
+        let built_in = |arguments: Vec<String>| -> Vec<OsString> {
+            helper.iter().cloned().chain(arguments.into_iter().map(OsString::from)).collect()
+        };
         match self {
             Self::Hackbench(hackbench) => hackbench.argv(),
-            Self::SpinBarrier(spin) => {
-                helper.iter().cloned().chain(spin.arguments().map(OsString::from)).collect()
+            Self::SpinBarrier(spin) => built_in(spin.arguments()),
+            Self::OpenMp(openmp) => openmp.argv(),
+            Self::Requests(requests) => built_in(requests.arguments()),
+            Self::PerfPipe(pipe) => pipe.argv(),
+            Self::Make(make) => {
+                let mut argv = built_in(make.arguments());
+                argv.push(scratch.into());
+                argv
             }
+            Self::Npb(npb) => npb.argv(),
             Self::Command(command) => command.argv().to_vec(),
         }
     }
 
-    /// The program that must be found in PATH; `None`: it is part of this build.
-    pub fn program(&self) -> Result<Option<PathBuf>, UsageError> {
+    /// What is set for it besides the user's environment.
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
         match self {
-            Self::Hackbench(_) => hackbench::program().map(Some),
-            Self::SpinBarrier(_) => Ok(None),
-            Self::Command(command) => command.program().map(Some),
+            Self::Npb(npb) => npb.environment(),
+            _ => Vec::new(),
         }
     }
 
-    /// Whether what it prints carries its figure. The output of others is not kept.
-    pub fn reads_output(&self) -> bool {
-        !matches!(self, Self::Command(_))
-    }
-
-    /// Its figure, from what it printed and how long it took.
-    pub fn measured(&self, output: &str, elapsed_s: f64) -> Option<Measured> {
+    /// The programs that it needs besides this one.
+    pub fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
         match self {
-            Self::Hackbench(_) => {
-                let time_s = hackbench::time(output)?;
-                Some(Measured { time_s, yields: None })
-            }
-            Self::SpinBarrier(_) => spin_barrier::measured(output),
-            Self::Command(_) => Some(Measured { time_s: elapsed_s, yields: None }),
+            Self::Hackbench(_) => Ok(vec![hackbench::program()?]),
+            Self::SpinBarrier(_) | Self::Requests(_) => Ok(Vec::new()),
+            Self::OpenMp(openmp) => Ok(vec![openmp.program()]),
+            Self::PerfPipe(_) => Ok(vec![perf_pipe::program()?]),
+            Self::Make(_) => make::programs(),
+            Self::Npb(npb) => Ok(vec![npb.program()]),
+            Self::Command(command) => Ok(vec![command.program()?]),
         }
     }
+
+    /// What its time is, where it is not how long it takes.
+    pub fn time_is(&self) -> Option<&'static str> {
+        matches!(self, Self::Requests(_)).then_some(requests::TIME_IS)
+    }
+
+    /// Its figures, from what it printed and how long it took; or why there are none.
+    pub fn measured(&self, output: &str, elapsed_s: f64) -> Result<Measured, String> {
+        let time_s = match self {
+            Self::Command(_) => elapsed_s,
+            Self::Npb(_) => npb::time(output)?,
+            Self::PerfPipe(_) => perf_pipe::time(output).ok_or(NO_TIME)?,
+            _ => seconds(output).ok_or(NO_TIME)?,
+        };
+        let (yields, figures) = match self {
+            Self::SpinBarrier(_) => (spin_barrier::yields(output), Vec::new()),
+            Self::Requests(_) => (None, figures(output)),
+            _ => (None, Vec::new()),
+        };
+        Ok(Measured { time_s, yields, figures })
+    }
+}
+
+const NO_TIME: &str = "it ended well but did not print its time";
+
+/// The seconds in its line `Time: 0.378`.
+fn seconds(output: &str) -> Option<f64> {
+    let line = output.lines().find_map(|line| line.strip_prefix("Time:"))?;
+    line.trim().parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0)
+}
+
+/// All its lines `Figure: NAME VALUE`.
+fn figures(output: &str) -> Vec<(String, f64)> {
+    let figure = |line: &str| {
+        let (name, value) = line.strip_prefix("Figure: ")?.split_once(' ')?;
+        Some((name.to_string(), value.parse().ok()?))
+    };
+    output.lines().filter_map(figure).collect()
 }
 
 impl FromStr for Workload {
@@ -91,10 +180,16 @@ impl FromStr for Workload {
         match name {
             "hackbench" => Hackbench::parse(parameters).map(Self::Hackbench),
             "spin-barrier" => SpinBarrier::parse(parameters).map(Self::SpinBarrier),
+            "libomp" => OpenMp::parse(Runtime::Libomp, parameters).map(Self::OpenMp),
+            "requests" => Requests::parse(parameters).map(Self::Requests),
+            "perf-pipe" => PerfPipe::parse(parameters).map(Self::PerfPipe),
+            "make" => Make::parse(parameters).map(Self::Make),
+            "libgomp" => OpenMp::parse(Runtime::Libgomp, parameters).map(Self::OpenMp),
             _ => {
-                let names = ["hackbench", "spin-barrier"].map(String::from);
+                let forms = FORMS.map(|(form, _)| form);
+                let names = forms.map(|form| form.split(':').next().unwrap_or(form).to_string());
                 let UsageError(message) = UsageError::unknown("workload", name, &names);
-                Err(UsageError(format!("{message}: {}, or any command after `--`", FORMS.join(", "))))
+                Err(UsageError(format!("{message}: {}, or any command after `--`", forms.join(", "))))
             }
         }
     }
@@ -105,30 +200,35 @@ impl fmt::Display for Workload {
         match self {
             Self::Hackbench(hackbench) => hackbench.fmt(out),
             Self::SpinBarrier(spin) => spin.fmt(out),
+            Self::OpenMp(openmp) => openmp.fmt(out),
+            Self::Requests(requests) => requests.fmt(out),
+            Self::PerfPipe(pipe) => pipe.fmt(out),
+            Self::Make(make) => make.fmt(out),
+            Self::Npb(npb) => npb.fmt(out),
             Self::Command(command) => command.fmt(out),
         }
     }
 }
 
-/// Runs a built-in workload in this process: `spin-barrier THREADS ITERATIONS WORK`. The result is
-/// the process's exit code. Behind a hidden subcommand, because the workload must be a process of
-/// its own: its scheduling class is set before it starts.
+/// Runs a built-in workload in this process: its name, its parameters, and for `make` a folder. The result
+/// is the process's exit code. Behind a hidden subcommand, because the workload must be a process of its
+/// own: its scheduling class is set before it starts.
 pub fn workload_main(arguments: &[String]) -> i32 {
-    match arguments {
-        [name, parameters @ ..] if name == "spin-barrier" => {
-            match SpinBarrier::parse(&parameters.join(":")) {
-                Ok(spin) => spin.run(),
-                Err(error) => {
-                    eprintln!("{error}");
-                    2
-                }
+    let run = || {
+        let (name, parameters) = arguments.split_first().ok_or(UsageError("no name".into()))?;
+        match (name.as_str(), parameters) {
+            ("spin-barrier", _) => Ok(SpinBarrier::parse(&parameters.join(":"))?.run()),
+            ("requests", _) => Ok(Requests::parse(&parameters.join(":"))?.run()),
+            ("make", [parameters @ .., folder]) => {
+                Ok(Make::parse(&parameters.join(":"))?.run(Path::new(folder)))
             }
+            _ => Err(UsageError(format!("`{name}` with {} parameters is none", parameters.len()))),
         }
-        _ => {
-            eprintln!("workload: expected `spin-barrier THREADS ITERATIONS WORK`");
-            2
-        }
-    }
+    };
+    run().unwrap_or_else(|error| {
+        eprintln!("workload: {error}");
+        2
+    })
 }
 
 #[cfg(test)]
@@ -137,9 +237,16 @@ mod tests {
 
     #[test]
     fn canonical_names_round_trip() {
-        for text in
-            ["hackbench:process-pipe:4:100", "hackbench:thread-socket:1:7", "spin-barrier:32:50:20000"]
-        {
+        for text in [
+            "hackbench:process-pipe:4:100",
+            "hackbench:thread-socket:1:7",
+            "spin-barrier:32:50:20000",
+            "libomp:sparse:32:6",
+            "libgomp:ep:4:100",
+            "requests:1:2:3:4",
+            "perf-pipe:100",
+            "make:2:3",
+        ] {
             assert_eq!(text.parse::<Workload>().unwrap().to_string(), text);
         }
     }
@@ -156,10 +263,37 @@ mod tests {
         for workload in [
             "hackbench".parse().unwrap(),
             "spin-barrier".parse().unwrap(),
+            "libomp:stencil".parse().unwrap(),
             Workload::command(vec!["true".into(), "a b".into()]).unwrap(),
         ] {
             let line = serde_json::to_string(&workload).unwrap();
             assert_eq!(serde_json::from_str::<Workload>(&line).unwrap(), workload);
         }
+    }
+
+    #[test]
+    fn every_form_is_understood() {
+        for (form, _) in FORMS {
+            let name = form.split(':').next().unwrap();
+            assert!(name.parse::<Workload>().unwrap().to_string().starts_with(name), "{form}");
+        }
+    }
+
+    #[test]
+    fn finds_figures() {
+        let output = "Time: 0.5\nFigure: wakeup_p50_us 1.250\nFigure: x\n";
+        assert_eq!(figures(output), [("wakeup_p50_us".to_string(), 1.25)]);
+        let requests: Workload = "requests".parse().unwrap();
+        assert_eq!(requests.measured(output, 9.0).unwrap().time_s, 0.5);
+        assert_eq!(requests.measured("", 9.0), Err(NO_TIME.to_string()));
+    }
+
+    #[test]
+    fn finds_the_time() {
+        let output = "Running in process mode with 4 groups using 40 file descriptors each \
+                      (== 160 tasks)\nEach sender will pass 100 messages of 100 bytes\nTime: 0.378\n";
+        assert_eq!(seconds(output), Some(0.378));
+        assert_eq!(seconds("Time: nan"), None);
+        assert_eq!(seconds("sender: no"), None);
     }
 }

@@ -3,15 +3,19 @@
 //!
 //! Each thread repeats ITERATIONS times: WORK steps of arithmetic, then a barrier. The barrier is the
 //! classic central one with a reversing sense; who waits calls `sched_yield` until the sense turns.
-use super::Measured;
-use crate::usage::{UsageError, number};
+use super::parameters::Parameters;
+use super::team;
+use super::work::compute;
+use crate::usage::UsageError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Steps that take about 125,000 instructions with [`step`] as compiled for x86-64: 32 threads × 50
+/// How it is named.
+pub const FORM: &str = "spin-barrier:THREADS:ITERATIONS:WORK";
+
+/// Steps that take about 125,000 instructions with [`compute`] as compiled for x86-64: 32 threads × 50
 /// barriers of work alone are then 0.2 s when an instruction takes 1 ns.
 const DEFAULT_WORK: u64 = 12_500;
 
@@ -29,28 +33,24 @@ pub struct SpinBarrier {
 impl SpinBarrier {
     /// Reads what stands after `spin-barrier:`; what is left out is 32:50 and the default work.
     pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
-        let mut words = parameters.split(':').filter(|word| !word.is_empty());
-        let mut next = |what: &str, default: u64, range| match words.next() {
-            Some(word) => number(&format!("spin-barrier {what}"), word, range),
-            None => Ok(default),
-        };
+        let mut parameters = Parameters::new(FORM, parameters);
         let spin = Self {
-            threads: next("THREADS", 32, 1..=4096)?,
-            iterations: next("ITERATIONS", 50, 1..=10_000_000)?,
-            work: next("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
+            threads: parameters.number("THREADS", 32, 1..=4096)?,
+            iterations: parameters.number("ITERATIONS", 50, 1..=10_000_000)?,
+            work: parameters.number("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
         };
-        match words.next() {
-            Some(extra) => Err(UsageError(format!(
-                "spin-barrier: `{extra}` is one parameter too many \
-                 (spin-barrier:THREADS:ITERATIONS:WORK)"
-            ))),
-            None => Ok(spin),
-        }
+        parameters.end()?;
+        Ok(spin)
     }
 
     /// Arguments for [`super::workload_main`].
-    pub(super) fn arguments(&self) -> [String; 4] {
-        ["spin-barrier".into(), self.threads.to_string(), self.iterations.to_string(), self.work.to_string()]
+    pub(super) fn arguments(&self) -> Vec<String> {
+        vec![
+            "spin-barrier".into(),
+            self.threads.to_string(),
+            self.iterations.to_string(),
+            self.work.to_string(),
+        ]
     }
 
     /// Runs it here and prints its figures; the result is an exit code.
@@ -69,28 +69,9 @@ impl SpinBarrier {
 
     /// From the moment all threads are there until the last is done, and how often they yielded.
     fn measure(&self) -> std::io::Result<(Duration, u64)> {
-        let gate = Gate::default();
         let meeting = YieldingBarrier::new(self.threads);
-        std::thread::scope(|scope| {
-            let thread = |id: u64| {
-                let (gate, meeting) = (&gate, &meeting);
-                std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || {
-                    gate.pass().then(|| {
-                        let start = Instant::now();
-                        let yields = self.thread(id, meeting);
-                        (start, Instant::now(), yields)
-                    })
-                })
-            };
-            let threads: std::io::Result<Vec<_>> = (0..self.threads).map(thread).collect();
-            gate.decide(if threads.is_ok() { self.threads } else { 0 });
-            let ends: Vec<_> =
-                threads?.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
-            let first = ends.iter().map(|(start, ..)| *start).min();
-            let last = ends.iter().map(|(_, end, _)| *end).max();
-            let yields = ends.iter().map(|(.., yields)| *yields).sum();
-            Ok((last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first), yields))
-        })
+        let ends = team::run(self.threads, |id| self.thread(id, &meeting))?;
+        Ok((team::duration(&ends), ends.iter().map(|end| end.result).sum()))
     }
 
     /// One thread's part; how often it yielded.
@@ -105,63 +86,6 @@ impl SpinBarrier {
         }
         std::hint::black_box(state);
         yields
-    }
-}
-
-/// `steps` steps of [`step`], each needing the one before: no compiler and no CPU can shorten it.
-#[inline(never)]
-fn compute(mut state: u64, steps: u64) -> u64 {
-    for _ in 0..steps {
-        state = step(state);
-    }
-    state
-}
-
-/// One step of work: Marsaglia's xorshift, three shifts and three exclusive ors, with the moves
-/// between them and the loop around them about ten instructions on x86-64.
-#[inline(always)]
-fn step(mut state: u64) -> u64 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    state
-}
-
-/// Where threads wait, asleep, until all are there; they are sent home if one cannot be started.
-#[derive(Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct GateState {
-    waiting: u64,
-    go: Option<bool>,
-}
-
-impl Gate {
-    /// Waits; true: go, false: go home.
-    fn pass(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting += 1;
-        self.changed.notify_all();
-        loop {
-            match state.go {
-                Some(go) => return go,
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// Opens for `expected` threads once they are all there; 0: sends all home.
-    fn decide(&self, expected: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.waiting < expected {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.go = Some(expected > 0);
-        self.changed.notify_all();
     }
 }
 
@@ -200,12 +124,9 @@ impl fmt::Display for SpinBarrier {
     }
 }
 
-/// Its figures from what it printed.
-pub(super) fn measured(output: &str) -> Option<Measured> {
-    let field = |name: &str| output.lines().find_map(|line| line.strip_prefix(name));
-    let time_s = field("Time: ")?.trim().parse().ok()?;
-    let yields = field("Yields: ").and_then(|text| text.trim().parse().ok());
-    Some(Measured { time_s, yields })
+/// How often its threads yielded, from what it printed.
+pub(super) fn yields(output: &str) -> Option<u64> {
+    output.lines().find_map(|line| line.strip_prefix("Yields: "))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -253,8 +174,7 @@ mod tests {
 
     #[test]
     fn reads_its_own_output() {
-        let expected = Measured { time_s: 0.5, yields: Some(17) };
-        assert_eq!(measured("Time: 0.500000\nYields: 17\n"), Some(expected));
-        assert_eq!(measured(""), None);
+        assert_eq!(yields("Time: 0.500000\nYields: 17\n"), Some(17));
+        assert_eq!(yields(""), None);
     }
 }

@@ -8,8 +8,9 @@ use anyhow::Result;
 use flsched_bench::compare::Place as On;
 use flsched_bench::report::table::{Style, render};
 use flsched_bench::vm::programs;
+use flsched_bench::workload::Npb;
 use flsched_bench::{
-    CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, VmExecutor, compare,
+    CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, VmExecutor, Workload, compare,
 };
 use flsched_policies::sched_ext;
 use flsched_vm::VmSpec;
@@ -24,8 +25,9 @@ const WALL_CPUS: u32 = 2;
 const INSTRUCTIONS_CPUS: u32 = 4;
 
 pub fn run(args: &args::Compare) -> Result<u8> {
-    let spec = spec_of(args)?;
+    let mut spec = spec_of(args)?;
     spec.check()?;
+    spec.build()?;
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
@@ -61,8 +63,14 @@ pub fn run(args: &args::Compare) -> Result<u8> {
 
 fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
     let schedulers = [args.schedulers.clone()];
-    let command = (!args.command.is_empty()).then(|| args.command.clone());
-    let mut spec = CompareSpec::new(&schedulers, &args.workloads, command)?;
+    let mut further = Vec::new();
+    if let Some(folder) = &args.npb {
+        further.extend(Npb::in_folder(folder, args.npb_threads)?.into_iter().map(Workload::Npb));
+    }
+    if !args.command.is_empty() {
+        further.push(Workload::command(args.command.clone())?);
+    }
+    let mut spec = CompareSpec::new(&schedulers, &args.workloads, further)?;
     spec.on = match args.on {
         Some(Place::Host) => On::Host,
         Some(Place::Vm) => On::Vm,

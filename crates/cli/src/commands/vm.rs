@@ -30,6 +30,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
         progress.show(&format!("booting {release} with {} CPUs", topology.cpus()));
         let spec = VmSpec {
             memory_mib,
+            kernel_arguments: args.append.clone(),
             clock: machine::clock(args.clock),
             accel: machine::accel(args.accel),
             cgroup: machine::cgroup(args.cgroup),
@@ -39,7 +40,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
             cancel,
             ..VmSpec::new(kernel, topology)
         };
-        let command = GuestCommand { argv: args.command.clone(), env: passed_on() };
+        let command = GuestCommand { argv: args.command.clone(), env: environment(args.clock) };
         Ok::<_, anyhow::Error>(Vm::start(&spec, &command)?)
     })();
     progress.end();
@@ -65,6 +66,18 @@ pub fn run(args: &args::Vm) -> Result<u8> {
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }
     })
+}
+
+/// What the command is told: its clock, which it could not find out, and some of the user's variables.
+fn environment(clock: args::Clock) -> Vec<(OsString, OsString)> {
+    let clock = match clock {
+        args::Clock::Wall => "wall",
+        args::Clock::Instructions => "instructions",
+    };
+    let mut variables = passed_on();
+    variables.retain(|(name, _)| name != flsched_overhead::CLOCK_VARIABLE);
+    variables.push((flsched_overhead::CLOCK_VARIABLE.into(), clock.into()));
+    variables
 }
 
 /// The user's variables that programs commonly look at; the rest is the guest's own.

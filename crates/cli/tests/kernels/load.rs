@@ -1,45 +1,18 @@
-//! Things for the scheduler to schedule, and the scheduler as a user would start it.
+//! Things for the scheduler to schedule.
+use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, killpg};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::fs;
 use std::hint::black_box;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::ops::Range;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
-
-/// `flsched attach flsched` in the background; killed if the scenario panics.
-pub struct Attached(pub Child);
-
-impl Attached {
-    pub fn with(arguments: &[&str]) -> Self {
-        let child = Command::new("flsched").args(["attach", "flsched"]).args(arguments).spawn();
-        let attached = Self(child.expect("flsched starts"));
-        wait_until("flsched is attached", is_flsched_attached);
-        attached
-    }
-
-    pub fn is_alive(&mut self) -> bool {
-        self.0.try_wait().expect("waitable").is_none()
-    }
-
-    /// As a user would: Ctrl-C.
-    pub fn interrupt(mut self) -> ExitStatus {
-        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).expect("it runs");
-        let status = self.0.wait().expect("waitable");
-        wait_until("the default scheduler is back", || !is_any_attached());
-        status
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -49,30 +22,46 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-pub fn sched_ext(file: &str) -> String {
-    fs::read_to_string(format!("/sys/kernel/sched_ext/{file}")).unwrap_or_default().trim().to_owned()
+pub fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
 }
 
-pub fn is_any_attached() -> bool {
-    sched_ext("state") != "disabled"
+/// hackbench with all its tasks, in a process group of its own; killed if the scenario panics.
+pub struct Hackbench(Child);
+
+impl Hackbench {
+    pub fn start(arguments: &str) -> Self {
+        let mut command = Command::new("hackbench");
+        command.args(arguments.split(' ')).stdout(Stdio::null()).process_group(0);
+        Self(command.spawn().expect("hackbench starts"))
+    }
+
+    /// Its tasks but the first, which only waits.
+    pub fn tasks(&self) -> Vec<i32> {
+        let pid = self.0.id();
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Sends a signal to all its tasks.
+    pub fn signal(&self, signal: Signal) {
+        killpg(Pid::from_raw(self.0.id() as i32), signal).expect("it runs");
+    }
+
+    /// Waits for its end. It ends only when each message that was sent is read.
+    pub fn finish(mut self) {
+        let status = self.0.wait().expect("waitable");
+        assert!(status.success(), "hackbench finished its work: {status}");
+    }
 }
 
-pub fn is_flsched_attached() -> bool {
-    sched_ext("state") == "enabled" && sched_ext("root/ops").starts_with("flsched")
-}
-
-/// Runs hackbench to its end.
-pub fn hackbench(arguments: &str) {
-    let status = start_hackbench(arguments).wait().expect("waitable");
-    assert!(status.success(), "hackbench {arguments}: {status}");
-}
-
-pub fn start_hackbench(arguments: &str) -> Child {
-    Command::new("hackbench")
-        .args(arguments.split(' '))
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("hackbench starts")
+impl Drop for Hackbench {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            self.signal(Signal::SIGKILL);
+            let _ = self.0.wait();
+        }
+    }
 }
 
 pub fn pin_to(cpu: usize) {
@@ -88,29 +77,72 @@ pub fn allow(pid: i32, cpus: impl IntoIterator<Item = usize>) {
     let _ = sched_setaffinity(Pid::from_raw(pid), &set);
 }
 
-/// Threads that compute until they are told to stop.
+/// Puts the calling thread into a scheduling class of the kernel.
+pub fn enter_class(class: i32, priority: i32) {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the pointer is valid during the call; nix has no wrapper for this call.
+    let outcome = unsafe { libc::sched_setscheduler(0, class, &parameters) };
+    assert_eq!(outcome, 0, "sched_setscheduler {class} {priority}");
+}
+
+/// CPU time the calling thread has had.
+pub fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every thread has one").into()
+}
+
+/// About a microsecond of work.
+pub fn work() {
+    for step in 0..1000u64 {
+        black_box(step);
+    }
+}
+
+pub fn work_for(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        work();
+    }
+}
+
+/// Threads that do the same again and again until they are told to stop.
 pub struct Hogs {
     stop: Arc<AtomicBool>,
-    /// What each has done so far.
+    /// How often each has done it.
     rounds: Arc<Vec<AtomicU64>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Hogs {
-    /// `count` of them; `cpu`: all on that one.
+    /// `count` threads that compute; `cpu`: all on that one.
     pub fn start(count: usize, cpu: Option<usize>) -> Self {
+        Self::repeating(count, cpu, |_| work())
+    }
+
+    /// `count` threads that each compute for a quarter of the time: they leave CPUs idle, so that a
+    /// scheduler is attached sooner beside them.
+    pub fn part_time(count: usize) -> Self {
+        Self::repeating(count, None, |_| {
+            work_for(millis(1));
+            sleep(millis(3));
+        })
+    }
+
+    /// `round` gets the thread's number.
+    pub fn repeating(
+        count: usize,
+        cpu: Option<usize>,
+        round: impl Fn(usize) + Send + Clone + 'static,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let rounds: Arc<Vec<_>> = Arc::new((0..count).map(|_| AtomicU64::new(0)).collect());
         let hog = |number: usize| {
-            let (stop, rounds) = (stop.clone(), rounds.clone());
+            let (stop, rounds, round) = (stop.clone(), rounds.clone(), round.clone());
             move || {
                 if let Some(cpu) = cpu {
                     pin_to(cpu);
                 }
                 while !stop.load(Ordering::Relaxed) {
-                    for step in 0..1000u64 {
-                        black_box(step);
-                    }
+                    round(number);
                     rounds[number].fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -119,12 +151,52 @@ impl Hogs {
         Self { stop, rounds, threads }
     }
 
-    /// Ends them once each has run. A scenario can be over before the last one's first turn comes;
-    /// never to run at all is what must not happen.
+    /// Rounds that each has done so far.
+    pub fn rounds(&self) -> Vec<u64> {
+        self.rounds.iter().map(|done| done.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Waits until each has done another round: none is lost.
+    pub fn go_on(&self) {
+        let before = self.rounds();
+        wait_until("every hog goes on", || self.rounds().iter().zip(&before).all(|(now, then)| now > then));
+    }
+
+    /// Ends them once each has shown that it still runs.
     pub fn stop(self) {
-        wait_until("every hog has run", || self.rounds.iter().all(|done| done.load(Ordering::Relaxed) > 0));
+        self.go_on();
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().expect("a hog ends well"));
+    }
+}
+
+/// Threads that each have something to do so many times. All of it must get done.
+pub struct Crew {
+    rounds: u64,
+    threads: Vec<JoinHandle<u64>>,
+}
+
+impl Crew {
+    /// `round` gets the thread's number and the round's.
+    pub fn start(count: usize, rounds: u64, round: impl Fn(usize, u64) + Send + Clone + 'static) -> Self {
+        let member = |number: usize| {
+            let round = round.clone();
+            move || {
+                let mut done = 0;
+                while done < rounds {
+                    round(number, done);
+                    done += 1;
+                }
+                done
+            }
+        };
+        Self { rounds, threads: (0..count).map(|number| spawn(member(number))).collect() }
+    }
+
+    pub fn finish(self) {
+        for thread in self.threads {
+            assert_eq!(thread.join().expect("each ends well"), self.rounds);
+        }
     }
 }
 
@@ -132,15 +204,38 @@ impl Hogs {
 pub fn longest_wait_on(cpu: usize, during: Duration) -> Duration {
     spawn(move || {
         pin_to(cpu);
-        let began = Instant::now();
-        let (mut last, mut longest) = (began, Duration::ZERO);
-        while last - began < during {
-            let now = Instant::now();
-            longest = longest.max(now - last);
-            last = now;
-        }
-        longest
+        longest_wait(during)
     })
     .join()
     .expect("the watcher ends well")
+}
+
+/// The same of the calling thread.
+pub fn longest_wait(during: Duration) -> Duration {
+    let began = Instant::now();
+    let (mut last, mut longest) = (began, Duration::ZERO);
+    while last - began < during {
+        let now = Instant::now();
+        longest = longest.max(now - last);
+        last = now;
+    }
+    longest
+}
+
+/// All CPUs that may ever come.
+pub fn possible_cpus() -> Range<usize> {
+    0..cpus_in("possible").len()
+}
+
+/// CPU numbers of `/sys/devices/system/cpu/ONLINE`, in order.
+pub fn cpus_in(list: &str) -> Vec<usize> {
+    let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).expect("readable");
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    let ranges = text.trim().split(',').filter(|range| !range.is_empty());
+    ranges
+        .flat_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            number(first)..=number(last)
+        })
+        .collect()
 }

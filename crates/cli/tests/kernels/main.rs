@@ -2,20 +2,23 @@
 //! kernel. This program is both sides: started by cargo it boots the machines, with `--guest` it is
 //! the command inside that plays the scenarios.
 //!
-//! The instructions clock makes delays inside repeatable however busy the host is; one machine on the
-//! wall clock adds real parallelism. `FLSCHED_TEST_KERNELS=6.18` picks kernels,
-//! `FLSCHED_TEST_SCENARIOS=hotplug` picks scenarios by part of their name.
+//! `FLSCHED_TEST_KERNELS=6.18` picks kernels, `FLSCHED_TEST_SCENARIOS=hotplug` picks scenarios by part
+//! of their name, and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
 mod guest;
 mod load;
+mod machine;
 mod scenarios;
+mod scheduler;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use machine::Machine;
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
 
 const KERNELS: &str = "6.16,6.18,7.0,7.2,7.3";
-const CPUS: &str = "4";
+/// The kernel of the machines there is only one of.
+const KERNEL: &str = "6.18";
 /// Real seconds that all scenarios on one kernel may take; a quiet machine needs a fifth of it.
 const LIMIT: &str = "600";
 
@@ -27,24 +30,25 @@ struct Told {
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("--guest") {
-        return guest::play(std::env::args().nth(2).as_deref().unwrap_or(""));
+        return guest::play();
     }
     let arguments = Arguments::from_args();
     let kernels = std::env::var("FLSCHED_TEST_KERNELS").unwrap_or_else(|_| KERNELS.into());
     let wanted = std::env::var("FLSCHED_TEST_SCENARIOS").unwrap_or_default();
 
-    let instructions = kernels.split(',').map(|kernel| (kernel.to_owned(), "instructions"));
-    let machines = instructions.chain([("6.18".to_owned(), "wall")]);
+    let machines = kernels.split(',').map(|kernel| (kernel, Machine::Instructions));
+    let machines = machines.chain([(KERNEL, Machine::Wall), (KERNEL, Machine::Odd)]);
     let machines: Vec<_> =
-        machines.map(|(kernel, clock)| (kernel, clock, Arc::new(OnceLock::new()))).collect();
+        machines.map(|(kernel, machine)| (kernel.to_owned(), machine, Arc::new(OnceLock::new()))).collect();
 
     // By scenario first, so that the test threads boot different machines.
     let mut trials = Vec::new();
-    for (scenario, _) in scenarios::ALL.iter().filter(|(name, _)| name.contains(&wanted)) {
-        for (kernel, clock, told) in machines.clone() {
+    for scenario in scenarios::all().filter(|scenario| scenario.name.contains(&wanted)) {
+        for (kernel, machine, told) in machines.iter().filter(|(_, machine, _)| scenario.is_for(*machine)) {
+            let (kernel, machine, told) = (kernel.clone(), *machine, told.clone());
             let wanted = wanted.clone();
-            trials.push(Trial::test(format!("{kernel}::{clock}::{scenario}"), move || {
-                judge(told.get_or_init(|| boot(&kernel, clock, &wanted)), scenario)
+            trials.push(Trial::test(format!("{kernel}::{machine}::{}", scenario.name), move || {
+                judge(told.get_or_init(|| boot(&kernel, machine, &wanted)), scenario.name)
             }));
         }
     }
@@ -61,13 +65,14 @@ fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
     }
 }
 
-fn boot(kernel: &str, clock: &str, wanted: &str) -> Told {
+fn boot(kernel: &str, machine: Machine, wanted: &str) -> Told {
     let me = std::env::current_exe().expect("this program has a path");
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
-        .args(["vm", "--verbose", "--kernel", kernel, "--cpus", CPUS, "--clock", clock, "--timeout", LIMIT])
+        .args(["vm", "--verbose", "--kernel", kernel, "--timeout", LIMIT])
+        .args(machine.arguments())
         .args(["--include", "/usr/bin/hackbench", "--"])
         .arg(me)
-        .args(["--guest", wanted, clock])
+        .args(["--guest", &machine.to_string(), wanted])
         .output()
         .expect("flsched runs");
     let transcript =

@@ -50,6 +50,15 @@ impl Meta {
     }
 }
 
+/// Where FLSCHED keeps what it can make or fetch again: `$FLSCHED_CACHE`, else its folder in the user's
+/// cache folder. Absolute, because apt is told this path and runs elsewhere.
+pub fn cache_folder() -> Option<PathBuf> {
+    match std::env::var_os("FLSCHED_CACHE").filter(|name| !name.is_empty()) {
+        Some(named) => std::path::absolute(named).ok(),
+        None => dirs::cache_dir().map(|folder| folder.join("flsched")),
+    }
+}
+
 /// The cache folder.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
@@ -57,18 +66,9 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// `$FLSCHED_CACHE`, else the user's cache folder. Creates nothing yet.
+    /// The [`cache_folder`]. Creates nothing yet.
     pub fn locate() -> Result<Self, KernelError> {
-        let named = std::env::var_os("FLSCHED_CACHE").filter(|name| !name.is_empty());
-        let folder = match named {
-            // apt is told this path and runs elsewhere.
-            Some(named) => {
-                let named = PathBuf::from(named);
-                std::path::absolute(&named).map_err(|e| KernelError::io("find", &named, e))?
-            }
-            None => dirs::cache_dir().ok_or(KernelError::NoCacheFolder)?.join("flsched"),
-        };
-        Ok(Self { folder })
+        cache_folder().map(|folder| Self { folder }).ok_or(KernelError::NoCacheFolder)
     }
 
     /// Every release something is known of.

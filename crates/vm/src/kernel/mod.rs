@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 pub use btf::running_kernel_btf;
+pub use cache::cache_folder;
 pub use catalog::{Catalog, ListedKernel, Place};
 pub use error::KernelError;
 pub use request::KernelRequest;

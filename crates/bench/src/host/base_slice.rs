@@ -1,0 +1,122 @@
+//! The default class's base slice, changed for a while.
+//!
+//! Who puts it back is a shell of its own that waits for the end of its input: that end comes when the
+//! run is over, and also when this program is killed, however hard.
+use nix::mount::{MsFlags, mount};
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const DEBUGFS: &str = "/sys/kernel/debug";
+const FILE: &str = "/sys/kernel/debug/sched/base_slice_ns";
+/// Waits until its input ends, then writes its first argument into its second.
+const RESTORE: &str = "while read -r line; do :; done; echo \"$1\" >\"$2\"";
+
+/// Dropping it puts the old value back.
+pub(super) struct BaseSlice {
+    file: &'static Path,
+    wanted: u64,
+    before: u64,
+    restorer: Child,
+}
+
+impl BaseSlice {
+    /// Sets it for the whole machine.
+    pub(super) fn set(slice_us: u64) -> io::Result<Self> {
+        let file = Path::new(FILE);
+        if !file.exists() && !Path::new(DEBUGFS).join("sched").exists() {
+            // As every distribution does at boot; it stays.
+            mount(Some("debugfs"), DEBUGFS, Some("debugfs"), MsFlags::empty(), None::<&str>)
+                .map_err(|error| io::Error::other(format!("cannot mount debugfs at {DEBUGFS}: {error}")))?;
+        }
+        if !file.exists() {
+            return Err(io::Error::other(format!("this kernel has no {FILE} (Linux 6.6 or newer has)")));
+        }
+        Self::set_in(file, slice_us * 1000)
+    }
+
+    fn set_in(file: &'static Path, wanted: u64) -> io::Result<Self> {
+        let before = read(file)?;
+        let restorer = Command::new("sh")
+            .args(["-c", RESTORE, "sh", &before.to_string()])
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-C is for this program, which ends the run and then the restorer's input.
+            .process_group(0)
+            .spawn()?;
+        let slice = Self { file, wanted, before, restorer };
+        fs::write(file, wanted.to_string())
+            .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
+        match read(file)? {
+            now if now == wanted => Ok(slice),
+            now => Err(io::Error::other(format!("{} is {now}, not {wanted}", file.display()))),
+        }
+    }
+
+    /// Puts the old value back; says so if somebody else had changed it meanwhile.
+    pub(super) fn restore(mut self) -> io::Result<Option<String>> {
+        let at_end = read(self.file)?;
+        self.put_back()?;
+        let now = read(self.file)?;
+        if now != self.before {
+            return Err(io::Error::other(format!("{} is {now}, was {}", self.file.display(), self.before)));
+        }
+        let path = self.file.display();
+        Ok((at_end != self.wanted).then(|| format!("{path} was changed to {at_end} during the run")))
+    }
+
+    fn put_back(&mut self) -> io::Result<()> {
+        drop(self.restorer.stdin.take());
+        self.restorer.wait().map(drop)
+    }
+}
+
+impl Drop for BaseSlice {
+    fn drop(&mut self) {
+        let _ = self.put_back();
+    }
+}
+
+fn read(file: &Path) -> io::Result<u64> {
+    let text =
+        fs::read_to_string(file).map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
+    text.trim().parse().map_err(|_| io::Error::other(format!("{}: not a number: {text}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of its own for each test: what is tested is who writes what and when.
+    fn file() -> &'static Path {
+        let (_, path) = tempfile::NamedTempFile::new().unwrap().keep().unwrap();
+        fs::write(&path, "2800000\n").unwrap();
+        Box::leak(path.into_boxed_path())
+    }
+
+    #[test]
+    fn comes_back() {
+        let file = file();
+        let slice = BaseSlice::set_in(file, 20_000_000).unwrap();
+        assert_eq!(read(file).unwrap(), 20_000_000);
+        assert_eq!(slice.restore().unwrap(), None);
+        assert_eq!(read(file).unwrap(), 2_800_000);
+        drop(BaseSlice::set_in(file, 100_000).unwrap());
+        assert_eq!(read(file).unwrap(), 2_800_000);
+        fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn another_hand_is_noticed() {
+        let file = file();
+        let slice = BaseSlice::set_in(file, 20_000_000).unwrap();
+        fs::write(file, "5").unwrap();
+        assert!(slice.restore().unwrap().is_some_and(|text| text.contains("changed to 5")));
+        assert_eq!(read(file).unwrap(), 2_800_000);
+        fs::remove_file(file).unwrap();
+    }
+}

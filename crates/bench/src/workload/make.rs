@@ -1,0 +1,178 @@
+//! A parallel build: `make` with many jobs, each a real compiler for a fraction of a second. Many short-lived
+//! processes that start others, read and write files, and hardly wait for each other.
+//!
+//! The sources are generated, always the same, and include nothing, so that the work is the same everywhere
+//! but for the compiler.
+use super::parameters::Parameters;
+use crate::usage::UsageError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How it is named.
+pub const FORM: &str = "make:JOBS:FILES";
+
+/// Freestanding, as else gcc itself includes a header of the C library.
+const FLAGS: &str = "-O2 -ffreestanding -c";
+
+/// `make:JOBS:FILES`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Make {
+    /// Compilers at a time.
+    pub jobs: u64,
+    /// Files to compile.
+    pub files: u64,
+}
+
+impl Make {
+    /// Reads what stands after `make:`; what is left out is 16 jobs and 16 files.
+    pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
+        let mut parameters = Parameters::new(FORM, parameters);
+        let make = Self {
+            jobs: parameters.number("JOBS", 16, 1..=4096)?,
+            files: parameters.number("FILES", 16, 1..=100_000)?,
+        };
+        parameters.end()?;
+        Ok(make)
+    }
+
+    /// Arguments for [`super::workload_main`].
+    pub(super) fn arguments(&self) -> Vec<String> {
+        vec!["make".into(), self.jobs.to_string(), self.files.to_string()]
+    }
+
+    /// Runs it in `folder` and prints its time; the result is an exit code.
+    pub(super) fn run(&self, folder: &Path) -> i32 {
+        match self.measure(folder) {
+            Ok(time) => {
+                println!("Time: {:.6}", time.as_secs_f64());
+                0
+            }
+            Err(error) => {
+                eprintln!("make: {error}");
+                1
+            }
+        }
+    }
+
+    /// The time that `make` takes.
+    fn measure(&self, folder: &Path) -> io::Result<Duration> {
+        let compiler = compiler().map_err(io::Error::other)?;
+        for file in 0..self.files {
+            fs::write(folder.join(format!("file{file}.c")), source(file))?;
+        }
+        fs::write(folder.join("Makefile"), self.makefile(&compiler))?;
+        let mut make = Command::new("make");
+        make.args(["--silent", "--no-builtin-rules", "--jobs", &self.jobs.to_string()])
+            .current_dir(folder)
+            // Temporary files of the compiler go where all goes when the run is over.
+            .env("TMPDIR", folder)
+            .stdin(Stdio::null());
+        // A `make` further up must have no say in this one.
+        for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES"] {
+            make.env_remove(variable);
+        }
+        let start = Instant::now();
+        let status = make.status()?;
+        let time = start.elapsed();
+        match status.success() {
+            true => Ok(time),
+            false => Err(io::Error::other(format!("it ended with {status}"))),
+        }
+    }
+
+    fn makefile(&self, compiler: &Path) -> String {
+        let objects: Vec<_> = (0..self.files).map(|file| format!("file{file}.o")).collect();
+        format!(
+            "all: {}\n%.o: %.c\n\t{} {FLAGS} $< -o $@\n",
+            objects.join(" "),
+            shell_words::quote(&compiler.to_string_lossy())
+        )
+    }
+}
+
+/// gcc, or what else is called `cc`.
+fn compiler() -> Result<PathBuf, UsageError> {
+    which::which("gcc").or_else(|_| which::which("cc")).map_err(|_| {
+        UsageError("no gcc and no cc in PATH; on Debian or Ubuntu: apt-get install gcc libc6-dev".into())
+    })
+}
+
+/// `make`, the compiler, and the programs that the compiler starts.
+pub(super) fn programs() -> Result<Vec<PathBuf>, UsageError> {
+    let make = which::which("make")
+        .map_err(|_| UsageError("make is not in PATH; on Debian or Ubuntu: apt-get install make".into()))?;
+    let compiler = compiler()?;
+    // gcc says where its own programs are, and just their names if they are to be found in PATH.
+    let part = |name: &str| {
+        let argument = format!("-print-prog-name={name}");
+        let output = Command::new(&compiler).arg(argument).stdin(Stdio::null()).output().ok()?;
+        which::which(String::from_utf8_lossy(&output.stdout).trim()).ok()
+    };
+    let parts: Vec<_> = ["cc1", "as"].into_iter().filter_map(part).collect();
+    Ok([make, compiler].into_iter().chain(parts).collect())
+}
+
+/// A function with loops, branches and a table for the compiler to think about: about as long as it takes to
+/// start, so that a run has many starts and ends.
+fn source(file: u64) -> String {
+    let (a, b, c) = (file % 7 + 2, file % 11 + 3, file % 13 + 1);
+    format!(
+        "struct item {{ unsigned key, value; struct item *next; }};\n\
+         static const unsigned table[16] = {{ {a}, {b}, {c}, {file} }};\n\
+         unsigned work{file}(struct item *list, unsigned *data, unsigned count)\n\
+         {{\n\
+         \tunsigned sum = {file};\n\
+         \tfor (unsigned i = 0; i < count; i++) {{\n\
+         \t\tswitch (data[i] % {b}) {{\n\
+         \t\tcase 0: sum += data[i] * {a}; break;\n\
+         \t\tcase 1: sum ^= data[i] >> {c}; break;\n\
+         \t\tcase 2: sum -= table[data[i] & 15]; break;\n\
+         \t\tdefault: data[i] = sum % {a} ? sum : data[i] + {c};\n\
+         \t\t}}\n\
+         \t\tfor (unsigned j = i; j < count && data[j] != sum; j += {a})\n\
+         \t\t\tdata[j] = data[j] * {b} + table[j & 15];\n\
+         \t}}\n\
+         \tfor (struct item *at = list; at; at = at->next)\n\
+         \t\tif (at->key % {a} == {c} % {a})\n\
+         \t\t\tat->value = sum += at->key / {b};\n\
+         \treturn sum;\n\
+         }}\n"
+    )
+}
+
+impl fmt::Display for Make {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.arguments().join(":"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters() {
+        let name = |text| Make::parse(text).map(|it| it.to_string());
+        assert_eq!(name("").unwrap(), "make:16:16");
+        assert_eq!(name("4:2").unwrap(), "make:4:2");
+        assert!(name("0").unwrap_err().to_string().contains("make JOBS: `0`"));
+        assert!(name("1:1:1").unwrap_err().to_string().contains("too many"));
+    }
+
+    #[test]
+    fn sources_are_always_the_same_and_never_alike() {
+        assert_eq!(source(3), source(3));
+        assert_ne!(source(3), source(4));
+    }
+
+    #[test]
+    fn a_makefile_names_every_file() {
+        let text = Make { jobs: 1, files: 2 }.makefile(Path::new("/usr/bin/gcc"));
+        assert_eq!(text, "all: file0.o file1.o\n%.o: %.c\n\t/usr/bin/gcc -O2 -ffreestanding -c $< -o $@\n");
+    }
+}

@@ -1,0 +1,203 @@
+//! Compiles a kernel on the user's machine, once: the program lies in the cache folder, under a name that
+//! changes with its source and its compiler.
+use super::Runtime;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What all kernels share.
+const FRAME: [(&str, &str); 2] = [
+    ("main.c", include_str!("../../../openmp/main.c")),
+    ("kernel.h", include_str!("../../../openmp/kernel.h")),
+];
+/// For any x86-64, as the program may run on another CPU than it was compiled on.
+const BEFORE: [&str; 5] = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fopenmp", "-o"];
+const AFTER: [&str; 1] = ["-lm"];
+
+/// Why there is no program.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No compiler for it in PATH.
+    #[error("{kernel} needs {needs}, which is not in PATH; on Debian or Ubuntu: apt-get install {packages}")]
+    NoCompiler {
+        /// The workload's program.
+        kernel: String,
+        /// The compiler.
+        needs: &'static str,
+        /// Where it is.
+        packages: &'static str,
+    },
+    /// Every compiler there refuses.
+    #[error(
+        "cannot compile {kernel}: {complaint}\nOn Debian or Ubuntu, what it needs: apt-get install {packages}"
+    )]
+    Refused {
+        /// The workload's program.
+        kernel: String,
+        /// Compiler and first error.
+        complaint: String,
+        /// What most probably is missing.
+        packages: &'static str,
+    },
+    /// There is no place for programs.
+    #[error("no folder for compiled programs: set FLSCHED_CACHE, or HOME")]
+    NoCacheFolder,
+    /// A file cannot be written.
+    #[error("cannot write {}", .0.display())]
+    Io(PathBuf, #[source] std::io::Error),
+}
+
+impl Runtime {
+    /// Compilers that bring it, the first choice first.
+    fn compilers(self) -> Vec<PathBuf> {
+        let names: &[&str] = match self {
+            Self::Libomp => {
+                &["clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"]
+            }
+            Self::Libgomp => &["gcc"],
+        };
+        names.iter().filter_map(|name| which::which(name).ok()).collect()
+    }
+
+    fn needs(self) -> &'static str {
+        match self {
+            Self::Libomp => "clang 16 or newer",
+            Self::Libgomp => "gcc",
+        }
+    }
+
+    fn packages(self) -> &'static str {
+        match self {
+            Self::Libomp => "clang-19 libomp-19-dev (or clang libomp-dev)",
+            Self::Libgomp => "gcc libc6-dev",
+        }
+    }
+}
+
+/// The program of a kernel, compiled now if it never was.
+pub(super) fn program(runtime: Runtime, kernel: &str, source: &str) -> Result<PathBuf, BuildError> {
+    let cache = flsched_vm::cache_folder().ok_or(BuildError::NoCacheFolder)?.join("openmp");
+    fs::create_dir_all(&cache).map_err(|error| BuildError::Io(cache.clone(), error))?;
+    program_in(&cache, runtime, kernel, source, &runtime.compilers())
+}
+
+fn program_in(
+    cache: &Path,
+    runtime: Runtime,
+    kernel: &str,
+    source: &str,
+    compilers: &[PathBuf],
+) -> Result<PathBuf, BuildError> {
+    let (kernel, packages) = (format!("{}:{kernel}", runtime.name()), runtime.packages());
+    let mut complaint = None;
+    for compiler in compilers {
+        let name = format!("{}-{:016x}", kernel.replace(':', "-"), key(compiler, source));
+        let place = cache.join(name);
+        if place.is_file() {
+            return Ok(place);
+        }
+        match compile(cache, compiler, source, &place)? {
+            Ok(()) => return Ok(place),
+            // Another clang may have what this one lacks: each needs a runtime of its own version.
+            Err(why) => complaint = Some(format!("{}: {why}", compiler.display())),
+        }
+    }
+    Err(match complaint {
+        Some(complaint) => BuildError::Refused { kernel, complaint, packages },
+        None => BuildError::NoCompiler { kernel, needs: runtime.needs(), packages },
+    })
+}
+
+/// Of all that makes the program what it is. That another build of this one may hash differently only
+/// means to compile again.
+fn key(compiler: &Path, source: &str) -> u64 {
+    let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
+    let mut hasher = DefaultHasher::new();
+    (compiler, version.map(|output| output.stdout).unwrap_or_default()).hash(&mut hasher);
+    (FRAME, source, BEFORE, AFTER).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Compiles into `place`, which appears whole; the inner error is the compiler's.
+fn compile(
+    cache: &Path,
+    compiler: &Path,
+    source: &str,
+    place: &Path,
+) -> Result<Result<(), String>, BuildError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| BuildError::Io(path, error)
+    };
+    // In the cache, because only within a file system a file can be moved as a whole.
+    let folder = tempfile::tempdir_in(cache).map_err(io(cache))?;
+    for (name, text) in FRAME.into_iter().chain([("work.c", source)]) {
+        let path = folder.path().join(name);
+        fs::write(&path, text).map_err(io(&path))?;
+    }
+    let output = Command::new(compiler)
+        .args(BEFORE)
+        .args(["program", "main.c", "work.c"])
+        .args(AFTER)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return Ok(Err(first_error(&String::from_utf8_lossy(&output.stderr)))),
+        Err(error) => return Ok(Err(error.to_string())),
+    }
+    fs::rename(folder.path().join("program"), place).map_err(io(place))?;
+    Ok(Ok(()))
+}
+
+fn first_error(text: &str) -> String {
+    let error = text.lines().find(|line| line.contains("error") || line.contains("cannot find"));
+    error.or(text.lines().next()).unwrap_or("it failed without a word").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compilers(folder: &Path, script: &str) -> Vec<PathBuf> {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.join("compiler");
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        vec![path]
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        let cache = tempfile::tempdir().unwrap();
+        let build = |compilers: &[PathBuf]| {
+            program_in(cache.path(), Runtime::Libomp, "ep", "int x;", compilers).unwrap_err().to_string()
+        };
+        let error = build(&[]);
+        assert!(error.contains("libomp:ep needs clang 16 or newer"), "{error}");
+        assert!(error.contains("apt-get install clang-19 libomp-19-dev"), "{error}");
+        let refusing =
+            compilers(cache.path(), "#!/bin/sh\necho \"main.c:1: error: no 'omp.h'\" >&2\nexit 1\n");
+        let error = build(&refusing);
+        assert!(error.contains("error: no 'omp.h'") && error.contains("libomp-19-dev"), "{error}");
+    }
+
+    #[test]
+    fn compiles_once_for_each_source() {
+        let cache = tempfile::tempdir().unwrap();
+        let script = "#!/bin/sh\ntest $1 = --version && exit\necho once >> \"$0.log\"\necho > program\n";
+        let compilers = compilers(cache.path(), script);
+        let build =
+            |source: &str| program_in(cache.path(), Runtime::Libgomp, "ep", source, &compilers).unwrap();
+        let first = build("int x;");
+        assert_eq!(build("int x;"), first);
+        assert_ne!(build("int y;"), first);
+        let log = fs::read_to_string(cache.path().join("compiler.log")).unwrap();
+        assert_eq!(log.lines().count(), 2);
+        let left: Vec<_> =
+            cache.path().read_dir().unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left.len(), 4, "compiler, log and two programs: {left:?}");
+    }
+}

@@ -1,0 +1,53 @@
+//! The machines that the scenarios are played on.
+use std::fmt;
+use std::str::FromStr;
+
+/// What a machine is there to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// Delays and their bounds, repeatable however busy the host is.
+    Instructions,
+    /// Real parallelism. Times mean little there: four emulated CPUs share what the host has left.
+    Wall,
+    /// A topology that nobody would buy: of two nodes with a socket of two cores and four threads each
+    /// only three threads are online, so that a core has half its threads and a node no CPU. The kernel
+    /// preempts itself wherever it can.
+    Odd,
+}
+
+pub const ALL: [Machine; 3] = [Machine::Instructions, Machine::Wall, Machine::Odd];
+
+impl Machine {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::Wall => "wall",
+            Self::Odd => "odd",
+        }
+    }
+
+    /// Arguments of `flsched vm`.
+    pub fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Instructions => &["--cpus", "4", "--clock", "instructions"],
+            Self::Wall => &["--cpus", "4", "--clock", "wall"],
+            Self::Odd => {
+                &["--topology", "2n1s2c2t", "--append", "maxcpus=3 preempt=full", "--clock", "instructions"]
+            }
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Machine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        ALL.into_iter().find(|machine| machine.name() == text).ok_or_else(|| format!("no machine {text}"))
+    }
+}

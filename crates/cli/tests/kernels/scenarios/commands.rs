@@ -1,0 +1,93 @@
+//! What a user types.
+use super::{EVERYWHERE, ONCE, REPEATABLE, Scenario, scenario};
+use crate::load::*;
+use crate::scheduler::*;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(doctor_finds_nothing_wrong, EVERYWHERE),
+    scenario!(attaches_schedules_detaches, EVERYWHERE),
+    scenario!(status_names_policy_and_version, REPEATABLE),
+    scenario!(run_passes_exit_codes_and_signals, ONCE),
+    scenario!(partial_leaves_others_alone, REPEATABLE),
+    scenario!(second_attach_is_refused, ONCE),
+    scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
+];
+
+fn doctor_finds_nothing_wrong() {
+    let (code, text) = flsched(&["doctor"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("loads on this kernel"), "{text}");
+}
+
+fn attaches_schedules_detaches() {
+    let (code, text) = flsched(&["run", "--", "hackbench", "-p", "-g", "2", "-l", "50"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("Time:") && !text.contains("EJECTED"), "{text}");
+    assert!(!is_any_attached());
+    assert_ne!(sched_ext("enable_seq"), "0");
+    Hackbench::start("-p -g 2 -l 20").finish();
+}
+
+fn status_names_policy_and_version() {
+    let (_, text) = flsched(&["status"]);
+    assert!(text.contains("scheduler   default"), "{text}");
+    let attached = Attached::with(&[]);
+    let (code, text) = flsched(&["status", "--json"]);
+    assert_eq!(code, 0);
+    let status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(status["policy"], "flsched");
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert!(status["tasks"].as_u64().unwrap() > 10, "{text}");
+    assert!(attached.interrupt().success());
+}
+
+fn run_passes_exit_codes_and_signals() {
+    assert_eq!(flsched(&["run", "--", "sh", "-c", "exit 7"]).0, 7);
+    assert_eq!(flsched(&["run", "--", "sh", "-c", "kill -KILL $$"]).0, 137);
+    assert_eq!(flsched(&["run", "--", "/no/such/program"]).0, 127);
+    assert_eq!(flsched(&["run", "--policy", "nosuch", "--", "true"]).0, 2);
+
+    let script = "trap 'exit 42' TERM; while :; do sleep 0.05; done";
+    let mut run = Command::new("flsched").args(["run", "--", "sh", "-c", script]).spawn().expect("starts");
+    wait_until("flsched is attached", is_flsched_attached);
+    sleep(Duration::from_millis(500));
+    let pid = nix::unistd::Pid::from_raw(run.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(42));
+    assert!(!is_any_attached());
+}
+
+fn partial_leaves_others_alone() {
+    let script =
+        "cat /sys/kernel/sched_ext/switch_all; grep '^policy' /proc/self/sched; flsched status --json";
+    let (code, text) = flsched(&["run", "--partial", "--", "sh", "-c", script]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.starts_with("0\n"), "{text}");
+    // sh, and flsched with its helper dmesg: nobody else.
+    let json = &text[text.find('{').expect("JSON")..];
+    let status: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(status["scope"], "SCHED_EXT tasks");
+    assert!((1..=4).contains(&status["tasks"].as_u64().unwrap()), "{text}");
+    let policy = text.lines().find(|line| line.starts_with("policy")).expect("a policy line");
+    assert!(policy.trim_end().ends_with('7'), "the command is of class SCHED_EXT: {policy}");
+}
+
+fn second_attach_is_refused() {
+    let attached = Attached::with(&[]);
+    let (code, text) = flsched(&["run", "--", "true"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("attached already") && text.contains("pid"), "{text}");
+    assert!(is_flsched_attached(), "the first one stays");
+    assert!(attached.interrupt().success());
+}
+
+fn sigkill_restores_the_default_scheduler() {
+    let mut attached = Attached::with(&[]);
+    attached.0.kill().expect("it runs");
+    attached.0.wait().expect("waitable");
+    wait_until("the default scheduler is back", || !is_any_attached());
+    Hackbench::start("-p -g 2 -l 20").finish();
+}

@@ -1,0 +1,222 @@
+//! CPUs that come and go, and the sets of them that tasks may use.
+use super::{EVERYWHERE, Scenario, scenario};
+use crate::load::*;
+use crate::machine::Machine;
+use crate::scheduler::*;
+use nix::sched::sched_getcpu;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::Instant;
+
+pub const SCENARIOS: &[Scenario] = &[
+    // First: they need the CPUs as they are from boot.
+    scenario!(attaches_while_cpus_are_offline_from_boot, &[Machine::Odd]),
+    scenario!(affinity_changes_under_load, EVERYWHERE),
+    scenario!(cpuset_shrinks_and_grows, EVERYWHERE),
+    scenario!(hotplug_under_load, EVERYWHERE),
+    scenario!(hotplug_storm, EVERYWHERE),
+    scenario!(all_but_one_cpu_offline, EVERYWHERE),
+];
+
+/// More than the CPUs that are online may come while it runs.
+fn attaches_while_cpus_are_offline_from_boot() {
+    let (possible, online) = (cpus_in("possible"), cpus_in("online"));
+    assert!(online.len() < possible.len(), "{online:?} of {possible:?}");
+    let mut attached = Attached::with(&[]);
+    let hogs = Hogs::start(6, None);
+    Hackbench::start("-p -g 1 -l 50").finish();
+    for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
+        set_online(*cpu, true);
+    }
+    wait_until("flsched is attached again", is_flsched_attached);
+    // As many hogs as CPUs, or more: all get one, the new ones too.
+    hogs.go_on();
+    hogs.stop();
+    for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
+        set_online(*cpu, false);
+    }
+    wait_until("flsched is attached again", is_flsched_attached);
+    assert!(attached.is_alive());
+    assert!(attached.interrupt().success());
+}
+
+/// 200 a second for half a second, on tasks that talk to each other.
+fn affinity_changes_under_load() {
+    let held = Held::start();
+    let bench = Hackbench::start("-p -g 2 -l 250");
+    let hogs = Hogs::start(2, None);
+    let online = cpus_in("online");
+    let began = Instant::now();
+    for change in 0usize..100 {
+        let due = began + millis(5) * change as u32;
+        sleep(due.saturating_duration_since(Instant::now()));
+        let tasks = bench.tasks();
+        let cpu = |number: usize| online[number % online.len()];
+        if let Some(task) = tasks.get(change % tasks.len().max(1)) {
+            match change % 3 {
+                0 => allow(*task, [cpu(change)]),
+                1 => allow(*task, [cpu(change), cpu(change + 1)]),
+                _ => allow(*task, online.iter().copied()),
+            }
+        }
+    }
+    bench.finish();
+    hogs.stop();
+    held.stop();
+}
+
+/// As a container manager does it, to all tasks of a group at once.
+fn cpuset_shrinks_and_grows() {
+    let held = Held::start();
+    let group = Group::enter("narrow");
+    let bench = Hackbench::start("-p -g 1 -l 400");
+    let strays = Arc::new(AtomicU64::new(0));
+    let only = Arc::new(AtomicUsize::new(ANY));
+    let hogs = {
+        let (strays, only) = (strays.clone(), only.clone());
+        Hogs::repeating(4, None, move |_| {
+            let before = only.load(Ordering::SeqCst);
+            let on = sched_getcpu().expect("it runs somewhere");
+            if before != ANY && on != before && only.load(Ordering::SeqCst) == before {
+                strays.fetch_add(1, Ordering::SeqCst);
+            }
+            work();
+        })
+    };
+    let all = fs::read_to_string("/sys/devices/system/cpu/online").expect("readable");
+    for cpu in [1, 2, 1, 0] {
+        group.set("cpuset.cpus", &cpu.to_string());
+        only.store(cpu, Ordering::SeqCst);
+        sleep(millis(40));
+        only.store(ANY, Ordering::SeqCst);
+        group.set("cpuset.cpus", all.trim());
+        sleep(millis(20));
+    }
+    bench.finish();
+    hogs.stop();
+    drop(group);
+    held.stop();
+    assert_eq!(strays.load(Ordering::SeqCst), 0, "tasks ran outside their cpuset");
+}
+
+const ANY: usize = usize::MAX;
+
+/// A cgroup of its own for this process and what it starts; left and removed in the end.
+struct Group {
+    folder: PathBuf,
+    before: PathBuf,
+}
+
+impl Group {
+    fn enter(name: &str) -> Self {
+        let root = Path::new("/sys/fs/cgroup");
+        let own = fs::read_to_string("/proc/self/cgroup").expect("readable");
+        let own = own.trim().strip_prefix("0::/").expect("cgroup v2").to_owned();
+        let group = Self { folder: root.join(name), before: root.join(own) };
+        fs::create_dir(&group.folder).expect("a new group");
+        group.set("cgroup.procs", "0");
+        group
+    }
+
+    fn set(&self, file: &str, text: &str) {
+        fs::write(self.folder.join(file), text).unwrap_or_else(|e| panic!("{file} = {text}: {e}"));
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::write(self.before.join("cgroup.procs"), "0");
+        // What has just ended may take a moment to be gone.
+        wait_until("the group is empty", || fs::remove_dir(&self.folder).is_ok());
+    }
+}
+
+fn set_online(cpu: usize, online: bool) {
+    let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    fs::write(&file, if online { "1" } else { "0" }).unwrap_or_else(|e| panic!("{file}: {e}"));
+}
+
+/// The kernel ends a scheduler when CPUs come or go; ours must be back each time.
+fn hotplug_under_load() {
+    let mut attached = Attached::with(&[]);
+    let bench = Hackbench::start("-p -g 2 -l 100");
+    let hogs = Hogs::part_time(4);
+    for online in [false, true] {
+        set_online(2, online);
+        wait_until("flsched is attached again", is_flsched_attached);
+    }
+    bench.finish();
+    hogs.stop();
+    assert!(attached.is_alive());
+    assert!(attached.interrupt().success());
+}
+
+/// Mostly faster than a scheduler can be attached, in random order.
+fn hotplug_storm() {
+    const CHANGES: u32 = 24;
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let cpus: Vec<usize> = cpus_in("online").into_iter().filter(|cpu| *cpu > 0).collect();
+    let mut offline = vec![];
+    let mut attached = Attached::with(&[]);
+    let bench = Hackbench::start("-p -g 1 -l 200");
+    let hogs = Hogs::start(2, None);
+    let pinned = Hogs::start(1, Some(1));
+    for change in 1..=CHANGES {
+        let cpu = cpus[random.random_range(0..cpus.len())];
+        match offline.iter().position(|off| *off == cpu) {
+            Some(at) => {
+                offline.remove(at);
+            }
+            None => offline.push(cpu),
+        }
+        set_online(cpu, !offline.contains(&cpu));
+        sleep(millis(random.random_range(0..30)));
+        if change % 8 == 0 {
+            wait_until("flsched is attached between two storms", is_flsched_attached);
+        }
+    }
+    for cpu in offline {
+        set_online(cpu, true);
+    }
+    bench.finish();
+    wait_until("flsched is attached again", is_flsched_attached);
+    pinned.stop();
+    hogs.stop();
+    assert!(attached.is_alive());
+    assert!(attached.interrupt().success());
+}
+
+/// Of what is drawn at random; the same again with `FLSCHED_TEST_SEED`.
+fn seed() -> u64 {
+    let given = std::env::var("FLSCHED_TEST_SEED").ok();
+    let seed = given.map_or_else(rand::random, |text| text.parse().expect("FLSCHED_TEST_SEED is a number"));
+    eprintln!("FLSCHED_TEST_SEED={seed}");
+    seed
+}
+
+/// What a suspend does with the CPUs.
+fn all_but_one_cpu_offline() {
+    let cpus: Vec<usize> = cpus_in("online").into_iter().filter(|cpu| *cpu > 0).collect();
+    let mut attached = Attached::with(&[]);
+    let bench = Hackbench::start("-p -g 1 -l 100");
+    let hogs = Hogs::part_time(4);
+    for cpu in cpus.iter().rev() {
+        set_online(*cpu, false);
+    }
+    wait_until("flsched is attached to the one CPU", is_flsched_attached);
+    hogs.go_on();
+    sleep(millis(100));
+    for cpu in &cpus {
+        set_online(*cpu, true);
+    }
+    bench.finish();
+    wait_until("flsched is attached again", is_flsched_attached);
+    hogs.stop();
+    assert!(attached.is_alive());
+    assert!(attached.interrupt().success());
+}

@@ -1,0 +1,230 @@
+//! How long tasks wait, and who gets how much of a CPU.
+use super::{EVERYWHERE, REPEATABLE, Scenario, scenario};
+use crate::guest::machine;
+use crate::load::*;
+use crate::machine::Machine;
+use crate::scheduler::Held;
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Child, Command};
+use std::thread::{sleep, spawn, yield_now};
+use std::time::{Duration, Instant};
+
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(pinned_task_beside_a_hog_keeps_the_bound, EVERYWHERE),
+    scenario!(sixteen_tasks_on_a_cpu_keep_the_bound, EVERYWHERE),
+    scenario!(one_that_yields_among_hogs_keeps_the_bound, REPEATABLE),
+    scenario!(many_pinned_tasks_beside_idle_cpus, EVERYWHERE),
+    scenario!(real_time_tasks_take_cpus_away, REPEATABLE),
+    scenario!(kernel_threads_run_beside_hogs, EVERYWHERE),
+    scenario!(key_to_echo_under_hackbench, REPEATABLE),
+];
+
+/// Tasks on a CPU up to which `max_delay_us` is the bound.
+const CROWD: u32 = 16;
+/// The default of `max_delay_us`.
+const MAX_DELAY: Duration = Duration::from_millis(100);
+/// Of the kernel: the turn that is just running ends at one.
+const TICK: Duration = Duration::from_millis(4);
+/// On the wall clock four emulated CPUs share what the host has left for them: there only a task that
+/// nobody serves can be told from one that waits. The bound itself is judged on the instructions clock.
+const HOST_NOISE: Duration = Duration::from_secs(2);
+
+fn host_noise() -> Duration {
+    if machine() == Machine::Wall { HOST_NOISE } else { Duration::ZERO }
+}
+
+/// How long a task may wait among `tasks` on a CPU, itself one of them.
+fn delay_limit(tasks: u32) -> Duration {
+    MAX_DELAY * tasks.max(CROWD) / CROWD + TICK + host_noise()
+}
+
+fn pinned_task_beside_a_hog_keeps_the_bound() {
+    let held = Held::start();
+    let hog = Hogs::start(1, Some(1));
+    let longest = longest_wait_on(1, millis(400));
+    hog.stop();
+    held.stop();
+    assert!(longest <= delay_limit(2), "waited {longest:?} behind a hog");
+    assert!(longest > millis(1), "they did share the CPU: waited {longest:?}");
+}
+
+fn sixteen_tasks_on_a_cpu_keep_the_bound() {
+    let held = Held::start();
+    let hogs = Hogs::start(15, Some(1));
+    let longest = longest_wait_on(1, millis(400));
+    hogs.stop();
+    held.stop();
+    assert!(longest <= delay_limit(16), "waited {longest:?} among 16");
+}
+
+fn one_that_yields_among_hogs_keeps_the_bound() {
+    let held = Held::start();
+    let hogs = Hogs::start(3, Some(1));
+    let longest = spawn(|| {
+        pin_to(1);
+        let began = Instant::now();
+        let mut longest = Duration::ZERO;
+        while began.elapsed() < millis(400) {
+            let before = Instant::now();
+            yield_now();
+            longest = longest.max(before.elapsed());
+        }
+        longest
+    });
+    let longest = longest.join().expect("ends well");
+    hogs.stop();
+    held.stop();
+    assert!(longest <= delay_limit(4), "waited {longest:?} after a yield");
+}
+
+/// An RCU grace period needs kernel threads and every CPU; it must not wait for the hogs.
+fn kernel_threads_run_beside_hogs() {
+    const MEMBARRIER_CMD_GLOBAL: i32 = 1; // waits for a grace period
+    let held = Held::start();
+    let hogs = Hogs::start(16, None);
+    for _ in 0..3 {
+        let began = Instant::now();
+        // SAFETY: takes integers only.
+        let outcome = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+        assert_eq!(outcome, 0, "membarrier");
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(2) + host_noise(), "a grace period took {took:?}");
+    }
+    hogs.stop();
+    held.stop();
+}
+
+/// Thirty that may run nowhere else do not hold up one that may, nor the CPUs around.
+fn many_pinned_tasks_beside_idle_cpus() {
+    const PINNED: u32 = 30;
+    let held = Held::start();
+    let pinned = Hogs::repeating(PINNED as usize, Some(1), |number| {
+        work_for(millis(1));
+        // A third of them come and go.
+        if number % 3 == 0 {
+            sleep(millis(2));
+        }
+    });
+    let visitor = spawn(|| {
+        pin_to(1);
+        allow(0, possible_cpus());
+        longest_wait(millis(300))
+    });
+    let elsewhere = Crew::start(2, 100, |_, _| {
+        work_for(millis(1));
+        sleep(millis(1));
+    });
+    let waited = visitor.join().expect("the visitor ends well");
+    elsewhere.finish();
+    let longest = longest_wait_on(1, millis(400));
+    pinned.stop();
+    held.stop();
+    let limit = delay_limit(PINNED + 2);
+    assert!(waited <= limit, "one that may leave waited {waited:?} behind {PINNED} that may not");
+    assert!(longest <= limit, "waited {longest:?} among {PINNED} pinned tasks");
+}
+
+/// The real-time class comes first. What it pushes aside is served elsewhere, and what may not run
+/// elsewhere in the gaps.
+fn real_time_tasks_take_cpus_away() {
+    const BUSY: Duration = Duration::from_millis(9);
+    const GAP: Duration = Duration::from_millis(1);
+    const DURING: Duration = Duration::from_millis(1000);
+    let held = Held::start();
+    // Two CPUs are left for two tasks. Those run already when the others come.
+    let movable: Vec<_> = (0..2).map(|_| spawn(|| (longest_wait(DURING), cpu_time()))).collect();
+    let pinned = spawn(|| {
+        pin_to(1);
+        (longest_wait(DURING), cpu_time())
+    });
+    let real_time: Vec<_> = [1, 2]
+        .map(|cpu| {
+            spawn(move || {
+                pin_to(cpu);
+                enter_class(libc::SCHED_FIFO, 10);
+                let began = Instant::now();
+                while began.elapsed() < DURING {
+                    work_for(BUSY);
+                    sleep(GAP);
+                }
+                cpu_time()
+            })
+        })
+        .into();
+    for thread in real_time {
+        let had = thread.join().expect("it ends well");
+        assert!(had > DURING * 8 / 10, "the real-time class comes first: it had {had:?}");
+    }
+    let movable = movable.into_iter().map(|thread| thread.join().expect("it ends well"));
+    let movable: Vec<(Duration, Duration)> = movable.collect();
+    let (longest, had) = pinned.join().expect("it ends well");
+    held.stop();
+    eprintln!("movable: longest wait and CPU time {movable:?}, pinned: {longest:?} {had:?}");
+    for (longest, had) in movable {
+        assert!(longest <= delay_limit(2), "waited {longest:?} while CPUs were idle");
+        assert!(had >= DURING / 4, "had {had:?} of two CPUs for two tasks");
+    }
+    // A turn is counted in ticks of its own running time, of which it gets a tenth.
+    assert!(had >= DURING / 100, "had {had:?} in the gaps of the real-time class");
+}
+
+/// Somebody types into a program that waits for a terminal, while others keep every CPU busy. Who
+/// types is no part of the machine, hence of the real-time class.
+fn key_to_echo_under_hackbench() {
+    const GROUPS: u32 = 10;
+    const TASKS: u32 = GROUPS * 40;
+    const KEYS: usize = 40;
+    const EVERY: Duration = Duration::from_millis(50);
+    let held = Held::start();
+    let (mut terminal, mut echo) = echoing_terminal();
+    let bench = Hackbench::start(&format!("-p -g {GROUPS} -l 1000000"));
+    let typist = spawn(move || {
+        enter_class(libc::SCHED_FIFO, 10);
+        // Until all of hackbench is there.
+        sleep(millis(300));
+        let began = Instant::now();
+        let mut delays: Vec<Duration> = (0..KEYS as u32)
+            .map(|key| {
+                sleep((began + EVERY * key).saturating_duration_since(Instant::now()));
+                let pressed = Instant::now();
+                terminal.write_all(b"x").expect("the terminal takes a key");
+                terminal.read_exact(&mut [0]).expect("the terminal shows it");
+                pressed.elapsed()
+            })
+            .collect();
+        delays.sort();
+        echo.kill().expect("it runs");
+        echo.wait().expect("waitable");
+        delays
+    });
+    let delays = typist.join().expect("the typist ends well");
+    drop(bench);
+    held.stop();
+    // Of so few, the longest is the 99th percentile.
+    let (median, p99) = (delays[KEYS / 2], delays[KEYS - 1]);
+    eprintln!("key to echo under {TASKS} tasks: median {median:?}, p99 {p99:?}");
+    assert!(p99 <= delay_limit(TASKS / possible_cpus().len() as u32), "p99 {p99:?} of {delays:?}");
+}
+
+/// A pseudo terminal, seen from where its user sits, and a program behind it that repeats each key.
+fn echoing_terminal() -> (PtyMaster, Child) {
+    let terminal = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).expect("/dev/ptmx");
+    grantpt(&terminal).expect("grantpt");
+    unlockpt(&terminal).expect("unlockpt");
+    let name = ptsname_r(&terminal).expect("it has a name");
+    let mut options = OpenOptions::new();
+    // Not our session's terminal, or its end would be ours.
+    let line = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).expect("/dev/pts");
+    // No echo by the kernel, and each key at once.
+    let mut settings = tcgetattr(&line).expect("it is a terminal");
+    cfmakeraw(&mut settings);
+    tcsetattr(&line, SetArg::TCSANOW, &settings).expect("it is a terminal");
+    let other = line.try_clone().expect("a file");
+    (terminal, Command::new("cat").stdin(line).stdout(other).spawn().expect("cat starts"))
+}

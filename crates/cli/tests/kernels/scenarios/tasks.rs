@@ -1,0 +1,129 @@
+//! Tasks that come and go, stop and go on; and the scheduler that does.
+use super::{EVERYWHERE, Scenario, scenario};
+use crate::guest::machine;
+use crate::load::*;
+use crate::machine::Machine;
+use crate::scheduler::Held;
+use nix::libc;
+use nix::sys::signal::Signal;
+use std::io::{Read, Write, pipe};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{scope, sleep, spawn, yield_now};
+use std::time::{Duration, Instant};
+
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(five_thousand_threads, EVERYWHERE),
+    scenario!(hundreds_of_short_processes, EVERYWHERE),
+    scenario!(stopped_and_continued, EVERYWHERE),
+    scenario!(ending_among_hogs, EVERYWHERE),
+    scenario!(attached_and_detached_again_and_again, &[Machine::Instructions, Machine::Wall]),
+];
+
+/// Created, run and gone.
+fn five_thousand_threads() {
+    const PARENTS: usize = 4;
+    const BATCHES: u64 = 50;
+    const BATCH: u64 = 25;
+    let held = Held::start();
+    let ran = Arc::new(AtomicU64::new(0));
+    let began = Instant::now();
+    let counted = ran.clone();
+    let parents = Crew::start(PARENTS, BATCHES, move |_, _| {
+        scope(|children| {
+            for _ in 0..BATCH {
+                children.spawn(|| counted.fetch_add(1, Ordering::Relaxed));
+            }
+        });
+    });
+    parents.finish();
+    eprintln!("{} threads in {:.2?}", ran.load(Ordering::Relaxed), began.elapsed());
+    assert_eq!(ran.load(Ordering::Relaxed), PARENTS as u64 * BATCHES * BATCH);
+    held.stop();
+}
+
+fn hundreds_of_short_processes() {
+    const EACH: u64 = 20;
+    let held = Held::start();
+    let hog = Hogs::start(1, None);
+    let began = Instant::now();
+    let shells = Crew::start(16, EACH, |_, _| {
+        let status = Command::new("true").status().expect("true starts");
+        assert!(status.success(), "true: {status}");
+    });
+    shells.finish();
+    eprintln!("{} processes in {:.2?}", 16 * EACH, began.elapsed());
+    hog.stop();
+    held.stop();
+}
+
+/// All tasks of a workload at once, again and again.
+fn stopped_and_continued() {
+    let held = Held::start();
+    let bench = Hackbench::start("-p -g 2 -l 200");
+    let hogs = Hogs::part_time(2);
+    for pause in 0..30 {
+        bench.signal(Signal::SIGSTOP);
+        sleep(millis(pause % 4));
+        bench.signal(Signal::SIGCONT);
+        sleep(millis(pause % 7));
+    }
+    bench.finish();
+    hogs.stop();
+    held.stop();
+}
+
+/// Tasks end in every state the kernel can find them in, while it waits for all CPUs to have passed
+/// through the scheduler, and for tasks that may not leave their CPU.
+fn ending_among_hogs() {
+    const MEMBARRIER_CMD_GLOBAL: i32 = 1;
+    let held = Held::start();
+    let hogs = Hogs::start(3, None);
+    let talkers = Crew::start(4, 8, |number, round| {
+        let (mut reader, mut writer) = pipe().expect("a pipe");
+        let talker = spawn(move || {
+            let cpus = cpus_in("online");
+            for message in 0..4u8 {
+                // Woken up on one CPU, it goes on on another.
+                allow(0, [cpus[(number + round as usize + usize::from(message)) % cpus.len()]]);
+                writer.write_all(&[message]).expect("somebody reads");
+            }
+            match round % 3 {
+                0 => yield_now(),
+                1 => sleep(Duration::from_micros(100)),
+                _ => work_for(Duration::from_micros(100)),
+            }
+        });
+        let mut all = vec![];
+        reader.read_to_end(&mut all).expect("a pipe");
+        assert_eq!(all, [0, 1, 2, 3]);
+        talker.join().expect("it ends well");
+    });
+    for _ in 0..3 {
+        // SAFETY: takes integers only.
+        let outcome = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+        assert_eq!(outcome, 0, "membarrier");
+    }
+    talkers.finish();
+    hogs.stop();
+    held.stop();
+}
+
+/// At any moment, with tasks that run, wait, sleep and are being made: a hundred times in all on the
+/// machines of a full test.
+fn attached_and_detached_again_and_again() {
+    let times = if machine() == Machine::Wall { 60 } else { 8 };
+    let hogs = Hogs::part_time(1);
+    let makers = Hogs::repeating(1, None, |_| {
+        spawn(|| sleep(millis(1))).join().expect("it ends well");
+        sleep(millis(2));
+    });
+    let began = Instant::now();
+    for _ in 0..times {
+        Held::start().stop();
+    }
+    eprintln!("{times} times in {:.2?}", began.elapsed());
+    makers.stop();
+    hogs.stop();
+}

@@ -1,0 +1,261 @@
+//! What a policy's object shows without running: for each callback the helpers and kfuncs that its
+//! code can reach, and whether it has locks of its own.
+//!
+//! All branches count, also those that only other kernels take.
+use crate::Error;
+use flsched_policies::Policy;
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::{MapType, ObjectBuilder};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A policy, taken apart.
+#[derive(Debug, Serialize)]
+pub struct Anatomy {
+    /// Each callback.
+    pub callbacks: Vec<Callback>,
+    /// The policy shares memory with other programs (an arena), in which locks are plain memory that
+    /// no look at the calls can exclude.
+    pub has_arena: bool,
+}
+
+/// What a callback's code can reach.
+#[derive(Debug, Serialize)]
+pub struct Callback {
+    /// Its name in the ops table.
+    pub name: String,
+    /// The program's name.
+    pub program: String,
+    /// BPF helpers.
+    pub helpers: Vec<String>,
+    /// Kernel functions.
+    pub kfuncs: Vec<String>,
+    /// Those of both that take a lock of the policy's own.
+    pub own_locks: Vec<String>,
+    /// Atomic read-modify-write instructions, of which one could build a lock.
+    pub atomics: usize,
+}
+
+impl Anatomy {
+    /// Takes a policy apart; needs neither root nor sched_ext.
+    pub fn of(policy: &Policy) -> Result<Self, Error> {
+        let malformed = |what: String| Error::Object { policy: policy.name.into(), what };
+        let code = Code::parse(policy.object()).map_err(|e| malformed(e.to_string()))?;
+        let helpers = helper_names();
+        let mut callbacks: Vec<Callback> = code
+            .callbacks
+            .iter()
+            .map(|entry| {
+                let program = code.functions[entry].name.clone();
+                let reach = code.reach(*entry);
+                let named = |id: &i32| helpers.get(id).cloned().unwrap_or_else(|| format!("helper {id}"));
+                let mut own_locks: Vec<_> =
+                    reach.kfuncs.iter().filter(|name| name.contains("spin_lock")).cloned().collect();
+                own_locks.extend(reach.helpers.iter().filter(|id| **id == BPF_FUNC_SPIN_LOCK).map(named));
+                Callback {
+                    name: callback_name(policy, &program),
+                    helpers: reach.helpers.iter().map(named).collect(),
+                    kfuncs: reach.kfuncs.into_iter().collect(),
+                    own_locks,
+                    atomics: reach.atomics,
+                    program,
+                }
+            })
+            .collect();
+        callbacks.sort_by(|a, b| a.name.cmp(&b.name));
+        let open = ObjectBuilder::default()
+            .name(policy.name)
+            .and_then(|builder| builder.open_memory(policy.object()))
+            .map_err(|e| malformed(e.to_string()))?;
+        let has_arena = open.maps().any(|map| map.map_type() == MapType::Arena);
+        Ok(Self { callbacks, has_arena })
+    }
+
+    /// True if no callback takes a lock that the policy itself made.
+    pub fn is_lock_free(&self) -> bool {
+        !self.has_arena && self.callbacks.iter().all(|callback| callback.own_locks.is_empty())
+    }
+
+    /// Without the branches for other kernels: those kfuncs that this one has.
+    pub(crate) fn on_this_kernel(mut self, has: impl Fn(&str) -> bool) -> Self {
+        self.callbacks.iter_mut().for_each(|callback| callback.kfuncs.retain(|kfunc| has(kfunc)));
+        self
+    }
+
+    /// All kfuncs of all callbacks, as the kernel calls them.
+    pub(crate) fn kfuncs(&self) -> BTreeSet<String> {
+        self.callbacks.iter().flat_map(|callback| callback.kfuncs.iter().cloned()).collect()
+    }
+}
+
+/// `flsched_enqueue` of policy flsched is `enqueue`.
+pub(crate) fn callback_name(policy: &Policy, program: &str) -> String {
+    let stripped = program.strip_prefix(policy.name).map(|rest| rest.trim_start_matches('_'));
+    stripped.unwrap_or(program).to_owned()
+}
+
+const BPF_FUNC_SPIN_LOCK: i32 = 93;
+
+/// An instruction is 8 bytes: opcode, registers, offset, immediate.
+const INSTRUCTION: u64 = 8;
+const CALL: u8 = 0x85;
+const LOAD_ADDRESS: u8 = 0x18;
+/// Store class, atomic mode, of whatever size.
+const ATOMIC: u8 = 0xc3;
+const ATOMIC_MASK: u8 = 0xe7;
+/// A call's source register says what is called.
+const TO_HELPER: u8 = 0;
+const TO_FUNCTION: u8 = 1;
+
+/// A function by its section and its place there.
+type Entry = (usize, u64);
+
+struct Code {
+    functions: BTreeMap<Entry, Function>,
+    callbacks: Vec<Entry>,
+}
+
+struct Function {
+    name: String,
+    helpers: BTreeSet<i32>,
+    kfuncs: BTreeSet<String>,
+    /// Called, or handed to the kernel as a timer's or a loop's function.
+    functions: BTreeSet<Entry>,
+    atomics: usize,
+}
+
+#[derive(Default)]
+struct Reach {
+    helpers: BTreeSet<i32>,
+    kfuncs: BTreeSet<String>,
+    atomics: usize,
+}
+
+impl Code {
+    fn parse(object: &[u8]) -> object::read::Result<Self> {
+        let file = object::File::parse(object)?;
+        let mut functions = BTreeMap::new();
+        let mut callbacks = Vec::new();
+        for section in file.sections().filter(|section| section.kind() == object::SectionKind::Text) {
+            let data = section.data()?;
+            let targets: HashMap<u64, RelocationTarget> =
+                section.relocations().map(|(offset, relocation)| (offset, relocation.target())).collect();
+            let is_function = |symbol: &object::Symbol<'_, '_>| {
+                symbol.section_index() == Some(section.index()) && symbol.kind() == SymbolKind::Text
+            };
+            for symbol in file.symbols().filter(is_function) {
+                let mut function = Function {
+                    name: symbol.name()?.to_owned(),
+                    helpers: BTreeSet::new(),
+                    kfuncs: BTreeSet::new(),
+                    functions: BTreeSet::new(),
+                    atomics: 0,
+                };
+                let text = symbol.address()..symbol.address() + symbol.size();
+                for at in text.step_by(INSTRUCTION as usize) {
+                    let Some(bytes) = data.get(at as usize..(at + INSTRUCTION) as usize) else { break };
+                    let (opcode, source) = (bytes[0], bytes[1] >> 4);
+                    let immediate = i32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+                    let target = match targets.get(&at) {
+                        Some(RelocationTarget::Symbol(index)) => Some(file.symbol_by_index(*index)?),
+                        _ => None,
+                    };
+                    match (opcode, source, target) {
+                        (CALL, TO_HELPER, None) => function.helpers.extend([immediate]),
+                        (CALL, TO_FUNCTION, Some(target)) if target.is_undefined() => {
+                            function.kfuncs.extend([kernel_name(target.name()?).to_owned()]);
+                        }
+                        (CALL, TO_FUNCTION, Some(target)) => {
+                            // Relative to the next instruction; -1 stands for the symbol itself.
+                            let start = target.address().wrapping_add_signed((i64::from(immediate) + 1) * 8);
+                            function.functions.extend(target.section_index().map(|index| (index.0, start)));
+                        }
+                        (CALL, TO_FUNCTION, None) => {
+                            let start = at.wrapping_add_signed((i64::from(immediate) + 1) * 8);
+                            function.functions.extend([(section.index().0, start)]);
+                        }
+                        (LOAD_ADDRESS, _, Some(target)) => {
+                            let start = target.address().wrapping_add_signed(i64::from(immediate));
+                            function.functions.extend(target.section_index().map(|index| (index.0, start)));
+                        }
+                        _ if opcode & ATOMIC_MASK == ATOMIC => function.atomics += 1,
+                        _ => {}
+                    }
+                }
+                let entry = (section.index().0, symbol.address());
+                if section.name()?.starts_with("struct_ops") {
+                    callbacks.push(entry);
+                }
+                functions.insert(entry, function);
+            }
+        }
+        Ok(Self { functions, callbacks })
+    }
+
+    /// Everything that a function and those it calls do.
+    fn reach(&self, entry: Entry) -> Reach {
+        let mut reach = Reach::default();
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![entry]);
+        while let Some(entry) = todo.pop() {
+            // An address that was loaded may well be that of data.
+            let Some(function) = self.functions.get(&entry).filter(|_| seen.insert(entry)) else { continue };
+            reach.helpers.extend(&function.helpers);
+            reach.kfuncs.extend(function.kfuncs.iter().cloned());
+            reach.atomics += function.atomics;
+            todo.extend(&function.functions);
+        }
+        reach
+    }
+}
+
+/// libbpf looks a kfunc up without its last `___flavour`.
+fn kernel_name(name: &str) -> &str {
+    name.rsplit_once("___").map_or(name, |(essential, _)| essential)
+}
+
+/// Helpers by number, as far as this kernel's types name them.
+fn helper_names() -> HashMap<i32, String> {
+    let Ok(btf) = Btf::from_vmlinux() else { return HashMap::new() };
+    let Some(ids) = btf.type_by_name::<types::Enum<'_>>("bpf_func_id") else { return HashMap::new() };
+    ids.iter()
+        .filter_map(|value| {
+            let name = value.name?.to_str()?.strip_prefix("BPF_FUNC_")?;
+            Some((i32::try_from(value.value).ok()?, format!("bpf_{name}")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_through_subprograms_and_timers() {
+        let anatomy = Anatomy::of(Policy::find("flsched").unwrap()).unwrap();
+        let kfuncs = |name: &str| {
+            let found = anatomy.callbacks.iter().find(|callback| callback.name == name).unwrap();
+            found.kfuncs.clone()
+        };
+        assert!(kfuncs("enqueue").iter().any(|name| name.starts_with("scx_bpf_dsq_insert")));
+        assert!(kfuncs("tick").contains(&"scx_bpf_dsq_nr_queued".to_owned()), "in a subprogram");
+        assert!(kfuncs("init").contains(&"scx_bpf_kick_cpu".to_owned()), "in a timer's function");
+    }
+
+    #[test]
+    fn no_policy_has_locks_of_its_own() {
+        for policy in Policy::all() {
+            let anatomy = Anatomy::of(policy).unwrap();
+            assert!(anatomy.is_lock_free(), "{anatomy:#?}");
+            // scx's own header stores the reason of the exit atomically.
+            let mut hot = anatomy.callbacks.iter().filter(|callback| callback.name != "exit");
+            assert!(hot.all(|callback| callback.atomics == 0), "{anatomy:#?}");
+        }
+    }
+
+    #[test]
+    fn drops_the_last_flavour() {
+        assert_eq!(kernel_name("scx_bpf_dsq_insert___v2___compat"), "scx_bpf_dsq_insert___v2");
+        assert_eq!(kernel_name("scx_bpf_now"), "scx_bpf_now");
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Marks this CPU as being in one callback of the policy. Loaded once a callback, with that callback
+ * as its target and with the maps of locks.bpf.c. The kernel calls the hot ones with interrupts off,
+ * so a CPU is a good enough name for who runs.
+ */
+#include "places.h"
+
+char _license[] SEC("license") = "GPL";
+
+const volatile u32 function = 0;
+
+SEC("fentry")
+int BPF_PROG(enter_callback)
+{
+	enter_function(CALLBACK, function);
+	return 0;
+}
+
+SEC("fexit")
+int BPF_PROG(leave_callback)
+{
+	leave_function(CALLBACK, function);
+	return 0;
+}

@@ -1,0 +1,270 @@
+//! How often the scheduler's functions are called, and how long they take.
+use crate::functions::CLASS_FUNCTIONS;
+use crate::probe::{map, open, program, refused, summed, words};
+use crate::run::{Machine, Request};
+use crate::symbols::Symbols;
+use crate::{Error, anatomy};
+use flsched_policies::Running;
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::fs::read_to_string;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+const PROBE: &str = "costs";
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/costs.bpf.o"));
+/// As in costs.bpf.c.
+const CALIBRATION_ROUNDS: f64 = 10_000.0;
+const CALIBRATE: &str = "calibrate";
+const CALIBRATED: &str = "bpf_dynptr_is_null";
+
+/// The default scheduler's functions beside the policy's.
+#[derive(Debug, Serialize)]
+pub struct CostsReport {
+    /// Where it was measured.
+    #[serde(flatten)]
+    pub machine: Machine,
+    /// What ran.
+    pub command: String,
+    /// The policy.
+    pub policy: String,
+    /// Its version.
+    pub version: String,
+    /// What the probe adds to each call that it sees.
+    pub probe: Overhead,
+    /// Time of the command without any probe: the default scheduler, then the policy, in seconds.
+    pub run_s: [f64; 2],
+    /// The same while the functions were probed.
+    pub probed_run_s: [f64; 2],
+    /// The functions of the scheduling classes.
+    pub functions: Vec<FunctionCosts>,
+    /// The policy's callbacks, by the kernel's own statistics of BPF programs.
+    pub callbacks: Vec<CallbackCost>,
+}
+
+/// What the probe adds, measured on a kernel function that does next to nothing.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Overhead {
+    /// To the time that it measures of a call, in nanoseconds; subtracted.
+    pub inside_ns: f64,
+    /// To the time of whoever makes the call, in nanoseconds; subtracted where that one is probed too.
+    pub whole_ns: f64,
+}
+
+/// What a class does: under the default scheduler by the fair class, under the policy by sched_ext.
+#[derive(Debug, Serialize)]
+pub struct FunctionCosts {
+    /// What it is for.
+    pub role: String,
+    /// The fair class's function.
+    pub fair: Cost,
+    /// sched_ext's function, with the policy's callbacks in it.
+    pub scx: Cost,
+}
+
+/// Calls and mean time.
+#[derive(Debug, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Cost {
+    /// This class has no such function on this kernel, or the compiler left none of it.
+    Absent,
+    /// The kernel does not let it be probed.
+    NotTraceable {
+        /// Its name.
+        symbol: String,
+    },
+    /// Measured.
+    Measured {
+        /// Its name.
+        symbol: String,
+        /// How often it was called.
+        calls: u64,
+        /// Its mean time with all that it calls, without the probe, in nanoseconds.
+        mean_ns: f64,
+    },
+}
+
+/// A callback of the policy.
+#[derive(Debug, Serialize)]
+pub struct CallbackCost {
+    /// Its name in the ops table.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// Its mean time with all that it calls, in nanoseconds.
+    pub mean_ns: f64,
+}
+
+/// Measures.
+pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
+    let symbols = Symbols::of_this_kernel()?;
+    let probe = calibrate()?;
+    let by_default = request.by_default(|request, scheduler, _| {
+        let run_s = request.run(scheduler)?;
+        let (probed_run_s, costs) = run_probed(request, scheduler, &symbols, probe)?;
+        Ok((run_s, probed_run_s, costs))
+    })?;
+    let by_policy = request.by_policy(|request, scheduler, running| {
+        let run_s = request.run(scheduler)?;
+        let callbacks = match running {
+            Some(running) => run_with_statistics(request, running)?,
+            None => Vec::new(),
+        };
+        let (probed_run_s, costs) = run_probed(request, scheduler, &symbols, probe)?;
+        Ok((run_s, probed_run_s, costs, callbacks))
+    })?;
+    let pairs = by_default.2.into_iter().zip(by_policy.2);
+    let functions = CLASS_FUNCTIONS
+        .iter()
+        .zip(pairs)
+        .map(|(function, ((fair, _), (_, scx)))| FunctionCosts { role: function.role.into(), fair, scx })
+        .collect();
+    Ok(CostsReport {
+        machine: Machine::here(),
+        command: request.command_line(),
+        policy: request.policy.name.into(),
+        version: request.policy.version().into(),
+        probe,
+        run_s: [by_default.0, by_policy.0],
+        probed_run_s: [by_default.1, by_policy.1],
+        functions,
+        callbacks: by_policy.3,
+    })
+}
+
+/// Runs the command with a probe on the functions of both classes.
+fn run_probed(
+    request: &Request<'_>,
+    scheduler: &str,
+    symbols: &Symbols,
+    overhead: Overhead,
+) -> Result<(f64, Vec<(Cost, Cost)>), Error> {
+    let compiled = |names: &[&str]| names.iter().find_map(|name| symbols.compiled(name));
+    let functions: Vec<_> =
+        CLASS_FUNCTIONS.iter().map(|function| (compiled(function.fair), compiled(function.scx))).collect();
+    let names = functions.iter().flat_map(|(fair, scx)| [fair, scx]).flatten().cloned().collect();
+    let probe = CostProbe::attach(names)?;
+    let run_s = request.run(scheduler)?;
+    let read = |symbol: Option<String>| symbol.map_or(Cost::Absent, |symbol| probe.read(symbol, overhead));
+    Ok((run_s, functions.into_iter().map(|(fair, scx)| (read(fair), read(scx))).collect()))
+}
+
+/// Runs the command while the kernel counts and times the policy's programs.
+fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<CallbackCost>, Error> {
+    // SAFETY: takes an integer; the descriptor it returns is ours, and ends the counting when closed.
+    let _counting = unsafe {
+        match bpf_enable_stats(BPF_STATS_RUN_TIME) {
+            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+            error => return Err(std::io::Error::from_raw_os_error(-error).into()),
+        }
+    };
+    let now = || running.callbacks().map(|callback| statistics(&callback)).collect::<Result<Vec<_>, _>>();
+    let before = now()?;
+    request.run(request.policy.name)?;
+    let after = now()?;
+    let difference = |(callback, (before, after)): (libbpf_rs::Program<'_>, ((u64, u64), (u64, u64)))| {
+        let (calls, ns) = (after.0 - before.0, after.1 - before.1);
+        CallbackCost {
+            name: anatomy::callback_name(request.policy, &callback.name().to_string_lossy()),
+            calls,
+            mean_ns: ns as f64 / calls.max(1) as f64,
+        }
+    };
+    Ok(running.callbacks().zip(before.into_iter().zip(after)).map(difference).collect())
+}
+
+/// Runs of a program and nanoseconds in it, which the kernel shows with the descriptor.
+fn statistics(program: &libbpf_rs::Program<'_>) -> Result<(u64, u64), std::io::Error> {
+    let shown = read_to_string(format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd()))?;
+    let field = |name: &str| {
+        let line = shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    Ok((field("run_cnt"), field("run_time_ns")))
+}
+
+struct CostProbe {
+    // Before the object they belong to.
+    _links: Vec<Link>,
+    object: Object,
+    /// The functions; each one's number is its place here.
+    functions: Vec<String>,
+    refusing: Vec<String>,
+}
+
+impl CostProbe {
+    /// Probes these functions, as far as the kernel lets it: they need type information, and room to
+    /// put a call in.
+    fn attach(functions: Vec<String>) -> Result<Self, Error> {
+        let types = Btf::from_vmlinux().map_err(refused(PROBE))?;
+        let is_typed = |name: &str| types.type_by_name::<types::Func<'_>>(name).is_some();
+        let mut open = open(PROBE, OBJECT)?;
+        for mut program in open.progs_mut().filter(|program| program.name() != CALIBRATE) {
+            let target = target(&functions, program.name()).filter(|name| is_typed(name));
+            program.set_autoload(target.is_some());
+            if target.is_some() {
+                program.set_attach_target(0, target.cloned()).map_err(refused(PROBE))?;
+            }
+        }
+        let object = open.load().map_err(refused(PROBE))?;
+        let (mut links, mut refusing) = (Vec::new(), Vec::new());
+        // The returns first: a call whose return is not seen would look endless.
+        for way in ["leave_", "enter_"] {
+            for (number, function) in functions.iter().enumerate() {
+                let program = program(&object, &format!("{way}{number}"));
+                match program.autoload().then(|| program.attach()) {
+                    Some(Ok(link)) => links.push(link),
+                    _ => refusing.push(function.clone()),
+                }
+            }
+        }
+        Ok(Self { _links: links, object, functions, refusing })
+    }
+
+    fn read(&self, symbol: String, overhead: Overhead) -> Cost {
+        let watched = self.functions.iter().position(|function| *function == symbol);
+        let Some(number) = watched.filter(|_| !self.refusing.contains(&symbol)) else {
+            return Cost::NotTraceable { symbol };
+        };
+        let [calls, ns, nested] = self.sums(number);
+        let own = ns as f64 - nested as f64 * overhead.whole_ns - calls as f64 * overhead.inside_ns;
+        Cost::Measured { symbol, calls, mean_ns: (own / calls.max(1) as f64).max(0.0) }
+    }
+
+    /// Calls, their time, and the probed calls inside them.
+    fn sums(&self, number: usize) -> [u64; 3] {
+        summed(&map(&self.object, "costs"), &(number as u32).to_ne_bytes()).try_into().unwrap_or_default()
+    }
+
+    /// Time of the calibration loop, in nanoseconds. Twice: the first run finds nothing in place yet.
+    fn calibrate(&self) -> Result<f64, Error> {
+        let program = program(&self.object, CALIBRATE);
+        for _ in 0..2 {
+            program.test_run(ProgramInput::default()).map_err(refused(PROBE))?;
+        }
+        let ns = map(&self.object, "calibration").lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        Ok(ns.map_err(refused(PROBE))?.map_or(0.0, |ns| words(&ns)[0] as f64))
+    }
+}
+
+/// `enter_3` and `leave_3` are for the function with the number 3.
+fn target<'a>(functions: &'a [String], program: &OsStr) -> Option<&'a String> {
+    functions.get(program.to_str()?.rsplit_once('_')?.1.parse::<usize>().ok()?)
+}
+
+/// What the probe costs on this kernel, now.
+fn calibrate() -> Result<Overhead, Error> {
+    let without = CostProbe::attach(Vec::new())?.calibrate()?;
+    let probe = CostProbe::attach(vec![CALIBRATED.into()])?;
+    let with = probe.calibrate()?;
+    let [calls, ns, _] = probe.sums(0);
+    if calls == 0 {
+        return Err(Error::Uncalibrated { function: CALIBRATED });
+    }
+    Ok(Overhead {
+        inside_ns: ns as f64 / calls as f64,
+        whole_ns: ((with - without) / CALIBRATION_ROUNDS).max(0.0),
+    })
+}

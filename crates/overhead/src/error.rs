@@ -1,0 +1,66 @@
+//! What can go wrong, each with its remedy.
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The policy did not start, or did not end well.
+    #[error(transparent)]
+    Policy(#[from] flsched_policies::Error),
+    /// The kernel ended the policy while it was measured.
+    #[error("the kernel ended {policy} while the command ran ({reason}): nothing was measured")]
+    Ejected {
+        /// The policy.
+        policy: String,
+        /// The kernel's reason.
+        reason: String,
+    },
+    /// The command could not be started.
+    #[error("cannot start `{program}`: {source}")]
+    Start {
+        /// Its first word.
+        program: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The command failed.
+    #[error("`{program}` failed under {scheduler} ({status}): nothing was measured")]
+    Failed {
+        /// Its first word.
+        program: String,
+        /// Under which scheduler.
+        scheduler: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
+    /// Ctrl-C or its like.
+    #[error("interrupted; the default scheduler is back")]
+    Interrupted,
+    /// Addresses of kernel symbols are hidden or lacking.
+    #[error("/proc/kallsyms shows no addresses: run it as root, with kernel.kptr_restrict below 2")]
+    NoSymbols,
+    /// The kernel refused a probe.
+    #[error("the kernel refused the probe {probe}: {source} (it needs root, BTF, and CONFIG_FPROBE=y)")]
+    Probe {
+        /// Which.
+        probe: &'static str,
+        /// libbpf's reason.
+        source: libbpf_rs::Error,
+    },
+    /// The probe's own cost could not be measured, so it could not be subtracted.
+    #[error("the probe saw no call of {function}: this kernel does not let it measure its own cost")]
+    Uncalibrated {
+        /// The kernel function that it was measured on.
+        function: &'static str,
+    },
+    /// The object file is not what it should be: a defect of the build.
+    #[error("policy {policy}'s object is malformed: {what}")]
+    Object {
+        /// The policy.
+        policy: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}

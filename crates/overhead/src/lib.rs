@@ -1,0 +1,26 @@
+//! What scheduling itself costs, measured on this kernel while a command runs under the default
+//! scheduler and then under a policy.
+//!
+//! [`locks`] tells which locks the policy's callbacks and the kernel around them take and how long
+//! anybody waited for one; [`costs`] how often the scheduler's functions are called and how long they
+//! take. [`anatomy`] looks into the policy's object without running it. The probes are BPF programs
+//! (`src/bpf/`), gone when this process is.
+pub mod anatomy;
+pub mod costs;
+mod error;
+mod functions;
+pub mod locks;
+mod names;
+mod probe;
+mod report;
+mod run;
+mod symbols;
+mod waits;
+
+pub use anatomy::Anatomy;
+pub use costs::{CostsReport, costs};
+pub use error::Error;
+pub use locks::{LocksReport, locks};
+pub use report::{render_costs, render_locks};
+pub use run::{CLOCK_VARIABLE, Machine, Request};
+pub use waits::Waits;

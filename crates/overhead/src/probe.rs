@@ -1,0 +1,69 @@
+//! BPF programs on kernel functions: loading, attaching, reading what they counted.
+use crate::Error;
+use libbpf_rs::{
+    KprobeMultiOpts, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut,
+};
+
+/// Opens a probe's object, to be configured and loaded.
+pub(crate) fn open(name: &'static str, object: &[u8]) -> Result<OpenObject, Error> {
+    ObjectBuilder::default().name(name).and_then(|builder| builder.open_memory(object)).map_err(refused(name))
+}
+
+/// The words for a refusal.
+pub(crate) fn refused(probe: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
+    move |source| Error::Probe { probe, source }
+}
+
+/// A program of the probe, by its name in the C source.
+pub(crate) fn program<'a>(object: &'a Object, name: &str) -> ProgramMut<'a> {
+    let found = object.progs_mut().find(|program| program.name() == name);
+    found.unwrap_or_else(|| unreachable!("{name} is in src/bpf"))
+}
+
+/// A map of the probe, by its name in the C source.
+pub(crate) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
+    object.maps().find(|map| map.name() == name).unwrap_or_else(|| unreachable!("{name} is in src/bpf"))
+}
+
+/// A kernel function and the cookie that the program sees there.
+pub(crate) type Target = (String, u64);
+
+/// Attaches a program to the entry or return of functions; says which of them refuse. In one go,
+/// which is quick; one by one only if the kernel refuses the lot for the sake of one.
+pub(crate) fn attach_to(
+    program: &ProgramMut<'_>,
+    on_return: bool,
+    targets: &[Target],
+    links: &mut Vec<Link>,
+) -> Vec<String> {
+    let mut attach = |targets: &[Target]| {
+        let (symbols, cookies) = targets.iter().cloned().unzip();
+        let options = KprobeMultiOpts { symbols, cookies, retprobe: on_return, _non_exhaustive: () };
+        program.attach_kprobe_multi_with_opts(options).map(|link| links.push(link)).is_ok()
+    };
+    if targets.is_empty() || attach(targets) {
+        return Vec::new();
+    }
+    let refusing = targets.iter().filter(|target| !attach(std::slice::from_ref(*target)));
+    refusing.map(|(symbol, _)| symbol.clone()).collect()
+}
+
+/// A value as the BPF side wrote it: a row of 64-bit words.
+pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+/// Each CPU's words behind a key of a per-CPU map.
+pub(crate) fn per_cpu(map: &Map<'_>, key: &[u8]) -> Vec<Vec<u64>> {
+    let values = map.lookup_percpu(key, MapFlags::ANY).ok().flatten().unwrap_or_default();
+    values.iter().map(|value| words(value)).collect()
+}
+
+/// The same, summed over CPUs.
+pub(crate) fn summed(map: &Map<'_>, key: &[u8]) -> Vec<u64> {
+    let mut sum = vec![0; map.value_size() as usize / 8];
+    for cpu in per_cpu(map, key) {
+        sum.iter_mut().zip(cpu).for_each(|(sum, word)| *sum += word);
+    }
+    sum
+}

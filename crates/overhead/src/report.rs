@@ -1,0 +1,262 @@
+//! The reports as tables for the terminal.
+use crate::costs::{Cost, CostsReport};
+use crate::locks::{LockUse, LocksReport, SchedulerLocks};
+use crate::run::Machine;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use std::fmt::Write;
+
+/// Places of waits that are printed; the JSON report has all.
+const SITES: usize = 5;
+
+/// The locks, for a terminal with this many columns.
+pub fn render_locks(report: &LocksReport, columns: u16) -> String {
+    let mut text = String::new();
+    let own = if report.anatomy.is_lock_free() {
+        "none: no BPF spin lock, no arena".to_owned()
+    } else {
+        let locks = report.anatomy.callbacks.iter().flat_map(|callback| callback.own_locks.iter().cloned());
+        let arena = report.anatomy.has_arena.then(|| "an arena, in which there may be locks".to_owned());
+        locks.chain(arena).collect::<Vec<_>>().join(", ")
+    };
+    let _ = writeln!(text, "Locks of {}'s own: {own}\n", report.policy);
+    let _ = writeln!(text, "What its callbacks can call on this kernel\n{}", anatomy(report, columns));
+    let _ = writeln!(text, "\nLocks taken while the command ran\n{}", totals(report, columns));
+    for measured in &report.schedulers {
+        let _ = writeln!(text, "\nLocks taken under {}\n{}", measured.scheduler, uses(measured, columns));
+    }
+    let _ = writeln!(text, "\nWaits for locks, anywhere in the kernel\n{}", waits(report, columns));
+    let _ = writeln!(text, "\nThe longest of them\n{}\n", sites(report, columns));
+    text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
+    for measured in &report.schedulers {
+        let _ = writeln!(
+            text,
+            "{}: the command took {:.3} s while waits were timed, {:.3} s while locks were counted",
+            measured.scheduler, measured.timed_run_s, measured.counted_run_s
+        );
+        if !measured.unwatched.is_empty() {
+            let _ = writeln!(text, "! not to be probed on this kernel: {}", measured.unwatched.join(", "));
+        }
+        if measured.lost > 0 {
+            let _ =
+                writeln!(text, "! {} more acquisitions found no room to be counted", count(measured.lost));
+        }
+    }
+    text.push_str("others %: acquisitions by a CPU other than the one that took this very lock most often\n");
+    text
+}
+
+/// The costs, for a terminal with this many columns.
+pub fn render_costs(report: &CostsReport, columns: u16) -> String {
+    let mut text = String::new();
+    let mut functions = table(columns, &["function", "eevdf: calls @ mean ns", &under(&report.policy)]);
+    for function in &report.functions {
+        functions.add_row(row([function.role.clone(), cost(&function.fair), cost(&function.scx)]));
+    }
+    let mut callbacks = table(columns, &["callback", &under(&report.policy)]);
+    for callback in &report.callbacks {
+        callbacks.add_row(row([callback.name.clone(), calls(callback.calls, callback.mean_ns)]));
+    }
+    let [by_default, by_policy] = report.run_s;
+    let [probed_default, probed_policy] = report.probed_run_s;
+    let _ = writeln!(text, "The functions of the class, with all that they call\n{functions}\n");
+    let _ = writeln!(text, "{}'s callbacks, by the kernel's own statistics\n{callbacks}\n", report.policy);
+    text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
+    let _ =
+        writeln!(text, "eevdf: the command took {by_default:.3} s, and {probed_default:.3} s while probed");
+    let _ = writeln!(
+        text,
+        "{}: the command took {by_policy:.3} s, and {probed_policy:.3} s while probed",
+        report.policy
+    );
+    let _ = writeln!(
+        text,
+        "subtracted: the probe's own {:.0} ns a call, and {:.0} ns for each probed call inside",
+        report.probe.inside_ns, report.probe.whole_ns
+    );
+    text
+}
+
+fn under(policy: &str) -> String {
+    format!("{policy}: calls @ mean ns")
+}
+
+fn cost(cost: &Cost) -> String {
+    match cost {
+        Cost::Absent => "absent".into(),
+        Cost::NotTraceable { .. } => "not traceable".into(),
+        Cost::Measured { calls: number, mean_ns, .. } => calls(*number, *mean_ns),
+    }
+}
+
+fn calls(number: u64, mean_ns: f64) -> String {
+    if number == 0 { "–".into() } else { format!("{} @ {}", count(number), count(mean_ns.round() as u64)) }
+}
+
+fn anatomy(report: &LocksReport, columns: u16) -> Table {
+    let mut table = table(columns, &["callback", "atomics", "kfuncs and helpers"]);
+    for callback in &report.anatomy.callbacks {
+        let called = callback.kfuncs.iter().chain(&callback.helpers);
+        let called = called.map(|name| name.trim_start_matches("scx_bpf_")).collect::<Vec<_>>().join(" ");
+        table.add_row(left(&callback.name, callback.atomics, &called));
+    }
+    table
+}
+
+fn left(name: &str, number: usize, text: &str) -> Vec<Cell> {
+    vec![Cell::new(name), Cell::new(number).set_alignment(CellAlignment::Right), Cell::new(text)]
+}
+
+/// Who takes locks, and how many of the acquisitions meet another CPU's: the paper's table 1.
+fn totals(report: &LocksReport, columns: u16) -> Table {
+    let mut header = vec!["by".to_owned()];
+    header.extend(report.schedulers.iter().map(|measured| measured.scheduler.clone()));
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let mut table = table(columns, &header);
+    let groups: [(&str, fn(&LockUse) -> bool); 3] = [
+        ("the core, whatever the class", |lock| lock.class_function.is_none() && lock.callback.is_none()),
+        ("the class's functions", |lock| lock.class_function.is_some() && lock.callback.is_none()),
+        ("the kernel for the policy's callbacks", |lock| lock.callback.is_some()),
+    ];
+    for (name, belongs) in groups {
+        let sum = |measured: &SchedulerLocks| {
+            let locks = || measured.locks.iter().filter(|lock| belongs(lock));
+            let all: u64 = locks().map(|lock| lock.acquisitions).sum();
+            let by_others: f64 = locks().map(by_others).sum();
+            format!("{} ({} by others)", count(all), count(by_others.round() as u64))
+        };
+        table.add_row(row(std::iter::once(name.to_owned()).chain(report.schedulers.iter().map(sum))));
+    }
+    table
+}
+
+fn by_others(lock: &LockUse) -> f64 {
+    lock.acquisitions as f64 * (100.0 - lock.busiest_cpu_percent) / 100.0
+}
+
+fn uses(measured: &SchedulerLocks, columns: u16) -> Table {
+    let header = ["lock", "per CPU", "locks", "CPUs", "taken", "per call", "others %", "where"];
+    let mut table = table(columns, &header);
+    let mut locks: Vec<_> = measured.locks.iter().collect();
+    locks.sort_by_key(|lock| std::cmp::Reverse(lock.acquisitions));
+    for lock in locks {
+        let path = [&lock.class_function, &lock.callback, &lock.kfunc].into_iter().flatten();
+        let mut path: Vec<&str> = path.map(String::as_str).collect();
+        if path.is_empty() {
+            path.push("core");
+        }
+        if path.last() != Some(&lock.taken_by.as_str()) {
+            path.push(&lock.taken_by);
+        }
+        let mut cells = row([
+            lock.lock.clone(),
+            if lock.is_per_cpu { "yes" } else { "no" }.into(),
+            lock.instances.to_string(),
+            lock.most_cpus.to_string(),
+            count(lock.acquisitions),
+            lock.per_call.map_or_else(|| "–".into(), |number| format!("{number:.2}")),
+            format!("{:.1}", 100.0 - lock.busiest_cpu_percent),
+        ]);
+        cells.push(Cell::new(path.join(" › ")));
+        table.add_row(cells);
+    }
+    table
+}
+
+fn waits(report: &LocksReport, columns: u16) -> Table {
+    let header = ["scheduler", "spins", "spinning s", "% of CPU time", "sleeps", "asleep s"];
+    let mut table = table(columns, &header);
+    for measured in &report.schedulers {
+        let waits = &measured.waits;
+        table.add_row(row([
+            measured.scheduler.clone(),
+            count(waits.spins),
+            format!("{:.6}", waits.spin_s),
+            format!("{:.3}", waits.spin_cpu_percent),
+            count(waits.sleeps),
+            format!("{:.6}", waits.sleep_s),
+        ]));
+    }
+    table
+}
+
+fn sites(report: &LocksReport, columns: u16) -> Table {
+    let mut table = table(columns, &["scheduler", "waits", "s", "how", "where"]);
+    for measured in &report.schedulers {
+        for site in measured.waits.sites.iter().take(SITES) {
+            let how = if site.spins { "spins" } else { "sleeps" };
+            let mut cells = row([
+                measured.scheduler.clone(),
+                count(site.waits),
+                format!("{:.6}", site.wait_s),
+                how.into(),
+            ]);
+            cells.push(Cell::new(site.functions.join(" ‹ ")));
+            table.add_row(cells);
+        }
+    }
+    table
+}
+
+/// Names to the left, figures to the right.
+fn row(texts: impl IntoIterator<Item = String>) -> Vec<Cell> {
+    let align = |index| if index == 0 { CellAlignment::Left } else { CellAlignment::Right };
+    texts.into_iter().enumerate().map(|(index, text)| Cell::new(text).set_alignment(align(index))).collect()
+}
+
+fn table(columns: u16, header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_style(TableComponent::HeaderLines, '─')
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(columns)
+        .force_no_tty()
+        .set_header(header.iter().map(|name| Cell::new(name)));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Everything that a result must name besides itself.
+fn caption(machine: &Machine, command: &str, policy: &str, version: &str) -> String {
+    let clock = match machine.clock.as_deref() {
+        Some("instructions") => "instructions clock (1 ns is 1 instruction)",
+        Some(_) => "wall clock",
+        None => "the machine's own clock",
+    };
+    format!(
+        "{clock} · kernel {} · {} CPUs · {policy} {version} · {command} · one run of each\n",
+        machine.kernel, machine.cpus
+    )
+}
+
+/// 1,234,567
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_digits() {
+        assert_eq!([0, 999, 1000, 42184784].map(count), ["0", "999", "1,000", "42,184,784"]);
+    }
+
+    #[test]
+    fn absent_is_not_zero() {
+        assert_eq!(cost(&Cost::Absent), "absent");
+        assert_eq!(calls(0, 0.0), "–");
+        assert_eq!(calls(24557, 1832.4), "24,557 @ 1,832");
+    }
+}

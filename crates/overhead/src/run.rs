@@ -1,0 +1,148 @@
+//! The command that is measured, under one scheduler after the other.
+use crate::Error;
+use flsched_policies::{Options, Policy, Running};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What to measure.
+pub struct Request<'a> {
+    /// The policy to set beside the default scheduler.
+    pub policy: &'static Policy,
+    /// Its knobs.
+    pub options: Options,
+    /// The command.
+    pub command: Vec<OsString>,
+    /// Set to stop early.
+    pub stop: &'a AtomicBool,
+}
+
+/// The name of the default scheduler in reports.
+pub(crate) const DEFAULT: &str = "eevdf";
+
+/// Tries against CPUs that come and go while the scheduler attaches.
+const ATTACH_TRIES: usize = 20;
+/// How often a wait looks whether it should stop. Rarely, so as not to disturb.
+const LOOK: Duration = Duration::from_millis(250);
+
+impl Request<'_> {
+    /// The command as one reads it.
+    pub(crate) fn command_line(&self) -> String {
+        self.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Measures under the default scheduler.
+    pub(crate) fn by_default<T>(
+        &self,
+        measure: impl FnOnce(&Self, &str, Option<&Running>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        measure(self, DEFAULT, None)
+    }
+
+    /// Measures under the policy, which is detached again whatever happens.
+    pub(crate) fn by_policy<T>(
+        &self,
+        measure: impl FnOnce(&Self, &str, Option<&Running>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let running = self.start()?;
+        let measured = measure(self, self.policy.name, Some(&running));
+        let ended = running.exited();
+        running.stop()?;
+        match ended {
+            Some(report) => Err(Error::Ejected { policy: self.policy.name.into(), reason: report.reason }),
+            None => measured,
+        }
+    }
+
+    fn start(&self) -> Result<Running, Error> {
+        for _ in 1..ATTACH_TRIES {
+            match self.policy.start(&self.options) {
+                Err(flsched_policies::Error::HotplugRace) => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+        Ok(self.policy.start(&self.options)?)
+    }
+
+    /// Runs the command to its end; returns its time in seconds. What it prints goes to our standard
+    /// error: standard output is for the report.
+    pub(crate) fn run(&self, scheduler: &str) -> Result<f64, Error> {
+        let (program, arguments) =
+            self.command.split_first().ok_or_else(|| io::Error::other("no command to run"))?;
+        let name = || program.to_string_lossy().into_owned();
+        let began = Instant::now();
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(io::stderr().as_fd().try_clone_to_owned()?)
+            .spawn()
+            .map_err(|source| Error::Start { program: name(), source })?;
+        let handle = pidfd(child.id())?;
+        let mut stopped = false;
+        let status = loop {
+            let _ = poll(&mut [PollFd::new(handle.as_fd(), PollFlags::POLLIN)], timeout(LOOK));
+            let elapsed = began.elapsed();
+            if let Some(status) = child.try_wait()? {
+                break (status, elapsed);
+            }
+            if self.stop.load(Ordering::Relaxed) && !stopped {
+                stopped = true;
+                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            }
+        };
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        match status {
+            (status, elapsed) if status.success() => Ok(elapsed.as_secs_f64()),
+            (status, _) => Err(Error::Failed { program: name(), scheduler: scheduler.into(), status }),
+        }
+    }
+}
+
+fn timeout(limit: Duration) -> PollTimeout {
+    PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO)
+}
+
+/// A handle that becomes readable when the process ends.
+fn pidfd(process: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved; the result is a new descriptor that nobody else owns.
+    unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd as libc::c_int)),
+        }
+    }
+}
+
+/// Where something was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPUs.
+    pub cpus: usize,
+    /// What a nanosecond is, if `flsched vm` told: `wall`, or `instructions` executed.
+    pub clock: Option<String>,
+}
+
+impl Machine {
+    pub(crate) fn here() -> Self {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self {
+            kernel: release.trim().to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            clock: std::env::var(CLOCK_VARIABLE).ok(),
+        }
+    }
+}
+
+/// The environment variable in which `flsched vm` names the machine's clock.
+pub const CLOCK_VARIABLE: &str = "FLSCHED_CLOCK";
