@@ -11,7 +11,7 @@ lint:
 	cargo clippy --release --workspace --all-targets -- -D warnings
 format:
 	cargo fmt --all
-	clang-format-19 -i policies/*.c policies/*.h
+	clang-format-19 -i policies/*.[ch] crates/bench/openmp/*.[ch]
 demo:
 	./demo.sh
 clean:

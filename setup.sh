@@ -24,7 +24,8 @@ print_needs() {
 		  - a C compiler, make, pkg-config, the headers of libelf and zlib
 		  - Rust $NEEDED_RUST or newer with cargo
 		  - for virtual machines: qemu-system-x86_64, busybox, and dpkg and apt for Debian's kernels
-		  - for the comparison: hackbench (rt-tests)
+		  - for the comparison: hackbench (rt-tests); for more of its workloads perf, and the OpenMP
+		    runtime of that clang with its headers (libomp)
 		then run: cargo build --release
 	TEXT
 	exit 1
@@ -81,6 +82,12 @@ install_packages() {
 	version=${BPF_CLANG##*-}
 	wanted="$BPF_CLANG libclang-$version-dev gcc libc6-dev make pkg-config libelf-dev zlib1g-dev
 		qemu-system-x86 busybox-static rt-tests ca-certificates curl"
+	# Workloads of `flsched compare` that other systems may call otherwise, and that one can do without.
+	for package in "libomp-$version-dev" linux-perf; do
+		if is_available "$package"; then
+			wanted="$wanted $package"
+		fi
+	done
 	if [ "${FLSCHED_SETUP_LINT:-}" = 1 ]; then
 		wanted="$wanted clang-format-$version shellcheck"
 	fi

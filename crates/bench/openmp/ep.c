@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Embarrassingly parallel: the threads meet once, at the end. The pattern of NPB's EP.
 //
-// SIZE is the side of a grid. Every one of its points is visited once, in a scattered order, and those within
-// a quarter of a circle around the corner are counted. Row by row the count can be had from a square root.
+// SIZE is the side of a grid. Every one of its points is visited once, in a scattered order, and
+// those within a quarter of a circle around the corner are counted. Row by row the count can be had
+// from a square root.
 #include "kernel.h"
 
 // A prime larger than any side: a multiplication by it permutes the points.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a kernel defines for main.c, and nothing else. Each file here is one kernel: one way in which the
- * threads of parallel programs wait for each other. All results are known in closed form, so that they can
- * be checked whatever the number of threads. */
+/* What a kernel defines for main.c, and nothing else. Each file here is one kernel: one way in
+ * which the threads of parallel programs wait for each other. All results are known in closed form,
+ * so that they can be checked whatever the number of threads. */
 #ifndef KERNEL_H
 #define KERNEL_H
 

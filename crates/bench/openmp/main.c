@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The frame around a kernel: KERNEL THREADS SIZE prints the seconds that the parallel part took. Exit code 1
-// if the result is wrong or the threads are not to be had, 2 for bad arguments.
+// The frame around a kernel: KERNEL THREADS SIZE prints the seconds that the parallel part took.
+// Exit code 1 if the result is wrong or the threads are not to be had, 2 for bad arguments.
 #include "kernel.h"
 
 #include <errno.h>
@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 	size = positive(argv[2]);
 	prepare(size);
 
-	// The threads are there before the clock starts, as in any program that has run for a while.
+	// The threads are there before the clock starts, as in any program that has run for a
+	// while.
 	omp_set_dynamic(0);
 	omp_set_num_threads(threads);
 #pragma omp parallel
@@ -62,7 +63,8 @@ int main(int argc, char **argv)
 	run(size);
 	end = omp_get_wtime();
 
-	// Else the other threads would spin on beside the check, and their yields and switches count.
+	// Else the other threads would spin on beside the check, and their yields and switches
+	// count.
 	omp_pause_resource_all(omp_pause_soft);
 	if (!is_right(size)) {
 		fprintf(stderr, "the result is wrong\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Integers sorted digit by digit: each thread counts its keys, the counts are summed over threads and
-// digits, each thread puts its keys where they belong. Three short phases with a barrier after each. The
-// pattern of NPB's IS.
+// Integers sorted digit by digit: each thread counts its keys, the counts are summed over threads
+// and digits, each thread puts its keys where they belong. Three short phases with a barrier after
+// each. The pattern of NPB's IS.
 //
 // SIZE is the number of sorts, each of other keys.
 #include "kernel.h"
@@ -9,10 +9,10 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#define KEYS (1L << 17)
+#define KEYS	   (1L << 17)
 #define DIGIT_BITS 8
-#define DIGITS (1L << DIGIT_BITS)
-#define KEY_BITS 32
+#define DIGITS	   (1L << DIGIT_BITS)
+#define KEY_BITS   32
 
 typedef long counts_t[DIGITS];
 
@@ -31,8 +31,8 @@ void prepare(long size)
 	sorted = allocate(KEYS, sizeof(*sorted));
 }
 
-// All of these are called by all threads of a team; each ends with a barrier, as each `omp for` does, and
-// each thread has the same part of the keys in all of them.
+// All of these are called by all threads of a team; each ends with a barrier, as each `omp for`
+// does, and each thread has the same part of the keys in all of them.
 static void generate(long sort)
 {
 #pragma omp for schedule(static)
@@ -102,7 +102,7 @@ void run(long size)
 // In order, and the same keys as there were: no key is lost or doubled if two different sums agree.
 bool is_right(long size)
 {
-	uint64_t before[2] = { 0 }, after[2] = { 0 };
+	uint64_t before[2] = {0}, after[2] = {0};
 
 	for (long i = 0; i < KEYS; i++) {
 		uint32_t old = key(size - 1, i);

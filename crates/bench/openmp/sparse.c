@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Conjugate gradients on a sparse matrix: few hundred thousand multiplications, then a barrier, a sum over
-// all threads, another barrier … four barriers an iteration. The pattern of NPB's CG.
+// Conjugate gradients on a sparse matrix: a few hundred thousand multiplications, then a barrier, a
+// sum over all threads, another barrier … five barriers an iteration. The pattern of NPB's CG.
 //
 // SIZE is the number of systems solved, one after the other. Each has the solution 1, 1, 1, …
 #include "kernel.h"
 
 #include <math.h>
 
-#define ROWS 16384
-#define STEPS 25
+#define ROWS	 16384
+#define STEPS	 25
 #define ACCURACY 1e-9
 
 // Each row has an entry on the diagonal and two for each of these distances from it.
-static const long distances[] = { 1, 5, 31, 127, 1021, 4093, 7919 };
+static const long distances[] = {1, 5, 31, 127, 1021, 4093, 7919};
 
 #define DISTANCES (long)(sizeof(distances) / sizeof(distances[0]))
-#define ENTRIES (2 * DISTANCES + 1)
+#define ENTRIES	  (2 * DISTANCES + 1)
 
 static double *value; // ENTRIES a row
-static int *column; // likewise
+static int *column;   // likewise
 static double *right; // right-hand side
 static double *solution, *residual, *direction, *image;
-static double worst; // largest error of any solution
+static long wrong; // elements of solutions
 
 // The same number for (i, j) and (j, i), between 0 and 1.
 static double weight(long i, long j)
@@ -98,9 +98,9 @@ static void solve(void)
 #pragma omp single
 		rho = next_rho;
 	}
-#pragma omp for schedule(static) reduction(max : worst)
+#pragma omp for schedule(static) reduction(+ : wrong)
 	for (long i = 0; i < ROWS; i++)
-		worst = fmax(worst, fabs(solution[i] - 1));
+		wrong += !(fabs(solution[i] - 1) < ACCURACY);
 }
 
 void run(long size)
@@ -113,5 +113,5 @@ void run(long size)
 bool is_right(long size)
 {
 	(void)size;
-	return worst < ACCURACY;
+	return wrong == 0;
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Heat that spreads over a closed surface: every sweep is a parallel region of its own, a short one, as
-// OpenMP programs are that were made parallel one loop at a time (NPB's MG, BT and SP for large parts).
+// Heat that spreads over a closed surface: every sweep is a parallel region of its own, a short
+// one, as OpenMP programs are that were made parallel one loop at a time (NPB's MG, BT and SP for
+// large parts).
 //
-// SIZE is the number of sweeps. The start is one wave in each direction; a sweep makes it fainter by a
-// factor that is known, and changes nothing else.
+// SIZE is the number of sweeps. The start is one wave in each direction; a sweep makes it fainter
+// by a factor that is known, and changes nothing else.
 #include "kernel.h"
 
 #include <math.h>
 
-#define SIDE 320
+#define SIDE	 320
 #define ACCURACY 1e-9
 
 static double (*now)[SIDE], (*then)[SIDE];
@@ -33,7 +34,8 @@ static double mean(double a, double b, double c, double d)
 	return (a + b + c + d) / 4;
 }
 
-// Each cell becomes the mean of its four neighbours. The first and the last column lie side by side.
+// Each cell becomes the mean of its four neighbours. The first and the last column lie side by
+// side.
 static void spread(double *to, const double *above, const double *at, const double *below)
 {
 	to[0] = mean(above[0], below[0], at[SIDE - 1], at[1]);
@@ -49,7 +51,8 @@ void run(long size)
 
 #pragma omp parallel for schedule(static)
 		for (long row = 0; row < SIDE; row++)
-			spread(then[row], now[(row + SIDE - 1) % SIDE], now[row], now[(row + 1) % SIDE]);
+			spread(then[row], now[(row + SIDE - 1) % SIDE], now[row],
+			       now[(row + 1) % SIDE]);
 		now = then;
 		then = before;
 	}

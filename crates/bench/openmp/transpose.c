@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fourier transforms of a picture, row by row, with a transposition in between in which every thread reads
-// what all the others wrote: all to all, a barrier before and one after. The pattern of NPB's FT.
+// Fourier transforms of a picture, row by row, with a transposition in between in which every
+// thread reads what all the others wrote: all to all, a barrier before and one after. The pattern
+// of NPB's FT.
 //
-// SIZE is the number of rounds. A round transforms the picture, turns each wave by an angle and transforms it
-// back: that moves the picture by one point in each direction, and nothing else.
+// SIZE is the number of rounds. A round transforms the picture, turns each wave by an angle and
+// transforms it back: that moves the picture by one point in each direction, and nothing else.
 #include "kernel.h"
 
 #include <complex.h>
 #include <math.h>
 #include <string.h>
 
-#define SIDE 128
-#define BITS 7
+#define SIDE	 128
+#define BITS	 7
 #define ACCURACY 1e-9
 
 // The C library offers it to gcc alone.
@@ -44,7 +45,8 @@ void prepare(long size)
 // C's own multiplication looks for infinities first.
 static double complex product(double complex a, double complex b)
 {
-	return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
+	return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),
+		     creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
 static unsigned reversed(unsigned index)
@@ -110,7 +112,8 @@ static void move(void)
 #pragma omp for schedule(static)
 	for (long row = 0; row < SIDE; row++) {
 		for (long column = 0; column < SIDE; column++)
-			picture[row][column] = product(root[(row + column) % SIDE], picture[row][column]);
+			picture[row][column] =
+				product(root[(row + column) % SIDE], picture[row][column]);
 	}
 }
 
@@ -134,7 +137,8 @@ bool is_right(long size)
 
 	for (long row = 0; row < SIDE; row++) {
 		for (long column = 0; column < SIDE; column++) {
-			double expected = value((row + SIDE - by) % SIDE, (column + SIDE - by) % SIDE);
+			double expected =
+				value((row + SIDE - by) % SIDE, (column + SIDE - by) % SIDE);
 
 			if (!(cabs(picture[row][column] - expected) < ACCURACY))
 				return false;

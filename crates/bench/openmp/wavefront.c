@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A wave through a grid: each cell needs its neighbours to the west, north and below, so a thread may begin
-// a plane only when the thread north of it has done the same plane. They wait for each other's flags without
-// any help of the runtime, and yield while they wait. The pattern of NPB's LU, whose threads wait in this way
-// but do not even yield.
+// A wave through a grid: each cell needs its neighbours to the west, north and below, so a thread
+// may begin a plane only when the thread north of it has done the same plane. They wait for each
+// other's flags without any help of the runtime, and yield while they wait. The pattern of NPB's
+// LU, whose threads wait in this way but do not even yield.
 //
-// SIZE is the number of sweeps, with a barrier after each. Sweep s leaves i + j + k + s in the cell (k, j, i).
+// SIZE is the number of sweeps, with a barrier after each. Sweep s leaves i + j + k + s in the cell
+// (k, j, i).
 #include "kernel.h"
 
 #include <math.h>
 #include <omp.h>
 #include <sched.h>
 
-#define PLANES 32
-#define ROWS 64 // shared out among the threads
-#define COLUMNS 32
-#define PARTS 5 // of a cell, coupled with each other, as LU's five equations
+#define PLANES	 32
+#define ROWS	 64 // shared out among the threads
+#define COLUMNS	 32
+#define PARTS	 5 // of a cell, coupled with each other, as LU's five equations
 #define ACCURACY 1e-6
 
 typedef struct {

@@ -2,10 +2,15 @@
 use super::words;
 use crate::result::{ArmResult, Report};
 use crate::verdict::Verdict;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use std::fmt::Write;
 
 const HEADER: [&str; 7] = ["scheduler", "time s", "× first", "verdict", "switches", "migrations", "ejected"];
+
+/// Width that a scheduler's name has for itself.
+const MAX_NAME: u16 = 24;
 
 /// How the terminal is.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +81,12 @@ fn table(results: &[&ArmResult], style: Style) -> Table {
             let cell = aligned(text, index);
             if style.color { coloured(cell, HEADER[index], result) } else { cell }
         }));
+    }
+    // Names are not broken unless they are very long; figures have spaces to be broken at.
+    let longest = results.iter().map(|result| result.scheduler.chars().count()).max().unwrap_or(0);
+    if let Some(names) = table.column_mut(0) {
+        let width = u16::try_from(longest).unwrap_or(u16::MAX).min(MAX_NAME) + 2;
+        names.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
     }
     // Two spaces between columns, none around them: that fits into 100 columns.
     for (index, column) in table.column_iter_mut().enumerate() {
@@ -181,6 +192,15 @@ mod tests {
             let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
             assert!(longest <= usize::from(width), "{longest} > {width}\n{text}");
         }
+    }
+
+    #[test]
+    fn names_stay_whole() {
+        let mut report = sample();
+        let name = "eevdf:slice_us=100000";
+        report.results.iter_mut().for_each(|result| result.scheduler = name.into());
+        let text = render(&report, Style { width: 80, color: false });
+        assert!(text.lines().any(|line| line.starts_with(&format!("{name} "))), "{text}");
     }
 
     #[test]

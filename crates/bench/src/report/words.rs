@@ -21,7 +21,8 @@ fn digits(seconds: f64) -> usize {
         s if s >= 1.0 => 2,
         s if s >= 0.1 => 3,
         s if s >= 0.01 => 4,
-        _ => 5,
+        s if s >= 0.001 => 5,
+        _ => 6,
     }
 }
 
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(seconds(0.3781), "0.378");
         assert_eq!(seconds(12.34), "12.3");
         assert_eq!(seconds(0.00123), "0.00123");
+        assert_eq!(seconds(0.000056), "0.000056");
         assert_eq!(interval(&Figure { median: 0.0238, low: 0.00503, high: 0.125 }), "[0.0050–0.1250]");
         assert_eq!(count(25012.0), "25,012");
         assert_eq!(count(999.0), "999");
