@@ -4,7 +4,7 @@ use crate::probe::{map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
-use flsched_policies::Running;
+use flsched_policies::{Running, check_machine};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
@@ -99,6 +99,7 @@ pub struct CallbackCost {
 
 /// Measures.
 pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
+    check_machine()?;
     let symbols = Symbols::of_this_kernel()?;
     let probe = calibrate()?;
     let by_default = request.by_default(|request, scheduler, _| {
@@ -164,15 +165,17 @@ fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<C
     let before = now()?;
     request.run(request.policy.name)?;
     let after = now()?;
-    let difference = |(callback, (before, after)): (libbpf_rs::Program<'_>, ((u64, u64), (u64, u64)))| {
-        let (calls, ns) = (after.0 - before.0, after.1 - before.1);
-        CallbackCost {
-            name: anatomy::callback_name(request.policy, &callback.name().to_string_lossy()),
-            calls,
-            mean_ns: ns as f64 / calls.max(1) as f64,
-        }
-    };
-    Ok(running.callbacks().zip(before.into_iter().zip(after)).map(difference).collect())
+    let measured = running.callbacks().zip(before.into_iter().zip(after));
+    Ok(measured
+        .map(|(callback, (before, after))| {
+            let (calls, ns) = (after.0 - before.0, after.1 - before.1);
+            CallbackCost {
+                name: anatomy::callback_name(request.policy, &callback.name().to_string_lossy()),
+                calls,
+                mean_ns: ns as f64 / calls.max(1) as f64,
+            }
+        })
+        .collect())
 }
 
 /// Runs of a program and nanoseconds in it, which the kernel shows with the descriptor.
