@@ -41,11 +41,13 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
 /// The costs, for a terminal with this many columns.
 pub fn render_costs(report: &CostsReport, columns: u16) -> String {
     let mut text = String::new();
-    let mut functions = table(columns, &["function", "eevdf: calls @ mean ns", &under(&report.policy)]);
+    let header = ["eevdf", &report.policy].map(|name| format!("{name}: calls @ mean ns (median)"));
+    let mut functions = table(columns, &["function", &header[0], &header[1]]);
     for function in &report.functions {
         functions.add_row(row([function.role.clone(), cost(&function.fair), cost(&function.scx)]));
     }
-    let mut callbacks = table(columns, &["callback", &under(&report.policy)]);
+    let header = format!("{}: calls @ mean ns", report.policy);
+    let mut callbacks = table(columns, &["callback", &header]);
     for callback in &report.callbacks {
         callbacks.add_row(row([callback.name.clone(), calls(callback.calls, callback.mean_ns)]));
     }
@@ -78,15 +80,14 @@ fn own_locks(report: &LocksReport) -> String {
     format!("{} has locks of its own: {}", report.policy, locks.chain(arena).collect::<Vec<_>>().join(", "))
 }
 
-fn under(policy: &str) -> String {
-    format!("{policy}: calls @ mean ns")
-}
-
 fn cost(cost: &Cost) -> String {
     match cost {
         Cost::Absent => "absent".into(),
         Cost::NotTraceable { .. } => "not traceable".into(),
-        Cost::Measured { calls: number, mean_ns, .. } => calls(*number, *mean_ns),
+        Cost::Measured { calls: 0, .. } => "–".into(),
+        Cost::Measured { calls: number, mean_ns, median_ns, .. } => {
+            format!("{} ({})", calls(*number, *mean_ns), count(median_ns.round() as u64))
+        }
     }
 }
 
