@@ -193,7 +193,7 @@ fn statistics(program: &libbpf_rs::Program<'_>) -> Result<(u64, u64), std::io::E
 
 struct CostProbe {
     // Before the object they belong to.
-    _links: Vec<Link>,
+    links: Vec<Link>,
     object: Object,
     /// The functions; each one's number is its place here.
     functions: Vec<String>,
@@ -230,7 +230,7 @@ impl CostProbe {
                 }
             }
         }
-        Ok(Self { _links: links, object, functions, refusing })
+        Ok(Self { links, object, functions, refusing })
     }
 
     fn read(&self, symbol: String) -> Cost {
@@ -272,10 +272,11 @@ fn target<'a>(functions: &'a [String], program: &OsStr) -> Option<&'a String> {
 /// What the probe costs on this kernel, now.
 fn calibrate() -> Result<Overhead, Error> {
     const NOTHING: Overhead = Overhead { inside_ns: 0.0, whole_ns: 0.0 };
-    let without = CostProbe::attach(Vec::new(), NOTHING)?.calibrate()?;
-    let probe = CostProbe::attach(vec![CALIBRATED.into()], NOTHING)?;
+    let mut probe = CostProbe::attach(vec![CALIBRATED.into()], NOTHING)?;
     let with = probe.calibrate()?;
     let (calls, _, histogram) = probe.sums(0);
+    probe.links.clear();
+    let without = probe.calibrate()?;
     if calls == 0 {
         return Err(Error::Uncalibrated { function: CALIBRATED });
     }
