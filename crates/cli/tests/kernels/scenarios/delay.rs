@@ -46,8 +46,8 @@ fn delay_limit(tasks: u32) -> Duration {
 
 fn pinned_task_beside_a_hog_keeps_the_bound() {
     let held = Held::start();
-    let hog = Hogs::start(1, Some(1));
-    let longest = longest_wait_on(1, millis(400));
+    let hog = Hogs::start(1, Some(a_cpu()));
+    let longest = longest_wait_on(a_cpu(), millis(400));
     hog.stop();
     held.stop();
     assert!(longest <= delay_limit(2), "waited {longest:?} behind a hog");
@@ -56,8 +56,8 @@ fn pinned_task_beside_a_hog_keeps_the_bound() {
 
 fn sixteen_tasks_on_a_cpu_keep_the_bound() {
     let held = Held::start();
-    let hogs = Hogs::start(15, Some(1));
-    let longest = longest_wait_on(1, millis(400));
+    let hogs = Hogs::start(15, Some(a_cpu()));
+    let longest = longest_wait_on(a_cpu(), millis(400));
     hogs.stop();
     held.stop();
     assert!(longest <= delay_limit(16), "waited {longest:?} among 16");
@@ -65,9 +65,9 @@ fn sixteen_tasks_on_a_cpu_keep_the_bound() {
 
 fn one_that_yields_among_hogs_keeps_the_bound() {
     let held = Held::start();
-    let hogs = Hogs::start(3, Some(1));
+    let hogs = Hogs::start(3, Some(a_cpu()));
     let longest = spawn(|| {
-        pin_to(1);
+        pin_to(a_cpu());
         let began = Instant::now();
         let mut longest = Duration::ZERO;
         while began.elapsed() < millis(400) {
@@ -104,7 +104,7 @@ fn kernel_threads_run_beside_hogs() {
 fn many_pinned_tasks_beside_idle_cpus() {
     const PINNED: u32 = 30;
     let held = Held::start();
-    let pinned = Hogs::repeating(PINNED as usize, Some(1), |number| {
+    let pinned = Hogs::repeating(PINNED as usize, Some(a_cpu()), |number| {
         work_for(millis(1));
         // A third of them come and go.
         if number % 3 == 0 {
@@ -112,7 +112,7 @@ fn many_pinned_tasks_beside_idle_cpus() {
         }
     });
     let visitor = spawn(|| {
-        pin_to(1);
+        pin_to(a_cpu());
         allow(0, possible_cpus());
         longest_wait(millis(300))
     });
@@ -122,7 +122,7 @@ fn many_pinned_tasks_beside_idle_cpus() {
     });
     let waited = visitor.join().expect("the visitor ends well");
     elsewhere.finish();
-    let longest = longest_wait_on(1, millis(400));
+    let longest = longest_wait_on(a_cpu(), millis(400));
     pinned.stop();
     held.stop();
     let limit = delay_limit(PINNED + 2);
@@ -140,7 +140,7 @@ fn real_time_tasks_take_cpus_away() {
     // Two CPUs are left for two tasks. Those run already when the others come.
     let movable: Vec<_> = (0..2).map(|_| spawn(|| (longest_wait(DURING), cpu_time()))).collect();
     let pinned = spawn(|| {
-        pin_to(1);
+        pin_to(a_cpu());
         (longest_wait(DURING), cpu_time())
     });
     let real_time: Vec<_> = [1, 2]
