@@ -12,6 +12,8 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{sleep, spawn, yield_now};
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(many_pinned_tasks_beside_idle_cpus, EVERYWHERE),
     scenario!(real_time_tasks_take_cpus_away, REPEATABLE),
     scenario!(kernel_threads_run_beside_hogs, EVERYWHERE),
+    scenario!(background_work_cannot_take_half, REPEATABLE),
     scenario!(key_to_echo_under_hackbench, REPEATABLE),
 ];
 
@@ -172,6 +175,50 @@ fn real_time_tasks_take_cpus_away() {
     }
     // A turn is counted in ticks of its own running time, of which it gets a tenth.
     assert!(had >= DURING / 100, "had {had:?} in the gaps of the real-time class");
+}
+
+/// Work of the lowest nice value or of the class for idle times stays behind other work on its CPU;
+/// but it goes on.
+fn background_work_cannot_take_half() {
+    const DURING: Duration = Duration::from_millis(800);
+    let held = Held::start();
+    for (kind, step_back) in [("nice 19", be_nicest as fn()), ("SCHED_IDLE", enter_idle_class)] {
+        let begun = Arc::new(AtomicBool::new(false));
+        let share = |step_back: Option<fn()>| {
+            let begun = begun.clone();
+            spawn(move || {
+                pin_to(a_cpu());
+                step_back.into_iter().for_each(|step_back| step_back());
+                // Together, so that neither has the CPU for itself.
+                if step_back.is_some() {
+                    begun.store(true, Ordering::SeqCst);
+                }
+                while !begun.load(Ordering::SeqCst) {
+                    yield_now();
+                }
+                let (from, had) = (Instant::now(), cpu_time());
+                work_for(DURING);
+                (cpu_time() - had).as_secs_f64() / from.elapsed().as_secs_f64()
+            })
+        };
+        let (normal, background) = (share(None), share(Some(step_back)));
+        let normal = normal.join().expect("it ends well");
+        let background = background.join().expect("it ends well");
+        eprintln!("beside {kind}: normal work had {normal:.2} of the CPU, the other {background:.2}");
+        assert!(normal >= 0.6, "beside {kind} normal work had only {normal:.2} of the CPU");
+        assert!(background > 0.01, "{kind} had {background:.2} of the CPU");
+    }
+    held.stop();
+}
+
+fn be_nicest() {
+    // SAFETY: takes integers only; 0 is the calling thread.
+    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    assert_eq!(outcome, 0, "setpriority");
+}
+
+fn enter_idle_class() {
+    enter_class(libc::SCHED_IDLE, 0);
 }
 
 /// Somebody types into a program that waits for a terminal, while others keep every CPU busy. Who
