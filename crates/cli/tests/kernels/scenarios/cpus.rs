@@ -28,13 +28,12 @@ fn attaches_while_cpus_are_offline_from_boot() {
     let (possible, online) = (cpus_in("possible"), cpus_in("online"));
     assert!(online.len() < possible.len(), "{online:?} of {possible:?}");
     let mut attached = Attached::with(&[]);
-    let hogs = Hogs::start(6, None);
+    let hogs = Hogs::part_time(6);
     Hackbench::start("-p -g 1 -l 50").finish();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, true);
     }
     wait_until("flsched is attached again", is_flsched_attached);
-    // As many hogs as CPUs, or more: all get one, the new ones too.
     hogs.go_on();
     hogs.stop();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
