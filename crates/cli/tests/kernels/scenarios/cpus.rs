@@ -34,7 +34,6 @@ fn attaches_while_cpus_are_offline_from_boot() {
         set_online(*cpu, true);
     }
     wait_until("flsched is attached again", is_flsched_attached);
-    hogs.go_on();
     hogs.stop();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, false);
