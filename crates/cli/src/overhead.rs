@@ -7,7 +7,7 @@ use flsched_overhead::{Error, Request};
 use flsched_policies::parse_spec;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 /// Without a command: what the paper's table was made with, small enough for any machine.
 const DEFAULT_COMMAND: [&str; 6] = ["hackbench", "-p", "-g", "4", "-l", "100"];
@@ -27,9 +27,13 @@ pub fn measure<R: Serialize>(
             eprintln!("flsched: {}", Error::Interrupted);
             return Ok(INTERRUPTED);
         }
-        Err(error @ Error::Start { .. }) => {
-            eprintln!("flsched: {error}");
-            return Ok(exit::NOT_FOUND);
+        Err(Error::Start { program, source }) => {
+            eprintln!("flsched: {program}: {source}");
+            return Ok(match source.kind() {
+                ErrorKind::NotFound => exit::NOT_FOUND,
+                ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
+                _ => exit::FAILURE,
+            });
         }
         Err(error) => return Err(error.into()),
     };

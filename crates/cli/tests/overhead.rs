@@ -1,1 +1,174 @@
-fn main() {}
+//! What scheduling costs on stock kernels: `flsched locks` and `flsched costs` measure a mixed load in
+//! one virtual machine a kernel, and their reports must bear out what FLSCHED claims.
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, OnceLock};
+
+const KERNELS: &str = "6.18,7.3";
+/// Enough to tell one CPU's lock from a shared one; more would only take longer to emulate.
+const CPUS: u64 = 2;
+/// Real seconds for one kernel; a quiet machine needs a tenth of it.
+const LIMIT: &str = "600";
+/// Messages between tasks, and threads that wait for each other with `sched_yield`.
+const LOAD: &str = "hackbench -p -g 2 -l 20 && flsched workload spin-barrier 8 20 2000";
+const HOT: [&str; 5] = ["select_cpu", "enqueue", "dispatch", "tick", "yield"];
+
+/// A kind of lock that the kernel allocates, and that hot paths may take because there are several of
+/// it for each CPU; `because` is for the reader.
+struct Allowed {
+    lock: &'static str,
+    for_each_cpu: u64,
+    #[expect(dead_code)]
+    because: &'static str,
+}
+
+const ALLOWED: &[Allowed] = &[Allowed {
+    lock: "a dispatch queue's lock",
+    for_each_cpu: 2,
+    because: "FLSCHED makes two queues for each CPU, its run queue and its waiting room; another CPU comes \
+              only to queue a task there, or to take one when it has nothing to do",
+}];
+/// A use that is seen this often is a habit, and a habit must be spread over all CPUs' own queues.
+const OFTEN: u64 = 100;
+
+type Reports = Arc<OnceLock<Result<(Value, Value), String>>>;
+type Check = fn(&Value, &Value) -> Result<(), String>;
+
+const CHECKS: [(&str, Check); 5] = [
+    ("the_policy_has_no_lock_of_its_own", no_own_locks),
+    ("hot_callbacks_take_no_shared_lock", no_shared_locks),
+    ("every_function_can_be_watched", all_watched),
+    ("waits_are_seen_and_placed", waits_are_placed),
+    ("costs_tell_calls_and_times", costs_are_told),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let kernels = std::env::var("FLSCHED_TEST_KERNELS").unwrap_or_else(|_| KERNELS.into());
+    let machines: Vec<(String, Reports)> =
+        kernels.split(',').map(|kernel| (kernel.to_owned(), Reports::default())).collect();
+    let mut trials = Vec::new();
+    for (name, check) in CHECKS {
+        for (kernel, reports) in machines.clone() {
+            trials.push(Trial::test(format!("{kernel}::{name}"), move || {
+                let reports = reports.get_or_init(|| measure(&kernel));
+                let (locks, costs) = reports.as_ref().map_err(Failed::from)?;
+                check(locks, costs).map_err(Failed::from)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Both reports, from a machine with this kernel.
+fn measure(kernel: &str) -> Result<(Value, Value), String> {
+    let script = format!(
+        "flsched locks --json -- sh -c '{LOAD}' && flsched costs --json -- sh -c '{LOAD}' && \
+         grep -qx disabled /sys/kernel/sched_ext/state"
+    );
+    let cpus = CPUS.to_string();
+    let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
+        .args(["vm", "--kernel", kernel, "--cpus", &cpus, "--clock", "instructions", "--timeout", LIMIT])
+        .args(["--include", "/usr/bin/hackbench", "--", "sh", "-c", &script])
+        .output()
+        .map_err(|error| error.to_string())?;
+    let transcript = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("{}: {transcript}", output.status));
+    }
+    let mut reports = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
+    match (reports.next(), reports.next()) {
+        (Some(Ok(locks)), Some(Ok(costs))) => Ok((locks, costs)),
+        _ => Err(format!("two reports were expected: {}", String::from_utf8_lossy(&output.stdout))),
+    }
+}
+
+fn no_own_locks(locks: &Value, _: &Value) -> Result<(), String> {
+    let anatomy = &locks["anatomy"];
+    let callbacks = array(&anatomy["callbacks"]);
+    let lockless = callbacks.iter().all(|callback| array(&callback["own_locks"]).is_empty());
+    expect(lockless && anatomy["has_arena"] == false && callbacks.len() >= HOT.len(), anatomy)
+}
+
+fn no_shared_locks(locks: &Value, _: &Value) -> Result<(), String> {
+    let flsched = under(locks, "flsched")?;
+    for callback in HOT {
+        expect(flsched["calls"][callback].as_u64() > Some(0), &flsched["calls"])?;
+    }
+    let around_the_policy = |lock: &&Value| !lock["class_function"].is_null() || !lock["callback"].is_null();
+    for lock in array(&flsched["locks"]).iter().filter(around_the_policy) {
+        expect(lock["is_per_cpu"] == true || ALLOWED.iter().any(|allowed| allows(allowed, lock)), lock)?;
+    }
+    expect(flsched["lost"] == 0, flsched)
+}
+
+fn allows(allowed: &Allowed, lock: &Value) -> bool {
+    let number = |field: &str| lock[field].as_u64().unwrap_or(u64::MAX);
+    let fewest = if number("acquisitions") >= OFTEN { CPUS } else { 1 };
+    lock["lock"] == allowed.lock && (fewest..=allowed.for_each_cpu * CPUS).contains(&number("instances"))
+}
+
+fn all_watched(locks: &Value, costs: &Value) -> Result<(), String> {
+    for measured in array(&locks["schedulers"]) {
+        expect(array(&measured["unwatched"]).is_empty(), measured)?;
+        // The run queues' own locks prove that the probe sees what there is.
+        let of_core = |lock: &&Value| lock["class_function"].is_null() && lock["lock"] == "runqueues.__lock";
+        let taken: u64 = array(&measured["locks"])
+            .iter()
+            .filter(of_core)
+            .filter_map(|it| it["acquisitions"].as_u64())
+            .sum();
+        expect(taken > 1000, measured)?;
+    }
+    for function in array(&costs["functions"]) {
+        expect(["fair", "scx"].iter().all(|class| function[class]["state"] != "not_traceable"), function)?;
+    }
+    Ok(())
+}
+
+fn waits_are_placed(locks: &Value, _: &Value) -> Result<(), String> {
+    for measured in array(&locks["schedulers"]) {
+        let sites = array(&measured["waits"]["sites"]);
+        // hackbench's tasks meet at their pipes' mutexes.
+        let at_pipes = |site: &Value| {
+            array(&site["functions"])
+                .iter()
+                .any(|name| name.as_str().is_some_and(|name| name.contains("pipe")))
+        };
+        expect(sites.iter().any(at_pipes), &measured["waits"])?;
+    }
+    Ok(())
+}
+
+fn costs_are_told(_: &Value, costs: &Value) -> Result<(), String> {
+    for name in HOT {
+        let callback = array(&costs["callbacks"]).iter().find(|callback| callback["name"] == name);
+        let callback = callback.ok_or_else(|| format!("no callback {name}: {costs}"))?;
+        expect(callback["calls"].as_u64() > Some(0) && callback["mean_ns"].as_f64() > Some(0.0), callback)?;
+    }
+    for role in ["enqueue_task", "dequeue_task", "pick_task", "select_task_rq"] {
+        let function = array(&costs["functions"]).iter().find(|function| function["role"] == role);
+        let function = function.ok_or_else(|| format!("no function {role}: {costs}"))?;
+        for class in ["fair", "scx"] {
+            let cost = &function[class];
+            // An emulated instruction is a nanosecond: no function of these has fewer than ten, none a million.
+            let mean_ns = cost["mean_ns"].as_f64().unwrap_or(0.0);
+            expect(cost["calls"].as_u64() > Some(100) && (10.0..1e6).contains(&mean_ns), function)?;
+        }
+    }
+    expect(costs["probe"]["inside_ns"].as_f64() > Some(0.0) && costs["clock"] == "instructions", costs)
+}
+
+fn under<'a>(locks: &'a Value, scheduler: &str) -> Result<&'a Value, String> {
+    let found = array(&locks["schedulers"]).iter().find(|measured| measured["scheduler"] == scheduler);
+    found.ok_or_else(|| format!("nothing was measured under {scheduler}: {locks}"))
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn expect(holds: bool, told: &Value) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("not as claimed: {told:#}")) }
+}

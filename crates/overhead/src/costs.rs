@@ -4,10 +4,11 @@ use crate::probe::{map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
-use flsched_policies::Running;
+use flsched_policies::{Running, check_machine};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
+use scx_utils::compat;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::read_to_string;
@@ -83,6 +84,8 @@ pub enum Cost {
         calls: u64,
         /// Its mean time with all that it calls, without the probe, in nanoseconds.
         mean_ns: f64,
+        /// The median of the same, within 6 percent.
+        median_ns: f64,
     },
 }
 
@@ -99,6 +102,7 @@ pub struct CallbackCost {
 
 /// Measures.
 pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
+    check_machine()?;
     let symbols = Symbols::of_this_kernel()?;
     let probe = calibrate()?;
     let by_default = request.by_default(|request, scheduler, _| {
@@ -145,9 +149,9 @@ fn run_probed(
     let functions: Vec<_> =
         CLASS_FUNCTIONS.iter().map(|function| (compiled(function.fair), compiled(function.scx))).collect();
     let names = functions.iter().flat_map(|(fair, scx)| [fair, scx]).flatten().cloned().collect();
-    let probe = CostProbe::attach(names)?;
+    let probe = CostProbe::attach(names, overhead)?;
     let run_s = request.run(scheduler)?;
-    let read = |symbol: Option<String>| symbol.map_or(Cost::Absent, |symbol| probe.read(symbol, overhead));
+    let read = |symbol: Option<String>| symbol.map_or(Cost::Absent, |symbol| probe.read(symbol));
     Ok((run_s, functions.into_iter().map(|(fair, scx)| (read(fair), read(scx))).collect()))
 }
 
@@ -164,15 +168,17 @@ fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<C
     let before = now()?;
     request.run(request.policy.name)?;
     let after = now()?;
-    let difference = |(callback, (before, after)): (libbpf_rs::Program<'_>, ((u64, u64), (u64, u64)))| {
-        let (calls, ns) = (after.0 - before.0, after.1 - before.1);
-        CallbackCost {
-            name: anatomy::callback_name(request.policy, &callback.name().to_string_lossy()),
-            calls,
-            mean_ns: ns as f64 / calls.max(1) as f64,
-        }
-    };
-    Ok(running.callbacks().zip(before.into_iter().zip(after)).map(difference).collect())
+    let measured = running.callbacks().zip(before.into_iter().zip(after));
+    Ok(measured
+        .map(|(callback, (before, after))| {
+            let (calls, ns) = (after.0 - before.0, after.1 - before.1);
+            CallbackCost {
+                name: anatomy::callback_name(request.policy, &callback.name().to_string_lossy()),
+                calls,
+                mean_ns: ns as f64 / calls.max(1) as f64,
+            }
+        })
+        .collect())
 }
 
 /// Runs of a program and nanoseconds in it, which the kernel shows with the descriptor.
@@ -187,7 +193,7 @@ fn statistics(program: &libbpf_rs::Program<'_>) -> Result<(u64, u64), std::io::E
 
 struct CostProbe {
     // Before the object they belong to.
-    _links: Vec<Link>,
+    links: Vec<Link>,
     object: Object,
     /// The functions; each one's number is its place here.
     functions: Vec<String>,
@@ -197,10 +203,14 @@ struct CostProbe {
 impl CostProbe {
     /// Probes these functions, as far as the kernel lets it: they need type information, and room to
     /// put a call in.
-    fn attach(functions: Vec<String>) -> Result<Self, Error> {
+    fn attach(functions: Vec<String>, overhead: Overhead) -> Result<Self, Error> {
         let types = Btf::from_vmlinux().map_err(refused(PROBE))?;
         let is_typed = |name: &str| types.type_by_name::<types::Func<'_>>(name).is_some();
         let mut open = open(PROBE, OBJECT)?;
+        for (variable, ns) in [("inside_ns", overhead.inside_ns), ("whole_ns", overhead.whole_ns)] {
+            compat::set_rodata_var(&mut open, variable, &(ns.round() as u64).to_ne_bytes())
+                .map_err(std::io::Error::other)?;
+        }
         for mut program in open.progs_mut().filter(|program| program.name() != CALIBRATE) {
             let target = target(&functions, program.name()).filter(|name| is_typed(name));
             program.set_autoload(target.is_some());
@@ -220,22 +230,27 @@ impl CostProbe {
                 }
             }
         }
-        Ok(Self { _links: links, object, functions, refusing })
+        Ok(Self { links, object, functions, refusing })
     }
 
-    fn read(&self, symbol: String, overhead: Overhead) -> Cost {
+    fn read(&self, symbol: String) -> Cost {
         let watched = self.functions.iter().position(|function| *function == symbol);
         let Some(number) = watched.filter(|_| !self.refusing.contains(&symbol)) else {
             return Cost::NotTraceable { symbol };
         };
-        let [calls, ns, nested] = self.sums(number);
-        let own = ns as f64 - nested as f64 * overhead.whole_ns - calls as f64 * overhead.inside_ns;
-        Cost::Measured { symbol, calls, mean_ns: (own / calls.max(1) as f64).max(0.0) }
+        let (calls, ns, histogram) = self.sums(number);
+        Cost::Measured {
+            symbol,
+            calls,
+            mean_ns: ns as f64 / calls.max(1) as f64,
+            median_ns: median(calls, &histogram),
+        }
     }
 
-    /// Calls, their time, and the probed calls inside them.
-    fn sums(&self, number: usize) -> [u64; 3] {
-        summed(&map(&self.object, "costs"), &(number as u32).to_ne_bytes()).try_into().unwrap_or_default()
+    /// Calls, their time, and how many took how long.
+    fn sums(&self, number: usize) -> (u64, u64, Vec<u64>) {
+        let words = summed(&map(&self.object, "costs"), &(number as u32).to_ne_bytes());
+        (words[0], words[1], words[2..].to_vec())
     }
 
     /// Time of the calibration loop, in nanoseconds. Twice: the first run finds nothing in place yet.
@@ -256,15 +271,49 @@ fn target<'a>(functions: &'a [String], program: &OsStr) -> Option<&'a String> {
 
 /// What the probe costs on this kernel, now.
 fn calibrate() -> Result<Overhead, Error> {
-    let without = CostProbe::attach(Vec::new())?.calibrate()?;
-    let probe = CostProbe::attach(vec![CALIBRATED.into()])?;
+    const NOTHING: Overhead = Overhead { inside_ns: 0.0, whole_ns: 0.0 };
+    let mut probe = CostProbe::attach(vec![CALIBRATED.into()], NOTHING)?;
     let with = probe.calibrate()?;
-    let [calls, ns, _] = probe.sums(0);
+    let (calls, _, histogram) = probe.sums(0);
+    probe.links.clear();
+    let without = probe.calibrate()?;
     if calls == 0 {
         return Err(Error::Uncalibrated { function: CALIBRATED });
     }
     Ok(Overhead {
-        inside_ns: ns as f64 / calls as f64,
+        inside_ns: median(calls, &histogram),
         whole_ns: ((with - without) / CALIBRATION_ROUNDS).max(0.0),
     })
+}
+
+/// The middle of the bucket that the middle call fell into; the buckets are those of costs.bpf.c.
+fn median(calls: u64, histogram: &[u64]) -> f64 {
+    let mut seen = 0;
+    let reached = |count: &u64| {
+        seen += count;
+        2 * seen >= calls
+    };
+    let bucket = histogram.iter().position(reached).filter(|_| calls > 0).unwrap_or(0);
+    if bucket < 8 {
+        return bucket as f64;
+    }
+    let width = 2f64.powi(bucket as i32 / 8 - 1);
+    width * (8.5 + (bucket % 8) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_that_of_the_middle_call() {
+        let mut histogram = [0; 256];
+        assert_eq!(median(0, &histogram), 0.0);
+        histogram[3] = 1;
+        histogram[8] = 3; // 8
+        histogram[255] = 1;
+        assert_eq!(median(5, &histogram), 8.5);
+        histogram[8 * 8] = 10; // 1024 to 1151
+        assert_eq!(median(15, &histogram), 1088.0);
+    }
 }

@@ -6,7 +6,7 @@ use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::waits::{ContentionProbe, Waits};
 use crate::{Anatomy, Error, anatomy};
-use flsched_policies::{Policy, Running};
+use flsched_policies::{Policy, Running, check_machine};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
 use serde::Serialize;
@@ -88,6 +88,7 @@ pub struct LockUse {
 
 /// Measures.
 pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
+    check_machine()?;
     let symbols = Symbols::of_this_kernel()?;
     let anatomy = Anatomy::of(request.policy)?.on_this_kernel(|kfunc| symbols.address(kfunc).is_some());
     let machine = Machine::here();

@@ -11,15 +11,8 @@ const SITES: usize = 5;
 /// The locks, for a terminal with this many columns.
 pub fn render_locks(report: &LocksReport, columns: u16) -> String {
     let mut text = String::new();
-    let own = if report.anatomy.is_lock_free() {
-        "none: no BPF spin lock, no arena".to_owned()
-    } else {
-        let locks = report.anatomy.callbacks.iter().flat_map(|callback| callback.own_locks.iter().cloned());
-        let arena = report.anatomy.has_arena.then(|| "an arena, in which there may be locks".to_owned());
-        locks.chain(arena).collect::<Vec<_>>().join(", ")
-    };
-    let _ = writeln!(text, "Locks of {}'s own: {own}\n", report.policy);
-    let _ = writeln!(text, "What its callbacks can call on this kernel\n{}", anatomy(report, columns));
+    let _ = writeln!(text, "{}\n", own_locks(report));
+    let _ = writeln!(text, "What its callbacks can reach on this kernel\n{}", anatomy(report, columns));
     let _ = writeln!(text, "\nLocks taken while the command ran\n{}", totals(report, columns));
     for measured in &report.schedulers {
         let _ = writeln!(text, "\nLocks taken under {}\n{}", measured.scheduler, uses(measured, columns));
@@ -48,11 +41,13 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
 /// The costs, for a terminal with this many columns.
 pub fn render_costs(report: &CostsReport, columns: u16) -> String {
     let mut text = String::new();
-    let mut functions = table(columns, &["function", "eevdf: calls @ mean ns", &under(&report.policy)]);
+    let header = ["eevdf", &report.policy].map(|name| format!("{name}: calls @ mean ns (median)"));
+    let mut functions = table(columns, &["function", &header[0], &header[1]]);
     for function in &report.functions {
         functions.add_row(row([function.role.clone(), cost(&function.fair), cost(&function.scx)]));
     }
-    let mut callbacks = table(columns, &["callback", &under(&report.policy)]);
+    let header = format!("{}: calls @ mean ns", report.policy);
+    let mut callbacks = table(columns, &["callback", &header]);
     for callback in &report.callbacks {
         callbacks.add_row(row([callback.name.clone(), calls(callback.calls, callback.mean_ns)]));
     }
@@ -76,15 +71,23 @@ pub fn render_costs(report: &CostsReport, columns: u16) -> String {
     text
 }
 
-fn under(policy: &str) -> String {
-    format!("{policy}: calls @ mean ns")
+fn own_locks(report: &LocksReport) -> String {
+    if report.anatomy.is_lock_free() {
+        return format!("{} takes no lock of its own: no BPF spin lock, no arena", report.policy);
+    }
+    let locks = report.anatomy.callbacks.iter().flat_map(|callback| callback.own_locks.iter().cloned());
+    let arena = report.anatomy.has_arena.then(|| "an arena, in which there may be locks".to_owned());
+    format!("{} has locks of its own: {}", report.policy, locks.chain(arena).collect::<Vec<_>>().join(", "))
 }
 
 fn cost(cost: &Cost) -> String {
     match cost {
         Cost::Absent => "absent".into(),
         Cost::NotTraceable { .. } => "not traceable".into(),
-        Cost::Measured { calls: number, mean_ns, .. } => calls(*number, *mean_ns),
+        Cost::Measured { calls: 0, .. } => "–".into(),
+        Cost::Measured { calls: number, mean_ns, median_ns, .. } => {
+            format!("{} ({})", calls(*number, *mean_ns), count(median_ns.round() as u64))
+        }
     }
 }
 
@@ -93,7 +96,7 @@ fn calls(number: u64, mean_ns: f64) -> String {
 }
 
 fn anatomy(report: &LocksReport, columns: u16) -> Table {
-    let mut table = table(columns, &["callback", "atomics", "kfuncs and helpers"]);
+    let mut table = table(columns, &["callback", "atomics", "kfuncs (without scx_bpf_) and helpers"]);
     for callback in &report.anatomy.callbacks {
         let called = callback.kfuncs.iter().chain(&callback.helpers);
         let called = called.map(|name| name.trim_start_matches("scx_bpf_")).collect::<Vec<_>>().join(" ");
@@ -112,14 +115,16 @@ fn totals(report: &LocksReport, columns: u16) -> Table {
     header.extend(report.schedulers.iter().map(|measured| measured.scheduler.clone()));
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = table(columns, &header);
-    let groups: [(&str, fn(&LockUse) -> bool); 3] = [
-        ("the core, whatever the class", |lock| lock.class_function.is_none() && lock.callback.is_none()),
-        ("the class's functions", |lock| lock.class_function.is_some() && lock.callback.is_none()),
-        ("the kernel for the policy's callbacks", |lock| lock.callback.is_some()),
-    ];
-    for (name, belongs) in groups {
+    const GROUPS: [&str; 3] =
+        ["the core, whatever the class", "the class's functions", "the kernel for the policy's callbacks"];
+    let group = |lock: &LockUse| match lock {
+        LockUse { callback: Some(_), .. } => GROUPS[2],
+        LockUse { class_function: Some(_), .. } => GROUPS[1],
+        _ => GROUPS[0],
+    };
+    for name in GROUPS {
         let sum = |measured: &SchedulerLocks| {
-            let locks = || measured.locks.iter().filter(|lock| belongs(lock));
+            let locks = || measured.locks.iter().filter(|lock| group(lock) == name);
             let all: u64 = locks().map(|lock| lock.acquisitions).sum();
             let by_others: f64 = locks().map(by_others).sum();
             format!("{} ({} by others)", count(all), count(by_others.round() as u64))
@@ -211,7 +216,7 @@ fn table(columns: u16, header: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(columns)
         .force_no_tty()
-        .set_header(header.iter().map(|name| Cell::new(name)));
+        .set_header(header.iter().map(Cell::new));
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

@@ -76,7 +76,7 @@ impl ContentionProbe {
             .collect();
         sites.sort_by(|a, b| b.wait_s.total_cmp(&a.wait_s));
         let of = |spins: bool| sites.iter().filter(move |site| site.spins == spins);
-        let seconds = |spins| of(spins).map(|site| site.wait_s).sum::<f64>();
+        let seconds = |spins| of(spins).map(|site| site.wait_s).fold(0.0, |sum, wait_s| sum + wait_s);
         Waits {
             spins: of(true).map(|site| site.waits).sum(),
             spin_s: seconds(true),

@@ -21,7 +21,7 @@ pub use catalog::Policy;
 pub use describe::{Description, Knob, Statistic};
 pub use error::Error;
 pub use exit::ExitReport;
-pub use loader::{Options, Running};
+pub use loader::{Options, Running, check_machine};
 pub use spec::parse_spec;
 pub use supervise::{Backoff, Event, supervise};
 

@@ -171,8 +171,8 @@ impl Running {
     }
 }
 
-/// Can any policy attach here, now?
-fn check_machine() -> Result<(), Error> {
+/// Can any policy attach here, now? If not, why.
+pub fn check_machine() -> Result<(), Error> {
     let release = || {
         std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
     };

@@ -16,7 +16,7 @@ pub fn machine() -> Machine {
 pub fn play() -> ExitCode {
     let wanted = std::env::args().nth(3).unwrap_or_default();
     let mut failed = false;
-    for scenario in scenarios::all().filter(|s| s.is_for(machine()) && s.name.contains(&wanted)) {
+    for scenario in scenarios::all().filter(|s| s.is_for(machine()) && s.is_wanted(&wanted)) {
         let name = scenario.name;
         clear_kernel_log();
         let began = std::time::Instant::now();

@@ -222,6 +222,11 @@ pub fn longest_wait(during: Duration) -> Duration {
     longest
 }
 
+/// One to pin tasks to. Number 1 need not be there.
+pub fn a_cpu() -> usize {
+    cpus_in("online")[1]
+}
+
 /// All CPUs that may ever come.
 pub fn possible_cpus() -> Range<usize> {
     0..cpus_in("possible").len()

@@ -2,8 +2,8 @@
 //! kernel. This program is both sides: started by cargo it boots the machines, with `--guest` it is
 //! the command inside that plays the scenarios.
 //!
-//! `FLSCHED_TEST_KERNELS=6.18` picks kernels, `FLSCHED_TEST_SCENARIOS=hotplug` picks scenarios by part
-//! of their name, and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
+//! `FLSCHED_TEST_KERNELS=6.18` picks kernels, `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by
+//! parts of their names, and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
 mod guest;
 mod load;
 mod machine;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 
     // By scenario first, so that the test threads boot different machines.
     let mut trials = Vec::new();
-    for scenario in scenarios::all().filter(|scenario| scenario.name.contains(&wanted)) {
+    for scenario in scenarios::all().filter(|scenario| scenario.is_wanted(&wanted)) {
         for (kernel, machine, told) in machines.iter().filter(|(_, machine, _)| scenario.is_for(*machine)) {
             let (kernel, machine, told) = (kernel.clone(), *machine, told.clone());
             let wanted = wanted.clone();

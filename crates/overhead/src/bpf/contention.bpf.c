@@ -71,10 +71,10 @@ struct {
 
 static __always_inline void count(const struct wait *wait, bool spins)
 {
-	struct site site = { .stack = wait->stack, .spins = spins };
+	struct site site = {.stack = wait->stack, .spins = spins};
 	u64 ns = bpf_ktime_get_ns() - wait->began_at;
 	struct waited *waited = bpf_map_lookup_elem(&sites, &site);
-	struct waited first = { .count = 1, .ns = ns };
+	struct waited first = {.count = 1, .ns = ns};
 
 	if (!waited) {
 		bpf_map_update_elem(&sites, &site, &first, BPF_NOEXIST);
@@ -87,7 +87,7 @@ static __always_inline void count(const struct wait *wait, bool spins)
 SEC("tp_btf/contention_begin")
 int BPF_PROG(begin, void *lock, unsigned int flags)
 {
-	struct wait wait = { .lock = (u64)lock };
+	struct wait wait = {.lock = (u64)lock};
 	u32 task = (u32)bpf_get_current_pid_tgid();
 	u32 zero = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How often is each function of the scheduler called, and how long does it take? The times include
- * what a function calls, and what this probe adds; the latter is measured by calibrate() and
- * subtracted by user space, which is why nested probes are counted too.
+ * what a function calls, but not what this probe adds: that is measured by calibrate() first, and
+ * subtracted from each call for itself and for the probed calls inside.
  *
  * The functions run with interrupts off and return on the CPU where they were called, so a stack a
  * CPU is enough.
@@ -18,11 +18,16 @@ char _license[] SEC("license") = "GPL";
 #define MAX_FUNCTIONS 32
 #define DEPTH	      16 /* a power of two */
 #define ROUNDS	      10000
+#define BUCKETS	      256 /* 8 for each power of two, and the first 8 numbers */
+
+/* Set by user space once they are known. */
+const volatile u64 inside_ns = 0; /* what the probe adds to the time of a call */
+const volatile u64 whole_ns = 0;  /* what it adds to the time of whoever makes the call */
 
 struct cost {
 	u64 calls;
 	u64 ns;
-	u64 nested; /* probed calls made from inside, at any depth */
+	u64 histogram[BUCKETS];
 };
 
 struct {
@@ -74,6 +79,39 @@ static __always_inline int begin(u32 function)
 	return 0;
 }
 
+static __always_inline u32 bucket_of(u64 ns)
+{
+	u64 left = ns;
+	u32 power = 0, bucket;
+
+	if (left >> 32) {
+		left >>= 32;
+		power += 32;
+	}
+	if (left >> 16) {
+		left >>= 16;
+		power += 16;
+	}
+	if (left >> 8) {
+		left >>= 8;
+		power += 8;
+	}
+	if (left >> 4) {
+		left >>= 4;
+		power += 4;
+	}
+	if (left >> 2) {
+		left >>= 2;
+		power += 2;
+	}
+	if (left >> 1)
+		power++;
+	if (power < 3)
+		return ns;
+	bucket = (power - 2) * 8 + ((ns >> (power - 3)) & 7);
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
 static __always_inline int finish(u32 function)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -81,6 +119,7 @@ static __always_inline int finish(u32 function)
 	struct stack *stack = bpf_map_lookup_elem(&call_stacks, &zero);
 	struct cost *cost = bpf_map_lookup_elem(&costs, &function);
 	struct call *call;
+	u64 ns, added;
 
 	if (!stack || !cost || !stack->depth)
 		return 0;
@@ -89,23 +128,26 @@ static __always_inline int finish(u32 function)
 		return 0;
 	stack->depth--;
 	cost->calls++;
-	cost->ns += now - call->began_at;
-	cost->nested += stack->probed - call->probed;
+	ns = now - call->began_at;
+	added = inside_ns + whole_ns * (stack->probed - call->probed);
+	ns = ns > added ? ns - added : 0;
+	cost->ns += ns;
+	cost->histogram[bucket_of(ns) & (BUCKETS - 1)]++;
 	stack->probed++;
 	return 0;
 }
 
 /* A tracing program has one target, named by user space before it is loaded. */
-#define WATCH(n)                   \
-	SEC("fentry")              \
-	int BPF_PROG(enter_##n)    \
-	{                          \
-		return begin(n);   \
-	}                          \
-	SEC("fexit")               \
-	int BPF_PROG(leave_##n)    \
-	{                          \
-		return finish(n);  \
+#define WATCH(n)                  \
+	SEC("fentry")             \
+	int BPF_PROG(enter_##n)   \
+	{                         \
+		return begin(n);  \
+	}                         \
+	SEC("fexit")              \
+	int BPF_PROG(leave_##n)   \
+	{                         \
+		return finish(n); \
 	}
 
 /* clang-format off */
@@ -113,13 +155,13 @@ WATCH(0)  WATCH(1)  WATCH(2)  WATCH(3)  WATCH(4)  WATCH(5)  WATCH(6)  WATCH(7)
 WATCH(8)  WATCH(9)  WATCH(10) WATCH(11) WATCH(12) WATCH(13) WATCH(14) WATCH(15)
 WATCH(16) WATCH(17) WATCH(18) WATCH(19) WATCH(20) WATCH(21) WATCH(22) WATCH(23)
 WATCH(24) WATCH(25) WATCH(26) WATCH(27) WATCH(28) WATCH(29) WATCH(30) WATCH(31)
-/* clang-format on */
+	/* clang-format on */
 
-/*
- * A kernel function that does next to nothing, called often: with the probe on it and without. Not
- * one of those that newer kernels inline into BPF programs.
- */
-extern bool bpf_dynptr_is_null(const struct bpf_dynptr *ptr) __ksym;
+	/*
+	 * A kernel function that does next to nothing, called often: with the probe on it and
+	 * without. Not one of those that newer kernels inline into BPF programs.
+	 */
+	extern bool bpf_dynptr_is_null(const struct bpf_dynptr *ptr) __ksym;
 
 SEC("syscall")
 int calibrate(void *ctx)
@@ -133,7 +175,7 @@ int calibrate(void *ctx)
 		return 0;
 	bpf_dynptr_from_mem(ns, sizeof(*ns), 0, &nothing);
 	began_at = bpf_ktime_get_ns();
-	bpf_for(i, 0, ROUNDS)
+	bpf_for (i, 0, ROUNDS)
 		bpf_dynptr_is_null(&nothing);
 	*ns = bpf_ktime_get_ns() - began_at;
 	return 0;

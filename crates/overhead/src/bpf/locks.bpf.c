@@ -150,7 +150,7 @@ int read_per_cpu_offsets(void *ctx)
 	const u64 *offsets = (const u64 *)&__per_cpu_offset;
 	u32 cpu;
 
-	bpf_for(cpu, 0, MAX_CPUS) {
+	bpf_for (cpu, 0, MAX_CPUS) {
 		u64 *slot = bpf_map_lookup_elem(&per_cpu_offsets, &cpu);
 
 		if (!slot || bpf_probe_read_kernel(slot, sizeof(*slot), &offsets[cpu]))

@@ -15,9 +15,9 @@
 enum kind { CLASS_FUNCTION, CALLBACK, KFUNC, NR_KINDS };
 
 struct place {
-	u64 now[NR_KINDS];		/* the innermost function of each kind */
-	u64 outer[MAX_FUNCTIONS];	/* what `now` was when a function was entered */
-	u64 rq_lock_caller;		/* who called the kernel's wrapper around run queue locks last */
+	u64 now[NR_KINDS];	  /* the innermost function of each kind */
+	u64 outer[MAX_FUNCTIONS]; /* what `now` was when a function was entered */
+	u64 rq_lock_caller;	  /* who called the kernel's wrapper around run queue locks last */
 };
 
 struct {
@@ -49,7 +49,8 @@ static __always_inline void enter_function(u32 kind, u32 function)
 	if (!place || !count || kind >= NR_KINDS || function >= MAX_FUNCTIONS)
 		return;
 	++*count;
-	/* A callback that has a task moved makes the kernel call the class again: still the callback. */
+	/* A callback that has a task moved makes the kernel call the class again: still the
+	 * callback. */
 	if (kind == CLASS_FUNCTION && place->now[CALLBACK])
 		return;
 	place->outer[function] = place->now[kind];
@@ -60,8 +61,7 @@ static __always_inline void leave_function(u32 kind, u32 function)
 {
 	struct place *place = this_place();
 
-	if (place && kind < NR_KINDS && function < MAX_FUNCTIONS &&
-	    place->now[kind] == function)
+	if (place && kind < NR_KINDS && function < MAX_FUNCTIONS && place->now[kind] == function)
 		place->now[kind] = place->outer[function];
 }
 

@@ -28,14 +28,12 @@ fn attaches_while_cpus_are_offline_from_boot() {
     let (possible, online) = (cpus_in("possible"), cpus_in("online"));
     assert!(online.len() < possible.len(), "{online:?} of {possible:?}");
     let mut attached = Attached::with(&[]);
-    let hogs = Hogs::start(6, None);
+    let hogs = Hogs::part_time(6);
     Hackbench::start("-p -g 1 -l 50").finish();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, true);
     }
     wait_until("flsched is attached again", is_flsched_attached);
-    // As many hogs as CPUs, or more: all get one, the new ones too.
-    hogs.go_on();
     hogs.stop();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, false);
@@ -88,8 +86,9 @@ fn cpuset_shrinks_and_grows() {
             work();
         })
     };
+    let online = cpus_in("online");
     let all = fs::read_to_string("/sys/devices/system/cpu/online").expect("readable");
-    for cpu in [1, 2, 1, 0] {
+    for cpu in [online[1], online[2], online[1], online[0]] {
         group.set("cpuset.cpus", &cpu.to_string());
         only.store(cpu, Ordering::SeqCst);
         sleep(millis(40));
@@ -164,8 +163,9 @@ fn hotplug_storm() {
     let mut offline = vec![];
     let mut attached = Attached::with(&[]);
     let bench = Hackbench::start("-p -g 1 -l 200");
-    let hogs = Hogs::start(2, None);
-    let pinned = Hogs::start(1, Some(1));
+    let hogs = Hogs::part_time(3);
+    let pinned = Hogs::start(1, Some(a_cpu()));
+    pinned.go_on();
     for change in 1..=CHANGES {
         let cpu = cpus[random.random_range(0..cpus.len())];
         match offline.iter().position(|off| *off == cpu) {
@@ -176,15 +176,15 @@ fn hotplug_storm() {
         }
         set_online(cpu, !offline.contains(&cpu));
         sleep(millis(random.random_range(0..30)));
-        if change % 8 == 0 {
-            wait_until("flsched is attached between two storms", is_flsched_attached);
+        if change == CHANGES / 2 {
+            wait_until("flsched is attached in a lull", is_flsched_attached);
         }
     }
     for cpu in offline {
         set_online(cpu, true);
     }
+    wait_until("flsched is attached after the storm", is_flsched_attached);
     bench.finish();
-    wait_until("flsched is attached again", is_flsched_attached);
     pinned.stop();
     hogs.stop();
     assert!(attached.is_alive());

@@ -12,6 +12,8 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{sleep, spawn, yield_now};
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(many_pinned_tasks_beside_idle_cpus, EVERYWHERE),
     scenario!(real_time_tasks_take_cpus_away, REPEATABLE),
     scenario!(kernel_threads_run_beside_hogs, EVERYWHERE),
+    scenario!(background_work_cannot_take_half, REPEATABLE),
     scenario!(key_to_echo_under_hackbench, REPEATABLE),
 ];
 
@@ -46,8 +49,8 @@ fn delay_limit(tasks: u32) -> Duration {
 
 fn pinned_task_beside_a_hog_keeps_the_bound() {
     let held = Held::start();
-    let hog = Hogs::start(1, Some(1));
-    let longest = longest_wait_on(1, millis(400));
+    let hog = Hogs::start(1, Some(a_cpu()));
+    let longest = longest_wait_on(a_cpu(), millis(400));
     hog.stop();
     held.stop();
     assert!(longest <= delay_limit(2), "waited {longest:?} behind a hog");
@@ -56,8 +59,8 @@ fn pinned_task_beside_a_hog_keeps_the_bound() {
 
 fn sixteen_tasks_on_a_cpu_keep_the_bound() {
     let held = Held::start();
-    let hogs = Hogs::start(15, Some(1));
-    let longest = longest_wait_on(1, millis(400));
+    let hogs = Hogs::start(15, Some(a_cpu()));
+    let longest = longest_wait_on(a_cpu(), millis(400));
     hogs.stop();
     held.stop();
     assert!(longest <= delay_limit(16), "waited {longest:?} among 16");
@@ -65,9 +68,9 @@ fn sixteen_tasks_on_a_cpu_keep_the_bound() {
 
 fn one_that_yields_among_hogs_keeps_the_bound() {
     let held = Held::start();
-    let hogs = Hogs::start(3, Some(1));
+    let hogs = Hogs::start(3, Some(a_cpu()));
     let longest = spawn(|| {
-        pin_to(1);
+        pin_to(a_cpu());
         let began = Instant::now();
         let mut longest = Duration::ZERO;
         while began.elapsed() < millis(400) {
@@ -104,7 +107,7 @@ fn kernel_threads_run_beside_hogs() {
 fn many_pinned_tasks_beside_idle_cpus() {
     const PINNED: u32 = 30;
     let held = Held::start();
-    let pinned = Hogs::repeating(PINNED as usize, Some(1), |number| {
+    let pinned = Hogs::repeating(PINNED as usize, Some(a_cpu()), |number| {
         work_for(millis(1));
         // A third of them come and go.
         if number % 3 == 0 {
@@ -112,7 +115,7 @@ fn many_pinned_tasks_beside_idle_cpus() {
         }
     });
     let visitor = spawn(|| {
-        pin_to(1);
+        pin_to(a_cpu());
         allow(0, possible_cpus());
         longest_wait(millis(300))
     });
@@ -122,7 +125,7 @@ fn many_pinned_tasks_beside_idle_cpus() {
     });
     let waited = visitor.join().expect("the visitor ends well");
     elsewhere.finish();
-    let longest = longest_wait_on(1, millis(400));
+    let longest = longest_wait_on(a_cpu(), millis(400));
     pinned.stop();
     held.stop();
     let limit = delay_limit(PINNED + 2);
@@ -130,8 +133,7 @@ fn many_pinned_tasks_beside_idle_cpus() {
     assert!(longest <= limit, "waited {longest:?} among {PINNED} pinned tasks");
 }
 
-/// The real-time class comes first. What it pushes aside is served elsewhere, and what may not run
-/// elsewhere in the gaps.
+/// The real-time class comes first. What it pushes aside is served elsewhere or in the gaps it leaves.
 fn real_time_tasks_take_cpus_away() {
     const BUSY: Duration = Duration::from_millis(9);
     const GAP: Duration = Duration::from_millis(1);
@@ -140,7 +142,7 @@ fn real_time_tasks_take_cpus_away() {
     // Two CPUs are left for two tasks. Those run already when the others come.
     let movable: Vec<_> = (0..2).map(|_| spawn(|| (longest_wait(DURING), cpu_time()))).collect();
     let pinned = spawn(|| {
-        pin_to(1);
+        pin_to(a_cpu());
         (longest_wait(DURING), cpu_time())
     });
     let real_time: Vec<_> = [1, 2]
@@ -167,11 +169,52 @@ fn real_time_tasks_take_cpus_away() {
     held.stop();
     eprintln!("movable: longest wait and CPU time {movable:?}, pinned: {longest:?} {had:?}");
     for (longest, had) in movable {
-        assert!(longest <= delay_limit(2), "waited {longest:?} while CPUs were idle");
-        assert!(had >= DURING / 4, "had {had:?} of two CPUs for two tasks");
+        assert!(longest <= delay_limit(2), "waited {longest:?} beside the real-time class");
+        assert!(had >= DURING / 100, "had {had:?}");
     }
     // A turn is counted in ticks of its own running time, of which it gets a tenth.
     assert!(had >= DURING / 100, "had {had:?} in the gaps of the real-time class");
+}
+
+/// Work of the lowest nice value or of the class for idle times stays behind other work on its CPU;
+/// but it goes on.
+fn background_work_cannot_take_half() {
+    const DURING: Duration = Duration::from_millis(800);
+    let held = Held::start();
+    for (kind, step_back) in [("nice 19", be_nicest as fn()), ("SCHED_IDLE", enter_idle_class)] {
+        // CPU time in nanoseconds of both, the one in the background second.
+        let had = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let counted = had.clone();
+        let hogs = Hogs::repeating(2, Some(a_cpu()), move |number| {
+            if number == 1 && counted[number].load(Ordering::Relaxed) == 0 {
+                step_back();
+            }
+            work_for(Duration::from_micros(100));
+            counted[number].store(cpu_time().as_nanos() as u64, Ordering::Relaxed);
+        });
+        hogs.go_on();
+        let now = || [0, 1].map(|number| had[number].load(Ordering::Relaxed));
+        let (from, before) = (Instant::now(), now());
+        sleep(DURING);
+        let (during, after) = (from.elapsed(), now());
+        hogs.stop();
+        let share = |number: usize| (after[number] - before[number]) as f64 / during.as_nanos() as f64;
+        let (normal, background) = (share(0), share(1));
+        eprintln!("beside {kind}: normal work had {normal:.2} of the CPU, the other {background:.2}");
+        assert!(normal >= 0.6, "beside {kind} normal work had only {normal:.2} of the CPU");
+        assert!(background > 0.0, "{kind} had nothing of the CPU");
+    }
+    held.stop();
+}
+
+fn be_nicest() {
+    // SAFETY: takes integers only; 0 is the calling thread.
+    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    assert_eq!(outcome, 0, "setpriority");
+}
+
+fn enter_idle_class() {
+    enter_class(libc::SCHED_IDLE, 0);
 }
 
 /// Somebody types into a program that waits for a terminal, while others keep every CPU busy. Who

@@ -17,6 +17,11 @@ impl Scenario {
     pub fn is_for(&self, machine: Machine) -> bool {
         self.machines.contains(&machine)
     }
+
+    /// `wanted`: parts of names, with commas between them; nothing wants all.
+    pub fn is_wanted(&self, wanted: &str) -> bool {
+        wanted.split(',').any(|part| self.name.contains(part))
+    }
 }
 
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
