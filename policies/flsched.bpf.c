@@ -72,6 +72,8 @@ FACT(tick_ns);
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
 #define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
 #define PULL_TRIES   4	   /* queues that a CPU without work looks into, in each group */
+#define ROUND	     8
+#define EVENING_NS   50000 /* between two looks whether more wait elsewhere */
 #define FORK_REACH   64	   /* groups that a fork looks at */
 #define DEFAULT_PRIO 120   /* static_prio of nice 0 */
 #define POLICY_IDLE  5	   /* SCHED_IDLE */
@@ -92,9 +94,10 @@ struct cpu_state {
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
 	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
-	u64 turn_began_at;   /* when the CPU last decided who runs */
+	u64 turn_began_at;   /* when the running task began to run */
 	u64 waiting_since;   /* since when everybody here only yields; 0: somebody works */
 	u64 released_at;     /* when is_released was last set */
+	u64 evened_at;	     /* when the CPU last looked whether more wait elsewhere */
 	u64 room_at;	     /* when the waiting room was last served */
 	u64 background_at;   /* when the background was last served */
 } __attribute__((aligned(64)));
@@ -124,6 +127,12 @@ struct {
 static struct cpu_state *cpu_state(s32 cpu)
 {
 	return &cpu_states[cpu & (MAX_CPUS - 1)];
+}
+
+/* Where looking for a bit near @cpu begins. */
+static u32 from_bit(s32 cpu)
+{
+	return places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
 }
 
 static struct group_state *group_state(u32 group)
@@ -226,7 +235,7 @@ static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from)
 static s32 claim_idle_near(const struct task_struct *p, s32 cpu)
 {
 	u32 own = group_of(cpu);
-	u32 from = places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+	u32 from = from_bit(cpu);
 	s32 found = claim_idle_in(own, p, from);
 	u32 near = group_facts(own)->nr_near;
 	u32 distance;
@@ -368,13 +377,24 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
 	return true;
 }
 
-static bool take_waiting(s32 cpu, struct cpu_state *state, u64 now)
+/*
+ * Up to @most of those that yielded: in a round of tasks that only look and yield again, asking for
+ * each of them would cost more than their looking does.
+ */
+static bool take_waiting(s32 cpu, struct cpu_state *state, u64 now, u32 most)
 {
-	if (!take(waiting_room(cpu), &state->has_waiting)) {
-		if (!state->has_waiting)
-			clear_bits(&group_state(group_of(cpu))->waiting, bit_of(cpu));
-		return false;
+	bool taken = false;
+	u32 step;
+
+	bpf_for (step, 0, most) {
+		if (!take(waiting_room(cpu), &state->has_waiting))
+			break;
+		taken = true;
 	}
+	if (!state->has_waiting)
+		clear_bits(&group_state(group_of(cpu))->waiting, bit_of(cpu));
+	if (!taken)
+		return false;
 	state->room_at = now;
 	state->is_from_room = true;
 	return true;
@@ -409,6 +429,8 @@ static bool pull_from(u32 group, u64 but, u32 from)
 	u64 word = group_state(group)->queued & ~but;
 	u32 tries;
 
+	if (!word)
+		return false;
 	bpf_for (tries, 0, PULL_TRIES) {
 		u32 bit;
 
@@ -429,7 +451,7 @@ static bool pull_from(u32 group, u64 but, u32 from)
 static bool pull(s32 cpu)
 {
 	u32 own = group_of(cpu);
-	u32 from = places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+	u32 from = from_bit(cpu);
 	u32 near = group_facts(own)->nr_near;
 	u32 distance;
 
@@ -446,11 +468,21 @@ static bool pull(s32 cpu)
 	return false;
 }
 
-/* Evens out the waiting: takes one from a room of the group that holds two more than its own. */
-static bool pull_waiting(s32 cpu, u64 own_waiters)
+/* Sixteen threads that wait here and one there make a barrier wait for the sixteen. */
+static bool is_evening_due(struct cpu_state *state, u64 now)
 {
+	if (now - state->evened_at < EVENING_NS)
+		return false;
+	state->evened_at = now;
+	return true;
+}
+
+/* Takes a task from a waiting room of the group that holds two more than this CPU's. */
+static bool pull_waiting(s32 cpu, bool yielded)
+{
+	u64 own_waiters = nr_queued(waiting_room(cpu)) + yielded;
 	u32 group = group_of(cpu);
-	u32 from = places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+	u32 from = from_bit(cpu);
 	u64 word = group_state(group)->waiting & ~bit_of(cpu);
 	u32 tries;
 
@@ -477,8 +509,8 @@ static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
 }
 
 /*
- * Everybody on @cpu has only yielded for a while: is it time to rest? Any task that is woken here
- * or pushed here ends the rest, and so does the timer.
+ * Everybody on @cpu has only yielded for a while: it rests, until the timer or a task that is woken
+ * or pushed here ends it. After a rest somebody looks whether he was released.
  */
 static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 {
@@ -489,11 +521,7 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 	if (!state->waiting_since)
 		state->waiting_since = now;
 	waited = now - state->waiting_since;
-	if (state->has_rested) {
-		state->has_rested = false;
-		return false;
-	}
-	if (!rest_us || waited < US_TO_NS(spin_us))
+	if (!rest_us || waited < US_TO_NS(spin_us) || state->has_rested)
 		return false;
 	timer = bpf_map_lookup_elem(&rest_timers, &key);
 	if (!timer)
@@ -513,10 +541,9 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool yielded = goes_on && state->yielder == prev->pid;
 	u64 now = scx_bpf_now();
 
-	state->turn_began_at = now;
 	state->is_from_room = false;
 
-	if (is_room_due(state, now) && take_waiting(cpu, state, now))
+	if (is_room_due(state, now) && take_waiting(cpu, state, now, 1))
 		return;
 	if (is_background_due(state, now) && take_background(cpu, state, now))
 		return;
@@ -539,14 +566,15 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (yielded || state->has_waiting) {
-		u64 waiters = nr_queued(waiting_room(cpu)) + yielded;
-
-		if (pull_waiting(cpu, waiters)) {
+		if (is_evening_due(state, now) && pull_waiting(cpu, yielded)) {
 			COUNT(pulled);
 			return;
 		}
-		if (!rest(cpu, state, now) && take_waiting(cpu, state, now))
+		if (!rest(cpu, state, now) &&
+		    take_waiting(cpu, state, now, state->has_rested ? 1 : ROUND)) {
+			state->has_rested = false;
 			return;
+		}
 	}
 	if (take_background(cpu, state, now))
 		return;
@@ -554,6 +582,12 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, tick_ns);
 	else if (!goes_on)
 		set_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
+}
+
+/* A turn begins. Whoever yields soon has only looked whether to go on; see flsched_yield(). */
+void BPF_STRUCT_OPS(flsched_running, struct task_struct *p)
+{
+	cpu_state(scx_bpf_task_cpu(p))->turn_began_at = scx_bpf_now();
 }
 
 /*
@@ -671,7 +705,10 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 		push(cpu);
 }
 
-/* To the waiting room, and a normal switch. Who worked before it yielded has made progress. */
+/*
+ * To the waiting room, and a normal switch. Who worked before it yielded has made progress; if it
+ * had waited before, those who wait with it have probably been released, too.
+ */
 bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct cpu_state *state = cpu_state(bpf_get_smp_processor_id());
@@ -679,17 +716,27 @@ bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct 
 
 	COUNT(yielded);
 	state->yielder = from->pid;
-	if (now - state->turn_began_at > PROGRESS_NS) {
+	if (now - state->turn_began_at <= PROGRESS_NS) {
+		state->is_released = false;
+	} else {
 		state->waiting_since = 0;
 		if (state->is_from_room && !state->is_released) {
 			state->is_released = true;
 			state->released_at = now;
 		}
-	} else {
-		state->is_released = false;
 	}
 	scx_bpf_task_set_slice(from, 0);
 	return false;
+}
+
+/*
+ * A task of a higher class, real-time for one, takes the CPU for as long as it likes. Who waits at
+ * the head here, the task that ran among them, would wait for it: no other CPU takes a task from
+ * there. So they are enqueued once more, to an idle CPU or where others look for work.
+ */
+void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
 }
 
 static s32 init_cpu(s32 cpu)
@@ -747,9 +794,11 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .select_cpu	= (void *)flsched_select_cpu,
 	       .enqueue		= (void *)flsched_enqueue,
 	       .dispatch	= (void *)flsched_dispatch,
+	       .running		= (void *)flsched_running,
 	       .update_idle	= (void *)flsched_update_idle,
 	       .tick		= (void *)flsched_tick,
 	       .yield		= (void *)flsched_yield,
+	       .cpu_release	= (void *)flsched_cpu_release,
 	       .init		= (void *)flsched_init,
 	       .exit		= (void *)flsched_exit,
 	       .flags		= SCX_OPS_ENQ_LAST,

@@ -241,7 +241,7 @@ mod tests {
             "hackbench:process-pipe:4:100",
             "hackbench:thread-socket:1:7",
             "spin-barrier:32:50:20000",
-            "libomp:sparse:32:6",
+            "libomp:sparse:32:1",
             "libgomp:ep:4:100",
             "requests:1:2:3:4",
             "perf-pipe:100",

@@ -74,17 +74,17 @@ const KERNELS: [Description; 6] = [
     Description {
         kernel: Kernel::Sparse,
         name: "sparse",
-        what: "conjugate gradients, as in NPB's CG: five barriers, two of them with sums, an iteration",
+        what: "conjugate gradients, as in NPB's CG, class A: five barriers, two of them with sums, an iteration",
         source: include_str!("../../../openmp/sparse.c"),
-        size: 6,
+        size: 1,
         sizes: 1..=1_000_000,
     },
     Description {
         kernel: Kernel::Stencil,
         name: "stencil",
-        what: "heat on a grid, as in NPB's MG: one short parallel region after the other",
+        what: "heat on a grid, as in NPB's MG and SP: one short parallel region after the other",
         source: include_str!("../../../openmp/stencil.c"),
-        size: 400,
+        size: 150,
         sizes: 1..=100_000_000,
     },
     Description {
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn parameters() {
         let name = |text| OpenMp::parse(Runtime::Libomp, text).map(|it| it.to_string());
-        assert_eq!(name("").unwrap(), "libomp:sparse:32:6");
+        assert_eq!(name("").unwrap(), "libomp:sparse:32:1");
         assert_eq!(name("stencil:8").unwrap(), "libomp:stencil:8:400");
         assert_eq!(name("ep:8:100").unwrap(), "libomp:ep:8:100");
         let error = |text| name(text).unwrap_err().to_string();
