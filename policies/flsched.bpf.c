@@ -297,6 +297,24 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 }
 
 /*
+ * A CPU that becomes idle says so and then looks for work; who queues a task says so and then looks
+ * for an idle CPU. So one of the two sees the other. The idle CPU takes the task itself: it is not
+ * interrupted, and finds the task that is next (push, 3.2).
+ */
+static void offer(const struct task_struct *p, s32 cpu)
+{
+	s32 idle;
+
+	if (!group_state(group_of(cpu))->idle)
+		return;
+	idle = claim_idle_near(p, cpu);
+	if (idle < 0)
+		return;
+	COUNT(pushed);
+	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/*
  * No preemption: who would preempt goes to the head, all others to the tail, and the running task
  * goes on (3.3). The local queue is served before the run queue, so its tail is the head of both.
  */
@@ -342,9 +360,11 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	COUNT(queued_tail);
 	state->has_queued = true;
-	if (!is_pinned(p))
-		set_bits(&group->queued, bit_of(cpu));
 	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
+	if (!is_pinned(p)) {
+		set_bits(&group->queued, bit_of(cpu));
+		offer(p, cpu);
+	}
 }
 
 /*
@@ -580,8 +600,14 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev && goes_on && !yielded)
 		scx_bpf_task_set_slice(prev, tick_ns);
-	else if (!goes_on)
-		set_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
+	if (goes_on)
+		return;
+	/* Idle; see offer() for why to look once more. */
+	set_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
+	if (pull(cpu)) {
+		COUNT(pulled);
+		clear_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
+	}
 }
 
 /* A turn begins. Whoever yields soon has only looked whether to go on; see flsched_yield(). */
@@ -658,24 +684,16 @@ static bool is_anybody_queued_near(s32 cpu)
 	return group_state(group_of(cpu))->queued & ~bit_of(cpu);
 }
 
-/*
- * Somebody waits on @cpu: if a CPU nearby has nothing to do it is woken, and takes the task itself
- * (push, 3.2). The target is not interrupted.
- */
+/* Somebody waits on @cpu: is there a CPU nearby that has nothing to do by now? */
 static void push(s32 cpu)
 {
 	struct task_struct *first;
-	s32 idle = NOBODY;
 
 	bpf_rcu_read_lock();
 	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
 	if (first)
-		idle = claim_idle_near(first, cpu);
+		offer(first, cpu);
 	bpf_rcu_read_unlock();
-	if (idle < 0)
-		return;
-	COUNT(pushed);
-	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
 /*

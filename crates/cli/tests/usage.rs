@@ -16,7 +16,7 @@ fn knobs_out_of_range_are_refused_with_range_and_meaning() {
         ("--slice-us", "10000001", ["1000..=10000000", "longest turn"]),
         ("--max-delay-us", "0", ["1000..=10000000", "longest wait"]),
         ("--max-delay-us", "18446744073709551615", ["1000..=10000000", "longest wait"]),
-        ("--pull-reach", "65", ["0..=64", "nearest CPUs"]),
+        ("--reach", "15", ["0..=14", "groups of CPUs"]),
     ] {
         let text = refused(&["attach", "flsched", option, value]);
         for word in words.into_iter().chain([value]) {
