@@ -33,9 +33,13 @@ pub struct Callback {
     pub kfuncs: Vec<String>,
     /// Those of both that take a lock of the policy's own.
     pub own_locks: Vec<String>,
-    /// Atomic read-modify-write instructions, of which one could build a lock.
-    pub atomics: usize,
+    /// Atomic instructions by operation, with how often each occurs. Who uses one that tells the old
+    /// value learns whether he was first, and could build a lock of it.
+    pub atomics: Atomics,
 }
+
+/// How often each atomic operation occurs in the code.
+pub type Atomics = BTreeMap<&'static str, usize>;
 
 impl Anatomy {
     /// Takes a policy apart; needs neither root nor sched_ext.
@@ -122,14 +126,14 @@ struct Function {
     kfuncs: BTreeSet<String>,
     /// Called, or handed to the kernel as a timer's or a loop's function.
     functions: BTreeSet<Entry>,
-    atomics: usize,
+    atomics: Atomics,
 }
 
 #[derive(Default)]
 struct Reach {
     helpers: BTreeSet<i32>,
     kfuncs: BTreeSet<String>,
-    atomics: usize,
+    atomics: Atomics,
 }
 
 impl Code {
@@ -150,7 +154,7 @@ impl Code {
                     helpers: BTreeSet::new(),
                     kfuncs: BTreeSet::new(),
                     functions: BTreeSet::new(),
-                    atomics: 0,
+                    atomics: Atomics::new(),
                 };
                 let text = symbol.address()..symbol.address() + symbol.size();
                 for at in text.step_by(INSTRUCTION as usize) {
@@ -179,7 +183,9 @@ impl Code {
                             let start = target.address().wrapping_add_signed(i64::from(immediate));
                             function.functions.extend(target.section_index().map(|index| (index.0, start)));
                         }
-                        _ if opcode & ATOMIC_MASK == ATOMIC => function.atomics += 1,
+                        _ if opcode & ATOMIC_MASK == ATOMIC => {
+                            *function.atomics.entry(operation(immediate)).or_default() += 1;
+                        }
                         _ => {}
                     }
                 }
@@ -202,10 +208,31 @@ impl Code {
             let Some(function) = self.functions.get(&entry).filter(|_| seen.insert(entry)) else { continue };
             reach.helpers.extend(&function.helpers);
             reach.kfuncs.extend(function.kfuncs.iter().cloned());
-            reach.atomics += function.atomics;
+            for (operation, occurrences) in &function.atomics {
+                *reach.atomics.entry(operation).or_default() += occurrences;
+            }
             todo.extend(&function.functions);
         }
         reach
+    }
+}
+
+/// What an atomic instruction does, by its immediate; the bit 0x01 makes it tell the old value.
+fn operation(immediate: i32) -> &'static str {
+    match immediate {
+        0x00 => "add",
+        0x01 => "fetch_add",
+        0x40 => "or",
+        0x41 => "fetch_or",
+        0x50 => "and",
+        0x51 => "fetch_and",
+        0xa0 => "xor",
+        0xa1 => "fetch_xor",
+        0xe1 => "xchg",
+        0xf1 => "cmpxchg",
+        0x100 => "load_acquire",
+        0x110 => "store_release",
+        _ => "unknown",
     }
 }
 
@@ -247,10 +274,28 @@ mod tests {
         for policy in Policy::all() {
             let anatomy = Anatomy::of(policy).unwrap();
             assert!(anatomy.is_lock_free(), "{anatomy:#?}");
-            // scx's own header stores the reason of the exit atomically.
-            let mut hot = anatomy.callbacks.iter().filter(|callback| callback.name != "exit");
-            assert!(hot.all(|callback| callback.atomics == 0), "{anatomy:#?}");
         }
+    }
+
+    /// Bits are set and cleared, and no more. Whoever clears an idle CPU's bit has it; who comes second
+    /// looks for another one and waits for nobody.
+    #[test]
+    fn only_bits_of_a_group_change_atomically() {
+        const SET_AND_CLEARED: [&str; 3] = ["or", "and", "fetch_and"];
+        for policy in Policy::all() {
+            let anatomy = Anatomy::of(policy).unwrap();
+            // scx's own header stores the reason of the exit atomically.
+            let hot = || anatomy.callbacks.iter().filter(|callback| callback.name != "exit");
+            let mut operations = hot().flat_map(|callback| callback.atomics.keys());
+            assert!(operations.all(|operation| SET_AND_CLEARED.contains(operation)), "{anatomy:#?}");
+        }
+        let flsched = Anatomy::of(Policy::find("flsched").unwrap()).unwrap();
+        let operations = |name: &str| {
+            let callback = flsched.callbacks.iter().find(|callback| callback.name == name).unwrap();
+            callback.atomics.keys().copied().collect::<Vec<_>>()
+        };
+        assert_eq!(operations("update_idle"), ["and", "or"]);
+        assert_eq!(operations("select_cpu"), ["fetch_and"], "takes an idle CPU");
     }
 
     #[test]

@@ -100,13 +100,13 @@ fn anatomy(report: &LocksReport, columns: u16) -> Table {
     for callback in &report.anatomy.callbacks {
         let called = callback.kfuncs.iter().chain(&callback.helpers);
         let called = called.map(|name| name.trim_start_matches("scx_bpf_")).collect::<Vec<_>>().join(" ");
-        table.add_row(left(&callback.name, callback.atomics, &called));
+        let atomics =
+            callback.atomics.iter().map(|(operation, occurrences)| format!("{occurrences} {operation}"));
+        let atomics = atomics.collect::<Vec<_>>().join(", ");
+        let atomics = if atomics.is_empty() { "–" } else { &atomics };
+        table.add_row([&callback.name, atomics, &called]);
     }
     table
-}
-
-fn left(name: &str, number: usize, text: &str) -> Vec<Cell> {
-    vec![Cell::new(name), Cell::new(number).set_alignment(CellAlignment::Right), Cell::new(text)]
 }
 
 /// Who takes locks, and how many of the acquisitions meet another CPU's: the paper's table 1.
