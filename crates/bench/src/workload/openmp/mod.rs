@@ -202,7 +202,7 @@ mod tests {
     fn parameters() {
         let name = |text| OpenMp::parse(Runtime::Libomp, text).map(|it| it.to_string());
         assert_eq!(name("").unwrap(), "libomp:sparse:32:1");
-        assert_eq!(name("stencil:8").unwrap(), "libomp:stencil:8:400");
+        assert_eq!(name("stencil:8").unwrap(), "libomp:stencil:8:150");
         assert_eq!(name("ep:8:100").unwrap(), "libomp:ep:8:100");
         let error = |text| name(text).unwrap_err().to_string();
         assert!(error("sparce").contains("did you mean `sparse`"), "{}", error("sparce"));
