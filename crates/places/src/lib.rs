@@ -1,0 +1,318 @@
+//! The tables of `policies/topology.bpf.h`: which CPUs are near each other. For whoever gives a policy
+//! its machine: the loader and the simulator.
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// As in `policies/topology.bpf.h`.
+pub const MAX_CPUS: usize = 4096;
+/// As in `policies/topology.bpf.h`.
+pub const MAX_GROUPS: usize = 1024;
+const GROUP_CPUS: usize = 64;
+const MAX_NEAR: usize = 14;
+/// Threads of a core that the policies tell apart.
+const MAX_THREADS: usize = 8;
+/// A cache that fewer CPUs share, or threads of one core only, makes no group of its own: there would
+/// be nobody near.
+const MIN_SHARED: usize = 4;
+
+/// `struct place`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    group: u16,
+    bit: u16,
+}
+
+/// `struct group`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    missing: u64,
+    cores: u16,
+    threads: u16,
+    nr_cpus: u16,
+    nr_near: u16,
+    near: [u16; MAX_NEAR],
+    cpus: [u16; GROUP_CPUS],
+    padding: [u16; 2],
+}
+
+/// Where a CPU is, as the machine says.
+#[derive(Debug, Clone, Copy)]
+pub struct Seat {
+    /// The CPU's number.
+    pub cpu: usize,
+    /// Its core's, on the whole machine.
+    pub core: usize,
+    /// Its last-level cache's, on the whole machine.
+    pub llc: usize,
+    /// Its node's.
+    pub node: usize,
+}
+
+/// The tables, and what was wrong with the machine's own.
+pub struct Places {
+    places: Vec<Place>,
+    groups: Vec<Group>,
+    /// For the user to read.
+    pub warning: Option<String>,
+}
+
+impl Places {
+    /// As if there were one cache for all.
+    pub fn flat(online: &BTreeSet<usize>, reason: &str) -> Self {
+        let seats: Vec<_> = online.iter().map(|&cpu| Seat { cpu, core: cpu, llc: 0, node: 0 }).collect();
+        let warning =
+            format!("this machine's topology makes no sense ({reason}); all CPUs are taken for equally near");
+        Self { warning: Some(warning), ..Self::of(&seats, |_, _| 0) }
+    }
+
+    /// Of these CPUs; `distance` is between nodes.
+    pub fn of(seats: &[Seat], distance: impl Fn(usize, usize) -> usize) -> Self {
+        let mut caches: BTreeMap<(usize, usize), BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+        for seat in seats.iter().filter(|seat| seat.cpu < MAX_CPUS) {
+            caches.entry((seat.node, seat.llc)).or_default().entry(seat.core).or_default().push(seat.cpu);
+        }
+        let mut nodes: BTreeMap<(usize, usize), BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+        for ((node, llc), cores) in caches {
+            let shared = cores.len() > 1 && cores.values().map(Vec::len).sum::<usize>() >= MIN_SHARED;
+            nodes.entry((node, if shared { llc } else { usize::MAX })).or_default().extend(cores);
+        }
+        let mut homes = Vec::new(); // node and LLC of each group
+        let mut groups = Vec::new();
+        let mut places = vec![Place::default(); MAX_CPUS];
+        for (home, cores) in nodes {
+            let cores: Vec<Vec<usize>> =
+                cores.into_values().flat_map(|cpus| split(&cpus, MAX_THREADS)).collect();
+            let threads = cores.iter().map(Vec::len).max().unwrap_or(1);
+            for chunk in split(&cores, GROUP_CPUS / threads) {
+                let group = Group::of(&chunk, threads);
+                for (bit, cpu) in group.bits() {
+                    places[cpu] = Place { group: groups.len() as u16, bit: bit as u16 };
+                }
+                groups.push(group);
+                homes.push(home);
+            }
+        }
+        for (index, group) in groups.iter_mut().enumerate() {
+            group.set_near(&nearest(&homes, index, &distance));
+        }
+        Self { places, groups, warning: None }
+    }
+
+    /// How many groups there are.
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The CPUs that have a place.
+    pub fn cpus(&self) -> BTreeSet<usize> {
+        self.groups.iter().flat_map(|group| group.bits().map(|(_, cpu)| cpu)).collect()
+    }
+
+    /// For the variable of a policy that has this name; `None`: it is none of these.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        match name {
+            "places" => Some(self.places.iter().flat_map(Place::bytes).collect()),
+            "groups" => {
+                let mut bytes: Vec<u8> = self.groups.iter().flat_map(Group::bytes).collect();
+                bytes.resize(MAX_GROUPS * size_of::<Group>(), 0);
+                Some(bytes)
+            }
+            "nr_groups" => Some((self.groups.len() as u64).to_ne_bytes().to_vec()),
+            _ => None,
+        }
+    }
+}
+
+impl Place {
+    fn bytes(&self) -> Vec<u8> {
+        [self.group, self.bit].iter().flat_map(|field| field.to_ne_bytes()).collect()
+    }
+}
+
+impl Group {
+    /// Bits go by threads: the first thread of each core, then the second of each.
+    fn of(cores: &[Vec<usize>], threads: usize) -> Self {
+        let mut group = Self {
+            missing: 0,
+            cores: cores.len() as u16,
+            threads: threads as u16,
+            nr_cpus: cores.iter().map(Vec::len).sum::<usize>() as u16,
+            nr_near: 0,
+            near: [0; MAX_NEAR],
+            cpus: [0; GROUP_CPUS],
+            padding: [0; 2],
+        };
+        for (core, cpus) in cores.iter().enumerate() {
+            for thread in 0..threads {
+                let bit = thread * cores.len() + core;
+                match cpus.get(thread) {
+                    Some(&cpu) => group.cpus[bit] = cpu as u16,
+                    None => group.missing |= 1 << bit,
+                }
+            }
+        }
+        group
+    }
+
+    fn bits(&self) -> impl Iterator<Item = (usize, usize)> {
+        let bits = usize::from(self.cores * self.threads);
+        (0..bits).filter(|bit| self.missing >> bit & 1 == 0).map(|bit| (bit, usize::from(self.cpus[bit])))
+    }
+
+    fn set_near(&mut self, near: &[usize]) {
+        let near = &near[..near.len().min(MAX_NEAR)];
+        self.nr_near = near.len() as u16;
+        for (slot, group) in self.near.iter_mut().zip(near) {
+            *slot = *group as u16;
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let fields = [self.cores, self.threads, self.nr_cpus, self.nr_near];
+        let shorts = fields.iter().chain(&self.near).chain(&self.cpus).chain(&self.padding);
+        let mut bytes = self.missing.to_ne_bytes().to_vec();
+        bytes.extend(shorts.flat_map(|field| field.to_ne_bytes()));
+        bytes
+    }
+}
+
+/// The other groups, nearest first. Equally near ones come in another order for each group, so that
+/// not all look at the same one first.
+fn nearest(homes: &[(usize, usize)], own: usize, distance: impl Fn(usize, usize) -> usize) -> Vec<usize> {
+    let (node, llc) = homes[own];
+    let mut others: Vec<usize> = (1..homes.len()).map(|step| (own + step) % homes.len()).collect();
+    others.sort_by_key(|&other| {
+        let (other_node, other_llc) = homes[other];
+        (
+            Reverse((node, llc) == (other_node, other_llc)),
+            Reverse(node == other_node),
+            distance(node, other_node),
+        )
+    });
+    others
+}
+
+/// In parts as equal as can be, none larger than `most`.
+fn split<T: Clone>(all: &[T], most: usize) -> Vec<Vec<T>> {
+    let parts = all.len().div_ceil(most).max(1);
+    all.chunks(all.len().div_ceil(parts).max(1)).map(<[T]>::to_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flat_distance(a: usize, b: usize) -> usize {
+        a.abs_diff(b)
+    }
+
+    /// `nodes` nodes of `llcs` caches each, `cores` cores a cache, `threads` threads a core; siblings
+    /// have numbers far apart, as on most machines.
+    fn machine(nodes: usize, llcs: usize, cores: usize, threads: usize) -> Vec<Seat> {
+        let all_cores = nodes * llcs * cores;
+        (0..all_cores * threads)
+            .map(|cpu| {
+                let core = cpu % all_cores;
+                Seat { cpu, core, llc: core / cores, node: core / cores / llcs }
+            })
+            .collect()
+    }
+
+    /// Every CPU has one place, and its group knows it there.
+    fn check(places: &Places, seats: &[Seat]) {
+        assert_eq!(places.warning, None);
+        let mut seen = 0;
+        for (index, group) in places.groups.iter().enumerate() {
+            assert!(usize::from(group.cores * group.threads) <= GROUP_CPUS);
+            for (bit, cpu) in group.bits() {
+                assert_eq!(places.places[cpu], Place { group: index as u16, bit: bit as u16 });
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, seats.len());
+    }
+
+    #[test]
+    fn layout_is_that_of_the_c_structs() {
+        assert_eq!(size_of::<Place>(), 4);
+        assert_eq!(size_of::<Group>(), 8 + 4 * 2 + MAX_NEAR * 2 + GROUP_CPUS * 2 + 4);
+        let places = Places::of(&machine(1, 1, 4, 2), flat_distance);
+        assert_eq!(places.bytes("groups").unwrap().len(), MAX_GROUPS * size_of::<Group>());
+        assert_eq!(places.bytes("places").unwrap().len(), MAX_CPUS * 4);
+        assert_eq!(places.bytes("nr_groups").unwrap(), 1u64.to_ne_bytes());
+        assert!(places.bytes("slice_us").is_none());
+    }
+
+    #[test]
+    fn siblings_are_a_shift_apart() {
+        let seats = machine(1, 1, 4, 2);
+        let places = Places::of(&seats, flat_distance);
+        check(&places, &seats);
+        let group = &places.groups[0];
+        assert_eq!((group.cores, group.threads, group.missing), (4, 2, 0));
+        assert_eq!(group.cpus[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(places.places[4], Place { group: 0, bit: 4 });
+    }
+
+    #[test]
+    fn hybrid_cores_miss_their_second_thread() {
+        // Two cores with two threads, two with one.
+        let core_of = [0, 0, 1, 1, 2, 3];
+        let seats: Vec<_> =
+            core_of.iter().enumerate().map(|(cpu, &core)| Seat { cpu, core, llc: 0, node: 0 }).collect();
+        let places = Places::of(&seats, flat_distance);
+        check(&places, &seats);
+        assert_eq!(places.groups[0].missing, 0b1100_0000);
+        assert_eq!(places.groups[0].nr_cpus, 6);
+    }
+
+    #[test]
+    fn large_machines() {
+        for (nodes, llcs, cores, threads) in [(2, 12, 8, 4), (64, 1, 8, 2), (1, 1, 512, 2), (8, 16, 4, 2)] {
+            let seats = machine(nodes, llcs, cores, threads);
+            let places = Places::of(&seats, flat_distance);
+            check(&places, &seats);
+            for group in &places.groups {
+                assert_eq!(usize::from(group.nr_near), (places.groups.len() - 1).min(MAX_NEAR));
+            }
+        }
+    }
+
+    #[test]
+    fn nearest_is_the_same_node_then_the_next() {
+        let places = Places::of(&machine(4, 2, 8, 1), flat_distance);
+        assert_eq!(places.groups.len(), 8);
+        assert_eq!(places.groups[2].near[..3], [3, 4, 5], "its node's other cache, then node 2 or 0");
+        let node = |group: u16| group / 2;
+        assert_eq!(node(places.groups[7].near[0]), 3);
+        assert_eq!(node(places.groups[7].near[1]), 2);
+    }
+
+    #[test]
+    fn caches_of_one_core_join_their_node() {
+        // As the firmware of the Xeon Phi says: no cache but each core's own.
+        for (threads, groups) in [(2, 2), (4, 4)] {
+            let seats: Vec<_> = machine(1, 57, 1, threads);
+            let places = Places::of(&seats, flat_distance);
+            check(&places, &seats);
+            assert_eq!(places.groups.len(), groups, "64 CPUs to a group at most");
+        }
+    }
+
+    #[test]
+    fn odd_numbers() {
+        // Gaps between CPU numbers, nodes without CPUs between nodes with some.
+        let seats: Vec<_> = [3, 5, 9, 1000, 1001, 4095]
+            .iter()
+            .map(|&cpu| Seat { cpu, core: cpu, llc: cpu / 1000, node: 7 * (cpu / 1000) })
+            .collect();
+        check(&Places::of(&seats, flat_distance), &seats);
+        let beyond = Places::of(
+            &[Seat { cpu: 0, core: 0, llc: 0, node: 0 }, Seat { cpu: 5000, core: 1, llc: 0, node: 0 }],
+            flat_distance,
+        );
+        assert_eq!(beyond.groups.len(), 1);
+    }
+}
