@@ -6,9 +6,10 @@
  * <scx/common.bpf.h> is looked up on the include path, and that is where a policy's world comes
  * from: the kernel's kfuncs when it is compiled for BPF. No policy asks which world it is in.
  *
- * A policy describes itself in its own source. KNOB() and STAT() leave their documentation in the
- * object's type information, and the loader builds the command-line options, checks the ranges and
- * names the statistics from there: a knob is documented where it is defined, and nowhere else.
+ * A policy describes itself in its own source. KNOB(), CHOICE() and STAT() leave their
+ * documentation in the object's type information, and the loader builds the command-line options,
+ * checks the ranges and names the statistics from there: a knob is documented where it is defined,
+ * and nowhere else.
  */
 #ifndef FLSCHED_COMMON_BPF_H
 #define FLSCHED_COMMON_BPF_H
@@ -24,6 +25,24 @@
  */
 #define KNOB(name, dfl, min, max, doc) \
 	const volatile u64 name TAG("knob " TAG_TEXT(min) " " TAG_TEXT(max) " " doc) = dfl
+
+/*
+ * CHOICE(name, default, "first second third", doc): a knob whose values have names; the default is
+ * the number of one, from 0. The name needs no unit.
+ */
+#define CHOICE(name, dfl, values, doc) const volatile u64 name TAG("choice " values ": " doc) = dfl
+
+/*
+ * PID_LIST(name, most, choice, chosen, doc): a set of processes that the user names, a map from pid
+ * to nothing. It matters when that choice has that value, which naming processes chooses.
+ */
+#define PID_LIST(name, most, choice, chosen, doc) \
+	struct {                                  \
+		__uint(type, BPF_MAP_TYPE_HASH);  \
+		__uint(max_entries, most);        \
+		__type(key, u32);                 \
+		__type(value, u8);                \
+	} name SEC(".maps") TAG("pids " TAG_TEXT(most) " " #choice " " #chosen " " doc)
 
 /*
  * FACT(name): a number about the machine that the loader fills in before the policy is loaded.
@@ -61,6 +80,38 @@
 	})
 
 #define US_TO_NS(us) ((us) * 1000ULL)
+
+/* Each CPU's run queue, as a dispatch queue of the policy's own. */
+static __always_inline u64 run_queue(s32 cpu)
+{
+	return cpu;
+}
+
+static __always_inline u64 nr_queued(u64 dsq)
+{
+	s32 queued = scx_bpf_dsq_nr_queued(dsq);
+
+	return queued > 0 ? queued : 0;
+}
+
+/* A word of bits that several CPUs set and clear: written only if that changes it. */
+static __always_inline void set_bits(u64 *word, u64 bits)
+{
+	if ((*word & bits) != bits)
+		__sync_fetch_and_or(word, bits);
+}
+
+/* True if it was this call that cleared one. */
+static __always_inline bool clear_bits(u64 *word, u64 bits)
+{
+	return (*word & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
+}
+
+/* Can @p run on no other CPU than where it is? */
+static __always_inline bool is_pinned(const struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
 
 /* A policy's license and its exit report: the same line in each. */
 #define POLICY_BOILERPLATE()                    \

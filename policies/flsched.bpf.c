@@ -18,7 +18,7 @@
  * proportion longer, and none at all is sent to the end of the queue before that bound is in
  * danger; see is_due().
  */
-#include "topology.bpf.h"
+#include "queues.bpf.h"
 
 POLICY_BOILERPLATE();
 
@@ -71,7 +71,6 @@ FACT(tick_ns);
 #define PROGRESS_NS  10000 /* who runs this long before it yields has worked, not only looked */
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
 #define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
-#define PULL_TRIES   4	   /* queues that a CPU without work looks into, in each group */
 #define ROUND	     8
 #define EVENING_NS   50000 /* between two looks whether more wait elsewhere */
 #define FORK_REACH   64	   /* groups that a fork looks at */
@@ -106,9 +105,8 @@ static struct cpu_state cpu_states[MAX_CPUS];
 
 /* What a group's CPUs know of each other: a bit a CPU, written only when it changes. */
 struct group_state {
-	u64 idle __attribute__((aligned(64)));	 /* has nothing to run */
-	u64 queued __attribute__((aligned(64))); /* perhaps has tasks in its run queue to give */
-	u64 waiting;				 /* perhaps has tasks in its waiting room */
+	u64 idle __attribute__((aligned(64)));	  /* has nothing to run */
+	u64 waiting __attribute__((aligned(64))); /* perhaps has tasks in its waiting room */
 };
 
 static struct group_state group_states[MAX_GROUPS];
@@ -129,38 +127,15 @@ static struct cpu_state *cpu_state(s32 cpu)
 	return &cpu_states[cpu & (MAX_CPUS - 1)];
 }
 
-/* Where looking for a bit near @cpu begins. */
-static u32 from_bit(s32 cpu)
-{
-	return places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
-}
-
 static struct group_state *group_state(u32 group)
 {
 	return &group_states[group & (MAX_GROUPS - 1)];
 }
 
-static void set_bits(u64 *word, u64 bits)
-{
-	if ((*word & bits) != bits)
-		__sync_fetch_and_or(word, bits);
-}
-
-/* True if it was this call that cleared one. */
-static bool clear_bits(u64 *word, u64 bits)
-{
-	return (*word & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
-}
-
 /*
- * A CPU's three queues: its run queue, the waiting room of those that yielded there, and the
- * background, for tasks that are to run when nobody else wants to.
+ * A CPU's other two queues: the waiting room of those that yielded there, and the background, for
+ * tasks that are to run when nobody else wants to.
  */
-static u64 run_queue(s32 cpu)
-{
-	return cpu;
-}
-
 static u64 waiting_room(s32 cpu)
 {
 	return MAX_CPUS + cpu;
@@ -169,13 +144,6 @@ static u64 waiting_room(s32 cpu)
 static u64 background(s32 cpu)
 {
 	return 2 * MAX_CPUS + cpu;
-}
-
-static u64 nr_queued(u64 dsq)
-{
-	s32 queued = scx_bpf_dsq_nr_queued(dsq);
-
-	return queued > 0 ? queued : 0;
 }
 
 static u64 turn_ns(void)
@@ -193,11 +161,6 @@ static bool would_preempt(const struct task_struct *p)
 static bool is_background(const struct task_struct *p)
 {
 	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
-}
-
-static bool is_pinned(const struct task_struct *p)
-{
-	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
 }
 
 /*
@@ -362,7 +325,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	state->has_queued = true;
 	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
 	if (!is_pinned(p)) {
-		set_bits(&group->queued, bit_of(cpu));
+		set_bits(queued_in(group_of(cpu)), bit_of(cpu));
 		offer(p, cpu);
 	}
 }
@@ -388,7 +351,7 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
 		return false;
 	if (!take(run_queue(cpu), &state->has_queued)) {
 		if (!state->has_queued)
-			clear_bits(&group_state(group_of(cpu))->queued, bit_of(cpu));
+			clear_bits(queued_in(group_of(cpu)), bit_of(cpu));
 		return false;
 	}
 	state->heads_in_a_row = 0;
@@ -443,49 +406,13 @@ static bool is_background_due(const struct cpu_state *state, u64 now)
 	return state->has_background && now - state->background_at >= US_TO_NS(max_delay_us);
 }
 
-/* A task from a queue of @group, the nearest to bit @from first. */
-static bool pull_from(u32 group, u64 but, u32 from)
-{
-	u64 word = group_state(group)->queued & ~but;
-	u32 tries;
-
-	if (!word)
-		return false;
-	bpf_for (tries, 0, PULL_TRIES) {
-		u32 bit;
-
-		if (!word)
-			break;
-		bit = first_bit_from(word, from);
-		if (scx_bpf_dsq_move_to_local(run_queue(cpu_at(group, bit)), 0))
-			return true;
-		word &= ~(1ULL << bit);
-	}
-	return false;
-}
-
 /*
  * @cpu has nothing to do. The paper moves tasks by push only; a CPU that looks for work when it
  * has none is the same event seen from the other side, and costs the busy CPUs nothing.
  */
 static bool pull(s32 cpu)
 {
-	u32 own = group_of(cpu);
-	u32 from = from_bit(cpu);
-	u32 near = group_facts(own)->nr_near;
-	u32 distance;
-
-	if (pull_from(own, bit_of(cpu), from))
-		return true;
-	if (!near)
-		return false;
-	bpf_for (distance, 1, reach + 1) {
-		if (distance > near)
-			break;
-		if (pull_from(near_group(own, distance), 0, from))
-			return true;
-	}
-	return false;
+	return pull_near(cpu, reach);
 }
 
 /* Sixteen threads that wait here and one there make a barrier wait for the sixteen. */
@@ -559,6 +486,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	bool yielded = goes_on && state->yielder == prev->pid;
+	bool rests = false;
 	u64 now = scx_bpf_now();
 
 	state->is_from_room = false;
@@ -590,8 +518,8 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 			COUNT(pulled);
 			return;
 		}
-		if (!rest(cpu, state, now) &&
-		    take_waiting(cpu, state, now, state->has_rested ? 1 : ROUND)) {
+		rests = rest(cpu, state, now);
+		if (!rests && take_waiting(cpu, state, now, state->has_rested ? 1 : ROUND)) {
 			state->has_rested = false;
 			return;
 		}
@@ -600,6 +528,11 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev && goes_on && !yielded)
 		scx_bpf_task_set_slice(prev, tick_ns);
+	/* Alone after all, only the flags did not say so: nobody would wake the CPU for it. */
+	if (prev && yielded && !rests) {
+		state->yielder = NOBODY;
+		scx_bpf_task_set_slice(prev, turn_ns());
+	}
 	if (goes_on)
 		return;
 	/* Idle; see offer() for why to look once more. */
@@ -681,7 +614,7 @@ static bool is_head_due(s32 cpu, struct cpu_state *state)
 /* Does a task that is not of the background wait in reach, while the background runs here? */
 static bool is_anybody_queued_near(s32 cpu)
 {
-	return group_state(group_of(cpu))->queued & ~bit_of(cpu);
+	return *queued_in(group_of(cpu)) & ~bit_of(cpu);
 }
 
 /* Somebody waits on @cpu: is there a CPU nearby that has nothing to do by now? */
@@ -691,8 +624,11 @@ static void push(s32 cpu)
 
 	bpf_rcu_read_lock();
 	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
-	if (first)
+	if (first) {
+		if (!is_pinned(first))
+			set_bits(queued_in(group_of(cpu)), bit_of(cpu));
 		offer(first, cpu);
+	}
 	bpf_rcu_read_unlock();
 }
 
@@ -778,11 +714,7 @@ static s32 init_cpu(s32 cpu)
 /* All CPUs count as idle at first; those that are not say so as soon as they are. */
 static void init_group(u32 group)
 {
-	const volatile struct group *facts = group_facts(group);
-	u32 bits = facts->cores * facts->threads;
-	u64 all = bits >= GROUP_CPUS ? ~0ULL : (1ULL << (bits & (GROUP_CPUS - 1))) - 1;
-
-	group_state(group)->idle = all & ~facts->missing;
+	group_state(group)->idle = bits_of_group(group);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)

@@ -54,6 +54,12 @@ static __always_inline u64 bit_of(s32 cpu)
 	return 1ULL << (places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1));
 }
 
+/* Where looking for a bit near @cpu begins. */
+static __always_inline u32 from_bit(s32 cpu)
+{
+	return places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
+}
+
 static __always_inline const volatile struct group *group_facts(u32 group)
 {
 	return &groups[group & (MAX_GROUPS - 1)];
@@ -72,6 +78,16 @@ static __always_inline s32 cpu_at(u32 group, u32 bit)
 	return group_facts(group)->cpus[bit & (GROUP_CPUS - 1)];
 }
 
+/* The bits that stand for a CPU, online or not. */
+static __always_inline u64 bits_of_group(u32 group)
+{
+	const volatile struct group *facts = group_facts(group);
+	u32 bits = facts->cores * facts->threads;
+	u64 all = bits >= GROUP_CPUS ? ~0ULL : (1ULL << (bits & (GROUP_CPUS - 1))) - 1;
+
+	return all & ~facts->missing;
+}
+
 /* The first bit of @word at or after @from, else the first of all; @word has one. */
 static __always_inline u32 first_bit_from(u64 word, u32 from)
 {
@@ -81,6 +97,22 @@ static __always_inline u32 first_bit_from(u64 word, u32 from)
 	/* The compiler knows that it is below 64 and drops later checks; the verifier does not. */
 	barrier_var(bit);
 	return bit;
+}
+
+/* The bits of all threads of @cpu's core, itself included. */
+static __always_inline u64 core_bits(s32 cpu)
+{
+	const volatile struct group *facts = group_facts(group_of(cpu));
+	u32 cores = facts->cores, threads = facts->threads;
+	u64 bits = bit_of(cpu);
+	u32 bit, thread;
+
+	if (threads < 2 || !cores)
+		return bits;
+	bit = from_bit(cpu) % cores;
+	for (thread = 0; thread < 8 && thread < threads; thread++)
+		bits |= 1ULL << ((bit + thread * cores) & (GROUP_CPUS - 1));
+	return bits & ~facts->missing;
 }
 
 /* The first threads of those cores of which every thread is in @word. */
