@@ -1,14 +1,14 @@
-//! A policy's own account of itself: knobs and statistics, from the tags that KNOB() and STAT() of
-//! `policies/common.bpf.h` leave in the object's type information.
+//! A policy's own account of itself: knobs and statistics, from the tags that KNOB(), CHOICE() and
+//! STAT() of `policies/common.bpf.h` leave in the object's type information.
 use crate::object::{self, STATS_STRUCT};
-use crate::{Error, Policy};
+use crate::{Error, PidList, Policy};
 use libbpf_rs::btf::types::{DeclTag, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType};
 
-/// An integer that may be set before the policy is loaded.
+/// An integer, or one of several names, that may be set before the policy is loaded.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Knob {
-    /// Ends in its unit.
+    /// Ends in its unit, if it is a number.
     pub name: String,
     /// What it is, with the unit.
     pub doc: String,
@@ -18,6 +18,45 @@ pub struct Knob {
     pub max: u64,
     /// Value if not set.
     pub default: u64,
+    /// What the values from `min` on are called; empty for a number.
+    pub names: Vec<String>,
+}
+
+impl Knob {
+    /// Reads a value as the user writes it, and checks the range.
+    pub fn parse(&self, text: &str) -> Result<u64, Error> {
+        if self.names.is_empty() {
+            let value =
+                text.parse().map_err(|_| Error::KnobSyntax { text: format!("{}={text}", self.name) })?;
+            return self.check(value).map(|()| value);
+        }
+        let place = self.names.iter().position(|name| name == text);
+        place.map(|place| place as u64).ok_or_else(|| Error::KnobChoice {
+            name: self.name.clone(),
+            value: text.to_owned(),
+            valid: self.names.clone(),
+            doc: self.doc.clone(),
+        })
+    }
+
+    /// A value as the user writes it.
+    pub fn show(&self, value: u64) -> String {
+        let name = usize::try_from(value).ok().and_then(|value| self.names.get(value));
+        name.cloned().unwrap_or_else(|| value.to_string())
+    }
+
+    fn check(&self, value: u64) -> Result<(), Error> {
+        if (self.min..=self.max).contains(&value) {
+            return Ok(());
+        }
+        Err(Error::KnobRange {
+            name: self.name.clone(),
+            value,
+            min: self.min,
+            max: self.max,
+            doc: self.doc.clone(),
+        })
+    }
 }
 
 /// An event that the policy counts.
@@ -34,6 +73,8 @@ pub struct Statistic {
 pub struct Description {
     /// What may be set.
     pub knobs: Vec<Knob>,
+    /// Lists of processes that may be given.
+    pub lists: Vec<PidList>,
     /// What is counted; also the order in which the policy's map holds the counts.
     pub statistics: Vec<Statistic>,
 }
@@ -51,10 +92,13 @@ impl Description {
         for tag in btf.type_by_kind::<DeclTag<'_>>() {
             let Some(text) = tag.name().and_then(|t| t.to_str()) else { continue };
             let Some(tagged) = tag.next_type() else { continue };
-            if let (Some(rest), BtfKind::Var) = (text.strip_prefix("knob "), tagged.kind()) {
-                let knob = knob(rest, &tagged, |name| object::rodata_u64(&open, &btf, name))
+            if let (Some(values), BtfKind::Var) = (Values::parse(text), tagged.kind()) {
+                let knob = knob(values, &tagged, |name| object::rodata_u64(&open, &btf, name))
                     .ok_or_else(|| malformed(format!("tag '{text}'")))?;
                 description.knobs.push(knob);
+            } else if let Some(list) = tagged.name().and_then(|name| PidList::parse_tag(text, name.to_str()?))
+            {
+                description.lists.push(list);
             } else if let Some(doc) = text.strip_prefix("stat ")
                 && tagged.name().is_some_and(|name| name == STATS_STRUCT)
                 && let Some(index) = tag.component_index()
@@ -69,35 +113,56 @@ impl Description {
         Ok(description)
     }
 
-    /// Checks values against names and ranges.
-    pub(crate) fn check(&self, policy: &Policy, name: &str, value: u64) -> Result<(), Error> {
-        let knob = self.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| Error::UnknownKnob {
+    /// The knob of that name, or an error that lists the valid ones.
+    pub(crate) fn knob(&self, policy: &Policy, name: &str) -> Result<&Knob, Error> {
+        self.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| Error::UnknownKnob {
             policy: policy.name.to_owned(),
             name: name.to_owned(),
             valid: self.knobs.iter().map(|knob| knob.name.clone()).collect(),
-        })?;
-        if (knob.min..=knob.max).contains(&value) {
-            return Ok(());
-        }
-        Err(Error::KnobRange {
-            name: knob.name.clone(),
-            value,
-            min: knob.min,
-            max: knob.max,
-            doc: knob.doc.clone(),
         })
+    }
+
+    /// The list of that name; `None`: there is none.
+    pub(crate) fn list(&self, name: &str) -> Option<&PidList> {
+        self.lists.iter().find(|list| list.name == name)
+    }
+
+    /// Checks a value against names and ranges.
+    pub(crate) fn check(&self, policy: &Policy, name: &str, value: u64) -> Result<(), Error> {
+        self.knob(policy, name)?.check(value)
     }
 }
 
-/// From `MIN MAX DOC` and the variable that carries it.
-fn knob(tag: &str, tagged: &BtfType<'_>, default: impl Fn(&str) -> Option<u64>) -> Option<Knob> {
-    let mut words = tag.splitn(3, ' ');
-    let min = words.next()?.parse().ok()?;
-    let max = words.next()?.parse().ok()?;
-    let doc = words.next()?.to_owned();
+/// What a knob's tag says.
+struct Values {
+    min: u64,
+    max: u64,
+    names: Vec<String>,
+    doc: String,
+}
+
+impl Values {
+    /// From `knob MIN MAX DOC` or `choice FIRST SECOND THIRD: DOC`; `None`: it is neither.
+    fn parse(tag: &str) -> Option<Self> {
+        if let Some(rest) = tag.strip_prefix("choice ") {
+            let (names, doc) = rest.split_once(": ")?;
+            let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+            let max = names.len().checked_sub(1)? as u64;
+            return Some(Self { min: 0, max, names, doc: doc.to_owned() });
+        }
+        let mut words = tag.strip_prefix("knob ")?.splitn(3, ' ');
+        let min = words.next()?.parse().ok()?;
+        let max = words.next()?.parse().ok()?;
+        Some(Self { min, max, names: Vec::new(), doc: words.next()?.to_owned() })
+    }
+}
+
+/// From its tag and the variable that carries it.
+fn knob(values: Values, tagged: &BtfType<'_>, default: impl Fn(&str) -> Option<u64>) -> Option<Knob> {
+    let Values { min, max, names, doc } = values;
     let name = Var::try_from(*tagged).ok()?.name()?.to_str()?.to_owned();
     let default = default(&name)?;
-    Some(Knob { name, doc, min, max, default })
+    Some(Knob { name, doc, min, max, default, names })
 }
 
 #[cfg(test)]
@@ -132,5 +197,27 @@ mod tests {
         assert!(range.is_usage() && range.to_string().contains("1000..="), "{range}");
         let unknown = description.check(policy, "slice", 1).unwrap_err();
         assert!(unknown.to_string().contains("did you mean slice_us"), "{unknown}");
+    }
+
+    #[test]
+    fn choices_are_known_by_name() {
+        let values = Values::parse("choice first second: which of the two: doc").unwrap();
+        assert_eq!((values.min, values.max, values.doc.as_str()), (0, 1, "which of the two: doc"));
+        let knob = Knob {
+            name: "strategy".into(),
+            doc: values.doc,
+            min: values.min,
+            max: values.max,
+            default: 0,
+            names: values.names,
+        };
+        assert_eq!(knob.parse("second").unwrap(), 1);
+        assert_eq!((knob.show(0), knob.show(1)), ("first".to_owned(), "second".to_owned()));
+        for wrong in ["secnd", "1", ""] {
+            let error = knob.parse(wrong).unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains("first, second"), "{error}");
+        }
+        assert!(knob.parse("secnd").unwrap_err().to_string().contains("did you mean second?"));
+        assert!(Values::parse("choice : nothing to choose").is_none());
     }
 }

@@ -41,6 +41,28 @@ pub enum Error {
         /// What the knob is.
         doc: String,
     },
+    /// Not one of the names that a knob's values have.
+    #[error("{name} = '{value}': valid are {}{} ({doc})", valid.join(", "), nearest(value, valid))]
+    KnobChoice {
+        /// The knob.
+        name: String,
+        /// As given.
+        value: String,
+        /// All there are.
+        valid: Vec<String>,
+        /// What the knob is.
+        doc: String,
+    },
+    /// A list of processes that makes no sense.
+    #[error("{name}: {why} ({doc})")]
+    Pids {
+        /// The list.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+        /// What the list is.
+        doc: String,
+    },
     /// This kernel cannot run any policy.
     #[error(
         "this kernel ({release}) has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
@@ -124,6 +146,8 @@ impl Error {
                 | Self::UnknownKnob { .. }
                 | Self::KnobSyntax { .. }
                 | Self::KnobRange { .. }
+                | Self::KnobChoice { .. }
+                | Self::Pids { .. }
         )
     }
 }

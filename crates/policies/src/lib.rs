@@ -7,11 +7,14 @@
 //!
 //! To add a policy, put `NAME.bpf.c` into `policies/`: the build finds it there.
 mod catalog;
+mod constants;
 mod describe;
 mod error;
 mod exit;
+mod frequency;
 mod loader;
 mod object;
+mod pids;
 pub mod sched_ext;
 mod spec;
 mod supervise;
@@ -21,8 +24,10 @@ pub use catalog::Policy;
 pub use describe::{Description, Knob, Statistic};
 pub use error::Error;
 pub use exit::ExitReport;
+pub use frequency::{Frequencies, Scaling};
 pub use loader::{Options, Running, check_machine};
-pub use spec::parse_spec;
+pub use pids::PidList;
+pub use spec::{parse_spec, render_spec};
 pub use supervise::{Backoff, Event, supervise};
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler

@@ -1,7 +1,10 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
 use crate::object::{STATS_STRUCT, ops_member, set_ops_member, variables};
-use crate::topology::Places;
-use crate::{Description, Error, ExitReport, Policy, exit, object, sched_ext};
+use crate::pids::settle;
+use crate::{
+    Description, Error, ExitReport, Frequencies, Policy, constants, exit, object, sched_ext, topology,
+};
+use flsched_places::Places;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{
     Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, Program, ProgramType,
@@ -18,6 +21,8 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// Knob values by name, checked against the ranges stated in the policy's source.
     pub knobs: BTreeMap<String, u64>,
+    /// Lists of processes by name.
+    pub pids: BTreeMap<String, Vec<u32>>,
     /// Schedule only tasks of class SCHED_EXT, not the whole machine.
     pub partial: bool,
 }
@@ -30,22 +35,8 @@ pub struct Running {
     links: Vec<Link>,
     object: Object,
     btf: Btf<'static>,
-    warning: Option<String>,
+    warnings: Vec<String>,
 }
-
-/// The kernel's types of enums whose values scx's headers ask for as `__SCX_…` (its own
-/// `enum_defs.autogen.h`); a value the kernel does not have reads 0, as those headers expect.
-const ENUM_TYPES: &[&str] = &[
-    "scx_public_consts",
-    "scx_rq_flags",
-    "scx_dsq_id_flags",
-    "scx_ent_flags",
-    "scx_task_state",
-    "scx_ent_dsq_flags",
-    "scx_kick_flags",
-    "scx_enq_flags",
-    "scx_deq_flags",
-];
 
 /// Length of the debug dump that the kernel writes at an ejection, in bytes.
 const DUMP_LEN: u32 = 32 * 1024;
@@ -56,19 +47,26 @@ impl Policy {
     /// Opens, configures, loads and attaches it.
     pub fn start(&'static self, options: &Options) -> Result<Running, Error> {
         let description = self.describe()?;
+        let mut options = options.clone();
+        settle(&description, &mut options)?;
+        let options = &options;
         for (name, value) in &options.knobs {
             description.check(self, name, *value)?;
+        }
+        let btf = self.btf()?;
+        let frequencies = frequencies_for(&btf);
+        if let Some(frequencies) = &frequencies {
+            frequencies.check(&options.knobs)?;
         }
         check_machine()?;
 
         let _log = LogCapture::start();
-        let btf = self.btf()?;
-        let (mut object, warning) = self.load(&btf, options)?;
+        let (mut object, warnings) = self.load(&btf, options, frequencies.as_ref())?;
         let refused = |source| self.refused(source);
         let links = attach(&mut object, self.name).map_err(|e| {
             if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
         })?;
-        let running = Running { policy: self, description, links, object, btf, warning };
+        let running = Running { policy: self, description, links, object, btf, warnings };
         match running.exited() {
             Some(report) if report.restart => Err(Error::HotplugRace),
             Some(report) if report.ejected => Err(Error::Load {
@@ -86,7 +84,8 @@ impl Policy {
     /// Goes the whole way but the last step: the kernel's verifier has its say, nothing is attached.
     pub fn try_load(&self) -> Result<(), Error> {
         let _log = LogCapture::start();
-        self.load(&self.btf()?, &Options::default()).map(drop)
+        let btf = self.btf()?;
+        self.load(&btf, &Options::default(), frequencies_for(&btf).as_ref()).map(drop)
     }
 
     fn btf(&self) -> Result<Btf<'static>, Error> {
@@ -95,13 +94,26 @@ impl Policy {
     }
 
     /// The loaded object, and what was odd about the machine.
-    fn load(&self, btf: &Btf<'_>, options: &Options) -> Result<(Object, Option<String>), Error> {
+    fn load(
+        &self,
+        btf: &Btf<'_>,
+        options: &Options,
+        frequencies: Option<&Frequencies>,
+    ) -> Result<(Object, Vec<String>), Error> {
         let mut open = object::open(self)?;
-        let places = Places::of_this_machine();
-        configure(self, &mut open, btf, options, &places)
+        let places = topology::of_this_machine();
+        configure(self, &mut open, btf, options, (&places, frequencies))
             .map_err(|what| Error::Object { policy: self.name.into(), what: what.to_string() })?;
-        let object = open.load().map_err(|e| self.refused(e.into()))?;
-        Ok((object, places.warning))
+        let mut object = open.load().map_err(|e| self.refused(e.into()))?;
+        fill_lists(&mut object, options)
+            .map_err(|what| Error::Object { policy: self.name.into(), what: what.to_string() })?;
+        let useless = frequencies.and_then(Frequencies::why_useless).map(|why| {
+            format!(
+                "{} finds no slow CPU here, so what it does by frequency changes nothing: {why}",
+                self.name
+            )
+        });
+        Ok((object, places.warning.into_iter().chain(useless).collect()))
     }
 
     fn refused(&self, source: anyhow::Error) -> Error {
@@ -116,8 +128,8 @@ impl Running {
     }
 
     /// What is odd about this machine and makes the policy do less well, for the user to read.
-    pub fn warning(&self) -> Option<&str> {
-        self.warning.as_deref()
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Why the kernel ended it; `None` while it schedules the machine.
@@ -149,6 +161,14 @@ impl Running {
         };
         let named = self.description.statistics.iter().enumerate();
         Ok(named.map(|(index, statistic)| (statistic.name.clone(), count(index))).collect())
+    }
+
+    /// Writes an entry of one of the policy's array maps, for tests that stand in for hardware.
+    pub fn set_entry(&self, map: &str, key: u32, value: &[u8]) -> Result<(), Error> {
+        let failed = |what: String| Error::Object { policy: self.policy.name.into(), what };
+        let found = self.object.maps().find(|it| it.name() == map);
+        let found = found.ok_or_else(|| failed(format!("no map {map}")))?;
+        found.update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(|e| failed(format!("{map}: {e}")))
     }
 
     /// Detaches; the default scheduler runs the machine when this returns.
@@ -194,24 +214,31 @@ pub fn check_machine() -> Result<(), Error> {
     Ok(())
 }
 
+/// The CPUs' frequencies, for a policy that asks for them: to read them takes several files a CPU.
+fn frequencies_for(btf: &Btf<'_>) -> Option<Frequencies> {
+    let asks = variables(btf, ".rodata").iter().any(|(name, _, _)| *name == "max_mhz");
+    asks.then(Frequencies::of_this_machine)
+}
+
 fn configure(
     policy: &Policy,
     open: &mut OpenObject,
     btf: &Btf<'_>,
     options: &Options,
-    places: &Places,
+    (places, frequencies): (&Places, Option<&Frequencies>),
 ) -> anyhow::Result<()> {
     for (name, value) in &options.knobs {
         compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
     }
-    compat::set_rodata_var(open, "tick_ns", &tick_ns().to_ne_bytes())?;
     for (name, _, _) in variables(btf, ".rodata") {
-        if let Some(table) = places.bytes(name) {
+        if name == "tick_ns" {
+            compat::set_rodata_var(open, name, &tick_ns().to_ne_bytes())?;
+        }
+        if let Some(table) = places.bytes(name).or_else(|| frequencies?.bytes(name)) {
             compat::set_rodata_var(open, name, &table)?;
         }
         if let Some(constant) = name.strip_prefix("__").filter(|n| n.starts_with("SCX_")) {
-            let value = compat::read_enum_any(ENUM_TYPES, constant).unwrap_or(0);
-            compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
+            compat::set_rodata_var(open, name, &constants::value(constant).to_ne_bytes())?;
         }
     }
     compat::set_lib_features(open)?;
@@ -231,6 +258,17 @@ fn configure(
     if !compat::function_tracer_available() {
         for mut prog in open.progs_mut().filter(|prog| prog.prog_type() != ProgramType::StructOps) {
             prog.set_autoload(false);
+        }
+    }
+    Ok(())
+}
+
+fn fill_lists(object: &mut Object, options: &Options) -> anyhow::Result<()> {
+    for (name, pids) in &options.pids {
+        let map = object.maps_mut().find(|map| map.name() == name.as_str());
+        let map = map.ok_or_else(|| anyhow::anyhow!("no list '{name}'"))?;
+        for pid in pids {
+            map.update(&pid.to_ne_bytes(), &[1], MapFlags::ANY)?;
         }
     }
     Ok(())

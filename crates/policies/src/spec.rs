@@ -1,7 +1,10 @@
 //! A policy with knob values, as the user writes it: `flsched:slice_us=5000,max_delay_us=50000`.
-use crate::{Error, Options, Policy};
+use crate::pids::settle;
+use crate::{Description, Error, Options, Policy};
+use std::collections::BTreeMap;
 
-/// Parses `NAME[:KNOB=VALUE[,KNOB=VALUE…]]` and checks names and ranges.
+/// Parses `NAME[:KNOB=VALUE[,KNOB=VALUE…]]` and checks names and ranges. Processes in a list have plus
+/// signs between them: `rr2:pids=12+34`.
 pub fn parse_spec(text: &str) -> Result<(&'static Policy, Options), Error> {
     let (name, knobs) = text.split_once(':').unwrap_or((text, ""));
     let policy = Policy::find(name)?;
@@ -11,11 +14,30 @@ pub fn parse_spec(text: &str) -> Result<(&'static Policy, Options), Error> {
         let malformed = || Error::KnobSyntax { text: assignment.to_owned() };
         let (knob, value) = assignment.split_once('=').ok_or_else(malformed)?;
         let knob = knob.trim().replace('-', "_");
-        let value = value.trim().parse().map_err(|_| malformed())?;
-        description.check(policy, &knob, value)?;
+        if let Some(list) = description.list(&knob) {
+            options.pids.insert(knob, list.parse(value)?);
+            continue;
+        }
+        let value = description.knob(policy, &knob)?.parse(value.trim())?;
         options.knobs.insert(knob, value);
     }
+    settle(&description, &mut options)?;
     Ok((policy, options))
+}
+
+/// The other way round: as the user would write it.
+pub fn render_spec(policy: &str, knobs: &BTreeMap<String, u64>) -> String {
+    let description = match Policy::find(policy) {
+        Ok(policy) if !knobs.is_empty() => policy.describe().unwrap_or_default(),
+        _ => Description::default(),
+    };
+    let show = |name: &str, value: u64| {
+        let knob = description.knobs.iter().find(|knob| knob.name == name);
+        knob.map_or_else(|| value.to_string(), |knob| knob.show(value))
+    };
+    let knobs: Vec<_> = knobs.iter().map(|(name, value)| format!("{name}={}", show(name, *value))).collect();
+    let colon = if knobs.is_empty() { "" } else { ":" };
+    format!("{policy}{colon}{}", knobs.join(","))
 }
 
 #[cfg(test)]
@@ -29,6 +51,8 @@ mod tests {
         assert_eq!(options.knobs["slice_us"], 5000);
         assert_eq!(options.knobs["max_delay_us"], 20000);
         assert!(parse_spec("flsched").unwrap().1.knobs.is_empty());
+        assert_eq!(render_spec("flsched", &options.knobs), "flsched:max_delay_us=20000,slice_us=5000");
+        assert_eq!(render_spec("flsched", &BTreeMap::new()), "flsched");
     }
 
     #[test]

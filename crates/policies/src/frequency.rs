@@ -1,0 +1,287 @@
+//! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
+//! for users who ask whether a policy that looks at frequencies has anything to look at.
+use crate::Error;
+use flsched_places::MAX_CPUS;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::read_to_string;
+use std::path::Path;
+
+/// The knob that is a frequency; its range is the machine's.
+const THRESHOLD: &str = "threshold_mhz";
+const SYSFS: &str = "/sys/devices/system/cpu";
+const CPUINFO: &str = "/proc/cpuinfo";
+
+/// What cpufreq says of a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scaling {
+    /// Least frequency, in MHz.
+    pub min_mhz: u64,
+    /// Greatest frequency, in MHz.
+    pub max_mhz: u64,
+    /// Who chooses the frequency: `schedutil`, `powersave`, …
+    pub governor: String,
+    /// The kernel's driver: `intel_pstate`, `acpi-cpufreq`, …
+    pub driver: String,
+}
+
+impl Scaling {
+    /// True if the frequency does not follow what the CPU does. The drivers that leave the choice to
+    /// the hardware call that `powersave`, all others mean the least frequency by it.
+    pub fn is_pinned(&self) -> bool {
+        let by_hardware = matches!(self.driver.as_str(), "intel_pstate" | "amd-pstate-epp");
+        self.min_mhz >= self.max_mhz
+            || match self.governor.as_str() {
+                "performance" | "userspace" => true,
+                "powersave" => !by_hardware,
+                _ => false,
+            }
+    }
+}
+
+/// The CPUs' frequencies: who has one of its own, and who chooses it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Frequencies {
+    /// By CPU number; `None`: cpufreq says nothing of that CPU.
+    pub cpus: BTreeMap<usize, Option<Scaling>>,
+    /// For each CPU the first of those that run at its frequency: threads of a core, cores of one clock.
+    pub domains: BTreeMap<usize, usize>,
+    /// False if the CPU lacks what the kernel measures frequencies by.
+    pub is_measured: bool,
+}
+
+impl Frequencies {
+    /// Of this machine's online CPUs.
+    pub fn of_this_machine() -> Self {
+        let cpuinfo = read_to_string(CPUINFO).unwrap_or_default();
+        Self::read(Path::new(SYSFS), &cpuinfo)
+    }
+
+    fn read(root: &Path, cpuinfo: &str) -> Self {
+        let online = list(&read_to_string(root.join("online")).unwrap_or_default());
+        let mut cpus = BTreeMap::new();
+        let mut domains: BTreeMap<usize, usize> = online.iter().map(|&cpu| (cpu, cpu)).collect();
+        for &cpu in &online {
+            let folder = root.join(format!("cpu{cpu}"));
+            let text = |file: &str| read_to_string(folder.join(file)).ok().map(|text| text.trim().to_owned());
+            let mhz = |file: &str| text(file)?.parse::<u64>().ok().map(|khz| khz / 1000);
+            let scaling = || {
+                Some(Scaling {
+                    min_mhz: mhz("cpufreq/scaling_min_freq")?.max(mhz("cpufreq/cpuinfo_min_freq")?),
+                    max_mhz: mhz("cpufreq/cpuinfo_max_freq")?,
+                    governor: text("cpufreq/scaling_governor")?,
+                    driver: text("cpufreq/scaling_driver").unwrap_or_default(),
+                })
+            };
+            cpus.insert(cpu, scaling());
+            for file in ["topology/core_cpus_list", "cpufreq/freqdomain_cpus", "cpufreq/related_cpus"] {
+                join(&mut domains, cpu, &list(&text(file).unwrap_or_default()));
+            }
+        }
+        // Other architectures have other counters, and none of them a flag for it.
+        let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+        let is_measured = flags.is_none_or(|flags| flags.split_whitespace().any(|flag| flag == "aperfmperf"));
+        Self { cpus, domains, is_measured }
+    }
+
+    /// How many CPUs or groups of CPUs have a frequency of their own.
+    pub fn count_domains(&self) -> usize {
+        self.domains.values().collect::<BTreeSet<_>>().len()
+    }
+
+    /// Why there is no choosing between faster and slower CPUs on this machine; `None`: there is.
+    pub fn why_useless(&self) -> Option<String> {
+        let known: Vec<&Scaling> = self.cpus.values().flatten().collect();
+        let Some(first) = known.first() else {
+            return Some(format!(
+                "the kernel controls no CPU frequencies here (no cpufreq in {SYSFS}/cpu*), as in most \
+                 virtual machines"
+            ));
+        };
+        if !self.is_measured {
+            return Some(
+                "the CPUs lack the counters by which the kernel measures frequencies (APERF, MPERF)".into(),
+            );
+        }
+        if self.count_domains() < 2 {
+            return Some("all CPUs run at one frequency".into());
+        }
+        known
+            .iter()
+            .all(|scaling| scaling.is_pinned())
+            .then(|| format!("governor {} of driver {} pins the frequencies", first.governor, first.driver))
+    }
+
+    /// Least and greatest frequency of any CPU whose frequency varies, in MHz.
+    fn range(&self) -> Option<(u64, u64)> {
+        let varying = || self.varying().map(|(_, scaling)| scaling);
+        Some((varying().map(|it| it.min_mhz).min()?, varying().map(|it| it.max_mhz).max()?))
+    }
+
+    fn varying(&self) -> impl Iterator<Item = (usize, &Scaling)> {
+        let known = self.cpus.iter().filter_map(|(cpu, scaling)| Some((*cpu, scaling.as_ref()?)));
+        known.filter(|(_, scaling)| self.is_measured && !scaling.is_pinned())
+    }
+
+    /// Checks a knob whose range is the machine's; 0 leaves the choice to the policy.
+    pub(crate) fn check(&self, knobs: &BTreeMap<String, u64>) -> Result<(), Error> {
+        let Some(value) = knobs.get(THRESHOLD).copied().filter(|value| *value != 0) else { return Ok(()) };
+        match self.range() {
+            Some((min, max)) if !(min..=max).contains(&value) => Err(Error::KnobRange {
+                name: THRESHOLD.into(),
+                value,
+                min,
+                max,
+                doc: "the frequencies of this machine's CPUs, in MHz".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// For the variable of a policy that has this name; `None`: it is none of these.
+    pub(crate) fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let mut table = vec![0u16; MAX_CPUS];
+        let mut set = |cpu: usize, value: u64| {
+            if let Some(slot) = table.get_mut(cpu) {
+                *slot = u16::try_from(value).unwrap_or(u16::MAX);
+            }
+        };
+        match name {
+            "min_mhz" | "max_mhz" if self.count_domains() < 2 => {}
+            "min_mhz" => self.varying().for_each(|(cpu, scaling)| set(cpu, scaling.min_mhz)),
+            "max_mhz" => self.varying().for_each(|(cpu, scaling)| set(cpu, scaling.max_mhz)),
+            "clock_domains" => {
+                (0..MAX_CPUS).for_each(|cpu| set(cpu, cpu as u64));
+                self.domains.iter().for_each(|(&cpu, &first)| set(cpu, first as u64));
+            }
+            _ => return None,
+        }
+        Some(table.iter().flat_map(|value| value.to_ne_bytes()).collect())
+    }
+}
+
+/// Makes one domain of those of `cpu` and `others`, named after its first CPU.
+fn join(domains: &mut BTreeMap<usize, usize>, cpu: usize, others: &[usize]) {
+    let names: BTreeSet<usize> =
+        others.iter().chain([&cpu]).filter_map(|cpu| domains.get(cpu).copied()).collect();
+    let Some(&first) = names.first() else { return };
+    domains.values_mut().filter(|name| names.contains(name)).for_each(|name| *name = first);
+}
+
+/// `0-2,5` or `0 1 2 5`: sysfs has both.
+fn list(text: &str) -> Vec<usize> {
+    let words = text.split([' ', ',', '\n']).filter(|word| !word.is_empty());
+    words
+        .filter_map(|word| {
+            let (first, last) = word.split_once('-').unwrap_or((word, word));
+            Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, remove_dir_all, write};
+
+    const FLAGS: &str = "flags\t\t: fpu tsc aperfmperf\n";
+
+    /// Four cores of two threads, CPU and CPU + 4, with these files in each `cpufreq`.
+    fn machine(name: &str, files: &[(&str, &str)], cpuinfo: &str) -> Frequencies {
+        let root = std::env::temp_dir().join(format!("flsched-cpufreq-{name}-{}", std::process::id()));
+        for cpu in 0..8 {
+            let folder = root.join(format!("cpu{cpu}"));
+            create_dir_all(folder.join("topology")).unwrap();
+            create_dir_all(folder.join("cpufreq")).unwrap();
+            let core = cpu % 4;
+            write(folder.join("topology/core_cpus_list"), format!("{core},{}\n", core + 4)).unwrap();
+            for (file, text) in files {
+                write(folder.join("cpufreq").join(file), text).unwrap();
+            }
+        }
+        write(root.join("online"), "0-7\n").unwrap();
+        let frequencies = Frequencies::read(&root, cpuinfo);
+        remove_dir_all(&root).unwrap();
+        frequencies
+    }
+
+    fn xeon<'a>(governor: &'a str, driver: &'a str) -> Vec<(&'a str, &'a str)> {
+        vec![
+            ("cpuinfo_min_freq", "1200000\n"),
+            ("scaling_min_freq", "1200000\n"),
+            ("cpuinfo_max_freq", "3000000\n"),
+            ("scaling_governor", governor),
+            ("scaling_driver", driver),
+        ]
+    }
+
+    fn table(frequencies: &Frequencies, name: &str) -> Vec<u16> {
+        let bytes = frequencies.bytes(name).unwrap();
+        assert_eq!(bytes.len(), MAX_CPUS * 2);
+        bytes.chunks(2).take(8).map(|two| u16::from_ne_bytes([two[0], two[1]])).collect()
+    }
+
+    #[test]
+    fn each_core_has_its_own() {
+        let frequencies = machine("own", &xeon("schedutil\n", "intel_cpufreq\n"), FLAGS);
+        assert_eq!(frequencies.why_useless(), None);
+        assert_eq!(frequencies.count_domains(), 4);
+        assert_eq!(table(&frequencies, "min_mhz"), [1200; 8]);
+        assert_eq!(table(&frequencies, "max_mhz"), [3000; 8]);
+        assert_eq!(table(&frequencies, "clock_domains"), [0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(frequencies.bytes("places"), None);
+    }
+
+    #[test]
+    fn hardware_that_chooses_does_not_pin() {
+        assert_eq!(machine("hwp", &xeon("powersave", "intel_pstate"), FLAGS).why_useless(), None);
+        for (governor, driver) in
+            [("powersave", "acpi-cpufreq"), ("performance", "intel_pstate"), ("userspace", "acpi-cpufreq")]
+        {
+            let frequencies = machine("pinned", &xeon(governor, driver), FLAGS);
+            let why = frequencies.why_useless().unwrap();
+            assert!(why.contains(governor) && why.contains(driver), "{why}");
+            assert_eq!(table(&frequencies, "max_mhz"), [0; 8], "nothing to choose from");
+        }
+    }
+
+    #[test]
+    fn one_clock_for_all_is_useless() {
+        let mut files = xeon("schedutil", "acpi-cpufreq");
+        files.push(("freqdomain_cpus", "0 1 2 3 4 5 6 7"));
+        let frequencies = machine("one", &files, FLAGS);
+        assert_eq!(table(&frequencies, "clock_domains"), [0; 8]);
+        assert_eq!(table(&frequencies, "max_mhz"), [0; 8], "nothing to choose from");
+        assert!(frequencies.why_useless().unwrap().contains("one frequency"));
+    }
+
+    #[test]
+    fn nothing_known_is_useless() {
+        let without = machine("none", &[], FLAGS);
+        assert!(without.why_useless().unwrap().contains("no cpufreq"));
+        let unmeasured = machine("unmeasured", &xeon("schedutil", "acpi-cpufreq"), "flags\t\t: fpu tsc\n");
+        assert!(unmeasured.why_useless().unwrap().contains("APERF"));
+        assert_eq!(table(&unmeasured, "max_mhz"), [0; 8]);
+        let arm = machine("arm", &xeon("schedutil", "cppc_cpufreq"), "Features\t: fp asimd\n");
+        assert_eq!(arm.why_useless(), None);
+    }
+
+    #[test]
+    fn the_threshold_is_one_of_the_machines_frequencies() {
+        let frequencies = machine("threshold", &xeon("schedutil", "acpi-cpufreq"), FLAGS);
+        let check = |mhz| frequencies.check(&BTreeMap::from([(THRESHOLD.to_owned(), mhz)]));
+        assert!(check(0).is_ok() && check(1200).is_ok() && check(3000).is_ok());
+        for mhz in [1199, 3001] {
+            let error = check(mhz).unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains("1200..=3000"), "{error}");
+        }
+    }
+
+    #[test]
+    fn domains_join() {
+        let mut domains = (0..6).map(|cpu| (cpu, cpu)).collect();
+        join(&mut domains, 4, &[4, 5]);
+        join(&mut domains, 1, &[1, 5]);
+        assert_eq!(domains.into_values().collect::<Vec<_>>(), [0, 1, 2, 3, 1, 1]);
+    }
+}
