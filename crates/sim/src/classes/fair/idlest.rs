@@ -1,0 +1,121 @@
+//! Where a new task goes: from the machine down to a CPU, each time to the part with the most room.
+//! Source: `find_idlest_group()`, `find_idlest_group_cpu()`.
+use super::{Fair, Rules};
+use crate::core::{Core, CpuId, TaskId};
+
+/// What a group of CPUs has to do.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct GroupLoad {
+    pub cpus: u64,
+    pub idle: u64,
+    pub tasks: u64,
+    pub load: u64,
+}
+
+/// How full a group is: `enum group_type`, by numbers of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fullness {
+    HasSpare,
+    Full,
+    Overloaded,
+}
+
+impl GroupLoad {
+    pub(super) fn fullness(&self) -> Fullness {
+        match self.tasks.cmp(&self.cpus) {
+            std::cmp::Ordering::Less => Fullness::HasSpare,
+            std::cmp::Ordering::Equal => Fullness::Full,
+            std::cmp::Ordering::Greater => Fullness::Overloaded,
+        }
+    }
+
+    /// Of a CPU.
+    pub(super) fn average(&self) -> u64 {
+        self.load / self.cpus.max(1)
+    }
+}
+
+impl<R: Rules> Fair<R> {
+    pub(super) fn group_load(&self, core: &mut Core, cpus: impl Iterator<Item = CpuId>) -> GroupLoad {
+        let mut sum = GroupLoad::default();
+        for cpu in cpus {
+            if !core.online.has(cpu) {
+                continue;
+            }
+            self.look_at(core, cpu);
+            let queue = &self.queues[cpu];
+            sum.cpus += 1;
+            sum.idle += u64::from(self.is_idle(core, cpu));
+            sum.tasks += queue.count as u64;
+            sum.load += queue.load;
+        }
+        sum
+    }
+
+    pub(super) fn find_idlest(&self, core: &mut Core, task: TaskId) -> CpuId {
+        let mut cpu = core.here;
+        let mut below = usize::MAX;
+        loop {
+            let next = self.domains.around(cpu).rev().find(|domain| domain.cpus.len() < below);
+            let Some(domain) = next else { break };
+            below = domain.cpus.len();
+            let allowed = core.tasks[task].cpus_mask.and(&core.online);
+            let mut local = None;
+            let mut best: Option<(usize, GroupLoad)> = None;
+            for (index, group) in domain.groups.iter().enumerate() {
+                if !group.iter().any(|&cpu| allowed.has(cpu)) {
+                    continue;
+                }
+                let load = self.group_load(core, group.iter().copied());
+                if group.binary_search(&cpu).is_ok() {
+                    local = Some(load);
+                } else if best.is_none_or(|(_, best)| has_more_room::<R>(&load, &best)) {
+                    best = Some((index, load));
+                }
+            }
+            let Some((index, best)) = best else { continue };
+            if local.is_some_and(|local| stays::<R>(&local, &best, domain.imbalance_percent())) {
+                continue;
+            }
+            cpu = self.idlest_of(
+                core,
+                domain.groups[index].iter().copied().filter(|&cpu| allowed.has(cpu)),
+                cpu,
+            );
+        }
+        cpu
+    }
+
+    /// The one that has idled for the shortest time, else the one with the least load.
+    fn idlest_of(&self, core: &Core, cpus: impl Iterator<Item = CpuId>, otherwise: CpuId) -> CpuId {
+        let since = |cpu: CpuId| self.queues[cpu].idle_since.unwrap_or(0);
+        let key = |&cpu: &CpuId| match self.is_idle(core, cpu) {
+            true => (0, u64::MAX - since(cpu)),
+            false => (1, self.queues[cpu].load),
+        };
+        cpus.min_by_key(key).unwrap_or(otherwise)
+    }
+}
+
+fn has_more_room<R: Rules>(one: &GroupLoad, other: &GroupLoad) -> bool {
+    if !R::IS_MODERN {
+        return one.average() < other.average();
+    }
+    match (one.fullness(), other.fullness()) {
+        (Fullness::HasSpare, Fullness::HasSpare) => one.idle > other.idle,
+        (a, b) if a == b => one.average() < other.average(),
+        (a, b) => a < b,
+    }
+}
+
+/// Is the best of the other groups no better, or not enough so?
+fn stays<R: Rules>(local: &GroupLoad, best: &GroupLoad, percent: u64) -> bool {
+    if !R::IS_MODERN {
+        return 100 * local.average() < (100 + (percent - 100) / 2) * best.average();
+    }
+    match (local.fullness(), best.fullness()) {
+        (Fullness::HasSpare, Fullness::HasSpare) => local.idle >= best.idle,
+        (a, b) if a == b => 100 * local.average() <= percent * best.average(),
+        (a, b) => a < b,
+    }
+}

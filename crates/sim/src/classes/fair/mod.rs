@@ -1,0 +1,317 @@
+//! The fair class, after `kernel/sched/fair.c`: what its two generations, [`Eevdf`] and [`Cfs`], have
+//! in common. They differ in the order in which a CPU's tasks run ([`Rules`]).
+mod balance;
+mod cfs;
+mod eevdf;
+mod idlest;
+mod nohz;
+mod place;
+mod timeline;
+
+pub use cfs::{Cfs, CfsOptions};
+pub use eevdf::{Eevdf, EevdfOptions};
+
+use super::domains::Domains;
+use super::{Class, Dequeue, Enqueue, Wake};
+use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight};
+use crate::engine::Ns;
+use nohz::Nohz;
+use place::Wakee;
+use std::sync::Arc;
+
+/// `sysctl_sched_migration_cost`: what ran less long ago is warm.
+const MIGRATION_COST: Ns = 500_000;
+
+/// Who runs next on a CPU, by virtual time. The running task is not among the waiting ones.
+pub trait Rules {
+    /// For reports, and to find costs in the machine's file.
+    const NAME: &'static str;
+    /// 6.x, not 2.6.38 or 3.10, in what is not about virtual time: see [`place`] and [`balance`].
+    const IS_MODERN: bool;
+
+    /// A task has been forked, by the one that runs on `parent_cpu`.
+    fn add_task(&mut self, task: TaskId, weight: u64, parent_cpu: CpuId);
+    /// It comes to a CPU, to wait.
+    fn enqueue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue);
+    /// It leaves, to sleep, to die, or for another CPU.
+    fn dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool, dies: bool);
+    /// Does it sleep without having left?
+    fn is_delayed(&self, task: TaskId) -> bool;
+    /// Then it leaves now.
+    fn drop_delayed(&mut self, task: TaskId);
+    /// `update_curr()`: the running task has run for so long; is its turn over?
+    fn account(&mut self, cpu: CpuId, delta: Ns) -> bool;
+    /// Who is next; it may be the running one.
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId>;
+    /// A waiting task runs.
+    fn begin(&mut self, cpu: CpuId, task: TaskId);
+    /// The running task waits, if it has not left.
+    fn end(&mut self, cpu: CpuId, task: TaskId);
+    /// Does `task`, which has just come, interrupt the running one?
+    fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool;
+    /// Is the running one's turn over?
+    fn tick(&mut self, cpu: CpuId) -> bool;
+    /// The running one calls `sched_yield()`.
+    fn yield_now(&mut self, cpu: CpuId);
+    /// Those that wait and can be moved.
+    fn waiting(&self, cpu: CpuId) -> Vec<TaskId>;
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Fair<R> {
+    rules: R,
+    /// Its number among the run's classes.
+    index: usize,
+    domains: Arc<Domains>,
+    /// Does a core have several CPUs?
+    has_threads: bool,
+    queues: Vec<Queue>,
+    /// How many CPUs have more than one task: `rd->overloaded`.
+    overloaded: usize,
+    nohz: Nohz,
+    /// By task: when it last came to a CPU, or got it. In that order tasks are moved.
+    stamps: Vec<u64>,
+    stamped: u64,
+    /// By task.
+    wakees: Vec<Wakee>,
+}
+
+/// A CPU's part of it.
+#[derive(Debug)]
+struct Queue {
+    /// Runnable tasks, the running one included.
+    count: usize,
+    /// Their weights.
+    load: u64,
+    /// How long it idles, on average.
+    average_idle: Ns,
+    /// Since when it does now.
+    idle_since: Option<Ns>,
+    /// When to balance next.
+    balance_at: Ns,
+    /// It shall, when it leaves the scheduler.
+    is_due: bool,
+    /// By depth of the domain.
+    levels: Vec<LevelState>,
+    /// One of its tasks, the running one if need be, is to go there: active balance.
+    evict_to: Option<CpuId>,
+}
+
+/// A CPU's side of one of its domains: `struct sched_domain`.
+#[derive(Debug, Clone)]
+struct LevelState {
+    balanced_at: Ns,
+    interval: Ns,
+    failed: u32,
+    /// The most that a search for work by a CPU that would idle has cost.
+    cost: Ns,
+    cost_at: Ns,
+}
+
+impl<R: Rules> Fair<R> {
+    /// On this machine, as the class of this number.
+    pub fn new(core: &Core, rules: R, index: usize) -> Self {
+        let domains = Arc::new(Domains::new(&core.machine));
+        let level = |interval| LevelState { balanced_at: 0, interval, failed: 0, cost: 0, cost_at: 0 };
+        let queue = |cpu| Queue {
+            count: 0,
+            load: 0,
+            average_idle: 2 * MIGRATION_COST,
+            idle_since: None,
+            balance_at: 0,
+            is_due: false,
+            levels: domains.around(cpu).map(|domain| level(balance::shortest(domain))).collect(),
+            evict_to: None,
+        };
+        Self {
+            rules,
+            index,
+            queues: (0..core.nr_cpus()).map(queue).collect(),
+            domains,
+            has_threads: core.machine.threads.iter().any(|threads| threads.len() > 1),
+            overloaded: 0,
+            nohz: Nohz::default(),
+            stamps: Vec::new(),
+            stamped: 0,
+            wakees: Vec::new(),
+        }
+    }
+
+    fn is_mine(&self, core: &Core, cpu: CpuId) -> bool {
+        core.cpus[cpu].curr.is_some_and(|curr| core.tasks[curr].class == self.index)
+    }
+
+    /// `update_curr()`
+    fn update_curr(&mut self, core: &mut Core, cpu: CpuId) {
+        if !self.is_mine(core, cpu) {
+            return;
+        }
+        let delta = core.update_curr(cpu);
+        if self.rules.account(cpu, delta) {
+            core.resched(cpu);
+        }
+    }
+
+    /// `idle_cpu()`
+    fn is_idle(&self, core: &Core, cpu: CpuId) -> bool {
+        core.cpus[cpu].curr.is_none() && self.queues[cpu].count == 0
+    }
+
+    fn stamp(&mut self, task: TaskId) {
+        self.stamped += 1;
+        self.stamps[task] = self.stamped;
+    }
+
+    fn add(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        self.stamp(task);
+        let queue = &mut self.queues[cpu];
+        queue.count += 1;
+        queue.load += load_weight(core.tasks[task].static_prio);
+        self.overloaded += usize::from(queue.count == 2);
+    }
+
+    fn sub(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu];
+        queue.count -= 1;
+        queue.load -= load_weight(core.tasks[task].static_prio);
+        self.overloaded -= usize::from(queue.count == 1);
+    }
+
+    /// What another CPU knows of itself comes over the machine's wires.
+    fn look_at(&self, core: &mut Core, cpu: CpuId) {
+        core.spend(core.machine.costs.handover_ns.at(core.machine.distance(core.here, cpu)));
+    }
+}
+
+impl<R: Rules> Class for Fair<R> {
+    fn name(&self) -> &str {
+        R::NAME
+    }
+
+    fn task_new(&mut self, core: &mut Core, task: TaskId) {
+        self.update_curr(core, core.here);
+        self.stamps.resize(core.tasks.len(), 0);
+        self.wakees.resize(core.tasks.len(), Wakee::default());
+        self.rules.add_task(task, load_weight(core.tasks[task].static_prio), core.here);
+    }
+
+    fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, wake: Wake) -> CpuId {
+        match wake {
+            Wake::Fork => self.find_idlest(core, task),
+            Wake::Up { sync } => self.place_wakee(core, task, prev, sync),
+        }
+    }
+
+    fn is_delayed(&mut self, core: &mut Core, task: TaskId) -> bool {
+        if !self.rules.is_delayed(task) {
+            return false;
+        }
+        let cpu = core.tasks[task].cpu;
+        let stays = core.online.has(cpu) && core.tasks[task].may_run_on(cpu);
+        if !stays {
+            self.update_curr(core, cpu);
+            self.rules.drop_delayed(task);
+        }
+        stays
+    }
+
+    fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue) {
+        self.update_curr(core, cpu);
+        self.rules.enqueue(cpu, task, why);
+        self.add(core, cpu, task);
+    }
+
+    fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Dequeue) {
+        self.update_curr(core, cpu);
+        let dies = core.tasks[task].state == State::Dead;
+        self.rules.dequeue(cpu, task, why == Dequeue::Sleep, dies);
+        self.sub(core, cpu, task);
+    }
+
+    fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        // A task of `SCHED_BATCH` does not interrupt others.
+        if !core.cpus[cpu].need_resched
+            && core.tasks[task].policy == SCHED_NORMAL
+            && self.rules.preempts(cpu, task)
+        {
+            core.resched(cpu);
+        }
+    }
+
+    fn balance(&mut self, core: &mut Core, cpu: CpuId, _prev: Option<TaskId>) {
+        if self.queues[cpu].count == 0 {
+            self.balance_newly_idle(core, cpu);
+        }
+    }
+
+    fn pick(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.update_curr(core, cpu);
+        let next = self.rules.pick(cpu);
+        // The stopper comes first, and takes it away.
+        let is_leaving = self.queues[cpu].evict_to.is_some() && next == prev;
+        next.filter(|_| !is_leaving)
+    }
+
+    fn put_prev(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _next: Option<TaskId>) {
+        self.update_curr(core, cpu);
+        self.rules.end(cpu, prev);
+    }
+
+    fn set_next(&mut self, _core: &mut Core, cpu: CpuId, next: TaskId) {
+        self.stamp(next);
+        self.rules.begin(cpu, next);
+    }
+
+    fn tick(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
+        self.update_curr(core, cpu);
+        if self.rules.tick(cpu) {
+            core.resched(cpu);
+        }
+        self.queues[cpu].is_due = core.clock() >= self.queues[cpu].balance_at;
+        self.kick_idle_balance(core, cpu);
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
+        self.update_curr(core, cpu);
+        self.rules.yield_now(cpu);
+    }
+
+    fn update_idle(&mut self, core: &mut Core, cpu: CpuId, is_idle: bool, changed: bool) {
+        if changed {
+            self.note_idle(core.clock(), cpu, is_idle);
+        }
+    }
+
+    fn settle(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.queues[cpu].evict_to.is_some() && !core.cpus[cpu].need_resched {
+            self.evict(core, cpu);
+        }
+        if std::mem::take(&mut self.queues[cpu].is_due) {
+            self.balance_domains(core, cpu);
+        }
+    }
+
+    /// Comes from [`Nohz`].
+    fn timer(&mut self, core: &mut Core, cpu: CpuId, _timer: usize, _generation: u32) {
+        self.balance_for_idle(core, cpu);
+    }
+
+    fn waiting(&self, core: &Core) -> usize {
+        let running = |cpu: &CpuId| {
+            self.is_mine(core, *cpu) && core.cpus[*cpu].curr.is_some_and(|curr| core.tasks[curr].is_queued)
+        };
+        let running = (0..self.queues.len()).filter(running).count();
+        self.queues.iter().map(|queue| queue.count).sum::<usize>() - running
+    }
+}
+
+/// A time, at nice 0's pace, as virtual time of this weight.
+fn virtual_time(ns: i64, weight: i64) -> i64 {
+    ns * NICE_0 as i64 / weight
+}
+
+/// `SCHED_TUNABLESCALING_LOG`: one more than the logarithm of the number of CPUs, of 8 at most.
+fn scale(core: &Core, us: u64) -> u64 {
+    us * u64::from(1 + core.nr_cpus().min(8).ilog2())
+}

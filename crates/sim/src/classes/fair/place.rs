@@ -1,0 +1,180 @@
+//! Where a woken task goes: `select_task_rq_fair()`.
+use super::{Fair, Rules};
+use crate::core::{Core, CpuId, TaskId, load_weight};
+use crate::engine::Ns;
+
+const SECOND: Ns = 1_000_000_000;
+
+/// Whom a task wakes: one that wakes many others in turn is better not kept near them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wakee {
+    last: Option<TaskId>,
+    flips: u64,
+    decayed_at: Ns,
+}
+
+impl<R: Rules> Fair<R> {
+    /// On the waking CPU's side or its own, and there on an idle CPU that shares the cache.
+    pub(super) fn place_wakee(&mut self, core: &mut Core, task: TaskId, prev: CpuId, sync: bool) -> CpuId {
+        let here = core.here;
+        let waker = core.cpus[here].curr;
+        let is_wide = R::IS_MODERN && self.is_wide(core, waker, task);
+        let may_come = core.tasks[task].may_run_on(here) && !is_wide;
+        let mut target = prev;
+        if may_come && here != prev {
+            target = self.affine(core, task, prev, sync);
+        }
+        if R::IS_MODERN {
+            self.idle_sibling(core, task, prev, target)
+        } else {
+            self.idle_sibling_old(core, task, prev, target)
+        }
+    }
+
+    /// `record_wakee()`, `wake_wide()`
+    fn is_wide(&mut self, core: &Core, waker: Option<TaskId>, task: TaskId) -> bool {
+        let Some(waker) = waker.filter(|&waker| core.tasks[waker].class == self.index) else { return false };
+        let now = core.clock();
+        let record = &mut self.wakees[waker];
+        if now > record.decayed_at + SECOND {
+            record.flips /= 2;
+            record.decayed_at = now;
+        }
+        if record.last != Some(task) {
+            record.last = Some(task);
+            record.flips += 1;
+        }
+        let (one, other) = (self.wakees[waker].flips, self.wakees[task].flips);
+        let (many, few) = (one.max(other), one.min(other));
+        let size = self.domains.cache(core.here).len() as u64;
+        few >= size && many >= few * size
+    }
+
+    /// `wake_affine()`: the waking CPU, or the one where the task was last?
+    fn affine(&self, core: &mut Core, task: TaskId, prev: CpuId, sync: bool) -> CpuId {
+        let here = core.here;
+        self.look_at(core, prev);
+        if R::IS_MODERN {
+            let prev_is_idle = self.is_idle(core, prev);
+            if self.is_idle(core, here) && self.domains.share_cache(here, prev) {
+                return if prev_is_idle { prev } else { here };
+            }
+            if sync && self.queues[here].count == 1 {
+                return here;
+            }
+            if prev_is_idle {
+                return prev;
+            }
+        }
+        let mut load = self.queues[here].load;
+        if sync && let Some(waker) = core.cpus[here].curr.filter(|_| self.is_mine(core, here)) {
+            let own = load_weight(core.tasks[waker].static_prio);
+            if own > load {
+                return here;
+            }
+            load -= own;
+        }
+        let domain = self.domains.around(here).find(|domain| domain.span.has(prev));
+        let percent = 100 + (domain.map_or(117, |domain| domain.imbalance_percent()) - 100) / 2;
+        let with_task = (load + load_weight(core.tasks[task].static_prio)) * 100;
+        let there = self.queues[prev].load * percent;
+        if R::IS_MODERN {
+            return if with_task < there + u64::from(sync) { here } else { prev };
+        }
+        // 2.6.38: an empty CPU takes it anyway.
+        if load == 0 || with_task <= there { here } else { prev }
+    }
+
+    /// `select_idle_sibling()`
+    fn idle_sibling(&self, core: &mut Core, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+        let idle = |core: &Core, cpu: CpuId| core.tasks[task].may_run_on(cpu) && self.is_idle(core, cpu);
+        let recent = core.tasks[task].recent_used_cpu as CpuId;
+        core.tasks[task].recent_used_cpu = prev as i32;
+        self.look_at(core, target);
+        if idle(core, target) {
+            return target;
+        }
+        if prev != target && self.domains.share_cache(prev, target) {
+            self.look_at(core, prev);
+            if idle(core, prev) {
+                return prev;
+            }
+        }
+        if recent != prev && recent != target && self.domains.share_cache(recent, target) {
+            self.look_at(core, recent);
+            if idle(core, recent) {
+                return recent;
+            }
+        }
+        let idle_core = self.has_threads.then(|| self.idle_core(core, target)).flatten();
+        if self.has_threads && idle_core.is_none() && self.domains.share_cache(prev, target) {
+            let place = core.machine.places[prev].core;
+            let found = core.machine.threads[place].iter().copied().find(|&cpu| idle(core, cpu));
+            if let Some(cpu) = found {
+                return cpu;
+            }
+        }
+        self.idle_cpu(core, target, task, idle_core.is_some()).unwrap_or(target)
+    }
+
+    /// `test_idle_cores()`: one of those that share the cache of which all threads idle.
+    fn idle_core(&self, core: &Core, target: CpuId) -> Option<usize> {
+        let of = |cpu: CpuId| core.machine.places[cpu].core;
+        self.domains.cache(target).iter().map(|&cpu| of(cpu)).find(|&place| self.is_core_idle(core, place))
+    }
+
+    fn is_core_idle(&self, core: &Core, place: usize) -> bool {
+        core.machine.threads[place].iter().all(|&cpu| self.is_idle(core, cpu))
+    }
+
+    /// `select_idle_cpu()`: the busier the CPUs that share the cache, the fewer are looked at.
+    fn idle_cpu(&self, core: &mut Core, target: CpuId, task: TaskId, by_core: bool) -> Option<CpuId> {
+        let cpus = self.domains.cache(target);
+        let busy = cpus.iter().filter(|&&cpu| !self.is_idle(core, cpu)).count() as f64;
+        let share = busy / cpus.len() as f64;
+        let most = (1.0 - share * share * 1.17).max(0.0) * cpus.len() as f64;
+        let most = if by_core { cpus.len() } else { most as usize };
+        let after = cpus.partition_point(|&cpu| cpu <= target);
+        let ring = cpus[after..].iter().chain(&cpus[..after]).copied();
+        let mut second = None;
+        for cpu in ring.take(most) {
+            if !core.tasks[task].may_run_on(cpu) {
+                continue;
+            }
+            self.look_at(core, cpu);
+            if !self.is_idle(core, cpu) {
+                continue;
+            }
+            if !by_core || self.is_core_idle(core, core.machine.places[cpu].core) {
+                return Some(cpu);
+            }
+            second = second.or(Some(cpu));
+        }
+        second
+    }
+
+    /// The same in 2.6.38: outward through the domains that share the cache, the first idle CPU of
+    /// each; not further than both CPUs.
+    fn idle_sibling_old(&self, core: &mut Core, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+        let here = core.here;
+        self.look_at(core, target);
+        if self.is_idle(core, target) {
+            return target;
+        }
+        for domain in self.domains.around(target) {
+            if domain.level > super::super::domains::Level::Cache {
+                break;
+            }
+            for &cpu in &domain.cpus {
+                self.look_at(core, cpu);
+                if core.tasks[task].may_run_on(cpu) && self.is_idle(core, cpu) {
+                    return cpu;
+                }
+            }
+            if domain.span.has(here) && domain.span.has(prev) {
+                break;
+            }
+        }
+        target
+    }
+}

@@ -1,0 +1,42 @@
+//! Waiting tasks in the order of a virtual time, as the kernel's red-black tree has them: of equal
+//! ones the first to come is the first.
+use crate::core::TaskId;
+use std::collections::VecDeque;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    /// What they are ordered by.
+    pub key: i64,
+    /// Beside it, to be found without a look at the task.
+    pub vruntime: i64,
+    pub task: TaskId,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Timeline(VecDeque<Slot>);
+
+impl Timeline {
+    pub(super) fn insert(&mut self, slot: Slot) {
+        let index = self.0.partition_point(|other| other.key <= slot.key);
+        self.0.insert(index, slot);
+    }
+
+    pub(super) fn remove(&mut self, key: i64, task: TaskId) {
+        let from = self.0.partition_point(|other| other.key < key);
+        if let Some(index) = (from..self.0.len()).find(|&index| self.0[index].task == task) {
+            self.0.remove(index);
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<&Slot> {
+        self.0.front()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.0.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,133 @@
+//! The schedulers behind one interface, that of the kernel's `struct sched_class`.
+//!
+//! A class keeps its run queues; the core asks it where a task goes and who is next. The core
+//! charges the cost of each call and holds the run-queue lock of `cpu` around all but `select_cpu`,
+//! as the kernel does; what else a class locks or spends it charges itself.
+pub mod domains;
+mod fair;
+mod rt;
+mod spec;
+
+pub use fair::{Cfs, CfsOptions, Eevdf, EevdfOptions, Fair};
+pub use rt::{Rt, RtOptions};
+pub(crate) use spec::set_up;
+pub use spec::{Scheduler, parse_scheduler};
+
+use crate::Error;
+use crate::core::{Core, CpuId, TaskId};
+
+/// Why a CPU is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// A sleeper wakes.
+    Up {
+        /// Who wakes says that it is about to sleep.
+        sync: bool,
+    },
+    /// A task is born.
+    Fork,
+}
+
+/// Why a task is put into a run queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueue {
+    /// It has been woken.
+    WakeUp,
+    /// It has been woken and was still there: see [`Class::is_delayed`].
+    Delayed,
+    /// It has been born.
+    Fork,
+    /// It was in another one, or its affinity or priority has changed.
+    Restore,
+}
+
+/// Why a task is taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dequeue {
+    /// It sleeps, or is dead.
+    Sleep,
+    /// It will be put into another one, or its affinity or priority changes.
+    Save,
+}
+
+/// See the module. `cpu` is whose run queue it is about, [`Core::here`] is who works.
+pub trait Class {
+    /// For reports, and to find its costs in the machine's file.
+    fn name(&self) -> &str;
+
+    /// Before the first task.
+    fn start(&mut self, _core: &mut Core) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A task has been forked, and is not yet awake.
+    fn task_new(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// A task is dead and dequeued.
+    fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// Where shall the task go that is woken, or born, and was last on `prev`? Not asked for tasks
+    /// that may only run on one CPU.
+    fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, wake: Wake) -> CpuId;
+
+    /// Is the sleeper still in a run queue, to be taken out later? Then it is woken there, and no CPU
+    /// is looked for.
+    fn is_delayed(&mut self, _core: &mut Core, _task: TaskId) -> bool {
+        false
+    }
+
+    /// The task has become runnable on `cpu`.
+    fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue);
+
+    /// It is no longer; it may be the running one.
+    fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Dequeue);
+
+    /// `task` has come to `cpu`, where another one of this class runs: who goes on? Calls
+    /// [`Core::resched`] if it is not to be the running one.
+    fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId);
+
+    /// `cpu` is about to pick: a chance to fetch tasks from elsewhere. `prev` ran, and may go on if
+    /// [`crate::core::Task::is_queued`].
+    fn balance(&mut self, _core: &mut Core, _cpu: CpuId, _prev: Option<TaskId>) {}
+
+    /// Who is next on `cpu`? May be `prev`. It stays in the run queue.
+    fn pick(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
+
+    /// `prev` leaves `cpu` for another task or the idle one; if still queued, it waits from now on.
+    fn put_prev(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>);
+
+    /// `next`, which was picked, begins to run.
+    fn set_next(&mut self, core: &mut Core, cpu: CpuId, next: TaskId);
+
+    /// The periodic tick of `cpu`, where `curr` of this class runs.
+    fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId);
+
+    /// `curr` has called `sched_yield()`; the core reschedules afterwards.
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId);
+
+    /// `cpu` runs the idle task, or ceases to; not `changed`: it has looked for work in vain.
+    fn update_idle(&mut self, _core: &mut Core, _cpu: CpuId, _is_idle: bool, _changed: bool) {}
+
+    /// The task's affinity is another one; if it was queued it is not just now.
+    fn set_cpumask(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// What was put off while locks were held; `cpu` has none now. Kicks, for instance.
+    fn settle(&mut self, _core: &mut Core, _cpu: CpuId) {}
+
+    /// A CPU has come online, or is about to go offline.
+    fn hotplug(&mut self, _core: &mut Core, _cpu: CpuId, _is_online: bool) {}
+
+    /// A timer that the class planned fires on `cpu`.
+    fn timer(&mut self, _core: &mut Core, _cpu: CpuId, _timer: usize, _generation: u32) {}
+
+    /// Once a second: has a task waited for longer than the class promises?
+    fn watchdog(&mut self, _core: &mut Core) {}
+
+    /// How many tasks wait in run queues, for checking; running ones do not count.
+    fn waiting(&self, core: &Core) -> usize;
+
+    /// Named counts of its own.
+    fn statistics(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,125 @@
+//! What is counted during a run.
+use super::Callback;
+use crate::engine::Ns;
+
+/// Calls of one callback.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallbackCount {
+    /// How often.
+    pub calls: u64,
+    /// How long, without waiting for locks.
+    pub ns: Ns,
+}
+
+/// Powers of two, each in so many equal parts: a percentile is right to about 3 %.
+const PARTS: u64 = 32;
+
+/// Durations, by size.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+    count: u64,
+}
+
+impl Histogram {
+    /// Adds one.
+    pub fn add(&mut self, ns: Ns) {
+        let index = Self::index(ns);
+        if index >= self.buckets.len() {
+            self.buckets.resize(index + 1, 0);
+        }
+        self.buckets[index] += 1;
+        self.count += 1;
+    }
+
+    /// How many were added.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The duration that this share of all does not exceed; `None`: there are none.
+    pub fn percentile(&self, share: f64) -> Option<Ns> {
+        let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        self.buckets.iter().enumerate().find_map(|(index, count)| {
+            seen += count;
+            (*count > 0 && seen >= wanted).then(|| Self::upper(index))
+        })
+    }
+
+    fn index(ns: Ns) -> usize {
+        if ns < PARTS {
+            return ns as usize;
+        }
+        let shift = (ns / PARTS).ilog2();
+        ((u64::from(shift) + 1) * PARTS + (ns >> shift) - PARTS) as usize
+    }
+
+    fn upper(index: usize) -> Ns {
+        let index = index as u64;
+        if index < PARTS {
+            return index;
+        }
+        let shift = index / PARTS - 1;
+        ((index % PARTS + PARTS + 1) << shift) - 1
+    }
+}
+
+/// All of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// From one task to another, from or to the idle task included.
+    pub switches: u64,
+    /// Tasks that went from a CPU to another.
+    pub migrations: u64,
+    /// Wake-ups that found a sleeper.
+    pub wakeups: u64,
+    /// Ticks.
+    pub ticks: u64,
+    /// Calls of `sched_yield()`.
+    pub yields: u64,
+    /// Time spent bringing data to cold caches, on all CPUs.
+    pub reloading: Ns,
+    /// Time spun for locks, on all CPUs.
+    pub spun: Ns,
+    /// Scheduling events: wake-ups, switches, ticks, lock hand-overs.
+    pub events: u64,
+    /// By [`Callback`].
+    pub callbacks: [CallbackCount; Callback::COUNT],
+    /// From wake-up to running.
+    pub latency: Histogram,
+}
+
+impl Counts {
+    pub(super) fn called(&mut self, callback: Callback, ns: Ns) {
+        let count = &mut self.callbacks[callback as usize];
+        count.calls += 1;
+        count.ns += ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_right_to_three_percent() {
+        let mut histogram = Histogram::default();
+        (1..=100_000).for_each(|ns| histogram.add(ns * 10));
+        for share in [0.5, 0.9, 0.99, 1.0] {
+            let exact = share * 1_000_000.0;
+            let found = histogram.percentile(share).unwrap() as f64;
+            assert!((found / exact - 1.0).abs() < 0.033, "{share}: {found} instead of {exact}");
+        }
+        assert_eq!(Histogram::default().percentile(0.5), None);
+    }
+
+    #[test]
+    fn buckets_follow_each_other() {
+        for ns in (0..5000).chain([u64::MAX / 2, u64::MAX]) {
+            let index = Histogram::index(ns);
+            assert!(Histogram::upper(index) >= ns);
+            assert!(index == 0 || Histogram::upper(index - 1) < ns);
+        }
+    }
+}

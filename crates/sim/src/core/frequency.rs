@@ -1,0 +1,188 @@
+//! Frequencies: what each domain runs at, and what its governor makes of how busy it is.
+//!
+//! A domain decides once an interval, as long as it is busy or above what it asks for; a decision
+//! moves the frequency by at most the machine's step. Sources: `drivers/cpufreq/intel_pstate.c`,
+//! `get_target_pstate()`; `kernel/sched/cpufreq_schedutil.c`, `get_next_freq()`;
+//! `kernel/sched/pelt.c`.
+use super::{Core, CpuId};
+use crate::engine::{Event, Ns};
+use crate::machine::{FULL_SPEED, Frequency, Governor, Machine};
+use std::collections::BTreeMap;
+
+/// In which utilisation loses half of its weight: `LOAD_AVG_PERIOD`, 32 ms.
+const HALF_LIFE_NS: f64 = 32e6;
+
+/// CPUs with one frequency.
+#[derive(Debug)]
+struct Domain {
+    cpus: Vec<CpuId>,
+    mhz: u32,
+    /// Its CPUs that are not idle.
+    busy: u32,
+    busy_since: Ns,
+    /// Of the present interval.
+    busy_ns: Ns,
+    decided_at: Ns,
+    /// The kernel's utilisation, from 0 to 1.
+    utilisation: f64,
+    is_planned: bool,
+}
+
+/// All domains of a machine; none if its frequencies do not change.
+#[derive(Debug, Default)]
+pub struct Frequencies {
+    domains: Vec<Domain>,
+    domain_of: Vec<usize>,
+    /// Cores of each package that are not idle.
+    active: Vec<usize>,
+    /// Time in which a domain was busy, by its frequency in MHz.
+    busy_at: BTreeMap<u32, Ns>,
+}
+
+impl Frequencies {
+    pub(super) fn new(machine: &Machine) -> Self {
+        let Some(frequency) = &machine.speed.frequency else { return Self::default() };
+        let mhz = match frequency.governor {
+            Governor::Performance => frequency.max_mhz(),
+            Governor::Powersave | Governor::Schedutil => frequency.min_mhz,
+        };
+        let domain_of: Vec<usize> = machine.places.iter().map(|place| frequency.domain.of(place)).collect();
+        let count = domain_of.iter().max().map_or(0, |last| last + 1);
+        let domains = (0..count).map(|index| Domain {
+            cpus: (0..domain_of.len()).filter(|&cpu| domain_of[cpu] == index).collect(),
+            mhz,
+            busy: 0,
+            busy_since: 0,
+            busy_ns: 0,
+            decided_at: 0,
+            utilisation: 0.0,
+            is_planned: false,
+        });
+        let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(1);
+        Self { domains: domains.collect(), domain_of, active: vec![0; packages], busy_at: BTreeMap::new() }
+    }
+
+    /// What `cpu` runs at, in MHz.
+    pub(super) fn of_cpu(&self, cpu: CpuId) -> u32 {
+        self.domains[self.domain_of[cpu]].mhz
+    }
+
+    /// A CPU has become busy or idle, and so many threads of its core are busy now.
+    pub(super) fn count(&mut self, machine: &Machine, now: Ns, cpu: CpuId, is_busy: bool, threads: u32) {
+        if self.domains.is_empty() {
+            return;
+        }
+        let active = &mut self.active[machine.places[cpu].package];
+        match (is_busy, threads) {
+            (true, 1) => *active += 1,
+            (false, 0) => *active -= 1,
+            _ => {}
+        }
+        let domain = &mut self.domains[self.domain_of[cpu]];
+        if is_busy {
+            if domain.busy == 0 {
+                domain.busy_since = now;
+            }
+            domain.busy += 1;
+        } else {
+            domain.busy -= 1;
+            if domain.busy == 0 {
+                domain.busy_ns += now - domain.busy_since;
+                *self.busy_at.entry(domain.mhz).or_default() += now - domain.busy_since;
+            }
+        }
+    }
+
+    /// Time in which a domain was busy, by its frequency in MHz; all domains together.
+    pub fn busy_at(&self) -> &BTreeMap<u32, Ns> {
+        &self.busy_at
+    }
+}
+
+impl Core {
+    /// Something may change what the CPU's domain asks for: it decides within an interval.
+    pub(super) fn watch_frequency(&mut self, cpu: CpuId) {
+        let Some(frequency) = &self.machine.speed.frequency else { return };
+        let index = self.frequencies.domain_of[cpu];
+        let domain = &mut self.frequencies.domains[index];
+        if !domain.is_planned {
+            domain.is_planned = true;
+            let idle_for = self.now - domain.decided_at;
+            // Nobody decided while it was at rest; utilisation fell all the same.
+            domain.utilisation *= decay(idle_for.saturating_sub(frequency.interval_ns));
+            domain.decided_at = domain.decided_at.max(self.now.saturating_sub(frequency.interval_ns));
+            self.queue.push(self.now + frequency.interval_ns, Event::Frequency { domain: index });
+        }
+    }
+
+    /// The domain's governor decides.
+    pub(crate) fn decide_frequency(&mut self, index: usize) {
+        let machine = std::sync::Arc::clone(&self.machine);
+        let Some(frequency) = &machine.speed.frequency else { return };
+        let now = self.now;
+        let domain = &mut self.frequencies.domains[index];
+        if domain.busy > 0 {
+            domain.busy_ns += now - domain.busy_since;
+            *self.frequencies.busy_at.entry(domain.mhz).or_default() += now - domain.busy_since;
+            domain.busy_since = now;
+        }
+        let passed = (now - domain.decided_at).max(1);
+        let busy = (domain.busy_ns as f64 / passed as f64).min(1.0);
+        domain.busy_ns = 0;
+        domain.decided_at = now;
+        let invariant = busy * f64::from(domain.mhz) / f64::from(frequency.max_mhz());
+        let kept = decay(passed);
+        domain.utilisation = domain.utilisation * kept + invariant * (1.0 - kept);
+        let package = machine.places[domain.cpus[0]].package;
+        let limit = frequency.limit_mhz(self.frequencies.active[package]);
+        let asked = domain.cpus.iter().filter_map(|&cpu| self.cpus[cpu].perf_target).max();
+        let target = target_mhz(frequency, domain, busy, asked).clamp(frequency.min_mhz, limit);
+        let before = domain.mhz;
+        domain.mhz =
+            target.clamp(before.saturating_sub(frequency.down_mhz), before.saturating_add(frequency.up_mhz));
+        domain.mhz = domain.mhz.min(limit);
+        let goes_on = domain.busy > 0 || domain.mhz != target || domain.mhz > resting_mhz(frequency);
+        domain.is_planned = goes_on;
+        let changed = domain.mhz != before;
+        if goes_on {
+            self.queue.push(now + frequency.interval_ns, Event::Frequency { domain: index });
+        }
+        if changed {
+            for position in 0..self.frequencies.domains[index].cpus.len() {
+                self.renew_pace(self.frequencies.domains[index].cpus[position]);
+            }
+        }
+    }
+}
+
+/// What is left of utilisation after so long.
+fn decay(ns: Ns) -> f64 {
+    (-(ns as f64) / HALF_LIFE_NS).exp2()
+}
+
+/// Where an idle domain comes to rest.
+fn resting_mhz(frequency: &Frequency) -> u32 {
+    match frequency.governor {
+        Governor::Performance => frequency.max_mhz(),
+        Governor::Powersave | Governor::Schedutil => frequency.min_mhz,
+    }
+}
+
+/// `asked`: by a policy, of [`FULL_SPEED`].
+fn target_mhz(frequency: &Frequency, domain: &Domain, busy: f64, asked: Option<u32>) -> u32 {
+    /// What both governors add to what they see.
+    const HEADROOM: f64 = 1.25;
+    let max = f64::from(frequency.max_mhz());
+    match frequency.governor {
+        Governor::Performance => frequency.max_mhz(),
+        Governor::Powersave => {
+            let target = (max * HEADROOM * busy) as u32;
+            // The way down goes by halves.
+            target + domain.mhz.saturating_sub(target) / 2
+        }
+        Governor::Schedutil => {
+            let asked = asked.filter(|_| domain.busy > 0).map(|perf| f64::from(perf) / f64::from(FULL_SPEED));
+            (max * HEADROOM * asked.unwrap_or(domain.utilisation)) as u32
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What every scheduler shares, as `kernel/sched/core.c` does: CPUs, tasks, run-queue locks; and
+//! what the simulation adds: clocks, costs, counts. Policies of any kind are in [`crate::classes`].
+mod cache;
+mod callback;
+mod counts;
+mod frequency;
+mod lock;
+mod perf;
+mod recording;
+mod task;
+mod task_struct;
+mod weight;
+
+pub use cache::{Caches, Footprint};
+pub use callback::Callback;
+pub use counts::{CallbackCount, Counts, Histogram};
+pub use frequency::Frequencies;
+pub use lock::{LockCounts, LockId, Locks};
+pub use perf::Pace;
+pub use recording::{QueueLength, Recording, Slice, WakeUp};
+pub use task::{SCHED_BATCH, SCHED_FIFO, SCHED_NORMAL, SCHED_RR, Scheduling, State, Task, TaskSpec};
+pub use task_struct::{CpuMask, TaskStruct};
+pub use weight::{NICE_0, load_weight};
+
+use crate::Violation;
+use crate::engine::{Event, EventQueue, Ns, Random};
+use crate::machine::{CallbackCosts, FULL_SPEED, Machine};
+use std::sync::Arc;
+
+/// A CPU's number.
+pub type CpuId = usize;
+/// A task's number, from 0; its pid is one more.
+pub type TaskId = usize;
+
+/// A CPU, with its part of `struct rq`.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Who runs; `None`: the idle task.
+    pub curr: Option<TaskId>,
+    /// How far this CPU is; not before the event that it handles.
+    pub clock: Ns,
+    /// It must schedule as soon as it can.
+    pub need_resched: bool,
+    /// May tasks run here?
+    pub is_online: bool,
+    /// Since when `curr` works, if it does now: not while the kernel does.
+    pub working_since: Option<Ns>,
+    /// It has a planned tick.
+    pub is_ticking: bool,
+    /// An interrupt is on its way.
+    pub is_interrupt_sent: bool,
+    /// `rq->__lock`.
+    pub lock: LockId,
+    /// Since when it idles; 0 if it does not.
+    pub idle_since: Ns,
+    /// Time it idled.
+    pub idled: Ns,
+    /// How fast it is now.
+    pub pace: Pace,
+    /// Its frequency at its last tick, of [`FULL_SPEED`] at its best.
+    pub(crate) perf_seen: u32,
+    /// What a policy, or real time, asks its governor for; `None`: nothing.
+    pub(crate) perf_target: Option<u32>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Core {
+    /// When the event that is being handled happens.
+    pub now: Ns,
+    /// What will happen.
+    pub queue: EventQueue,
+    /// Where.
+    pub machine: Arc<Machine>,
+    /// By number.
+    pub cpus: Vec<Cpu>,
+    /// By number.
+    pub tasks: Vec<Task>,
+    /// All locks.
+    pub locks: Locks,
+    /// All counts.
+    pub counts: Counts,
+    /// Of the machine's domains.
+    pub frequencies: Frequencies,
+    /// What is in them.
+    pub caches: Caches,
+    /// By core: how many of its threads are not idle.
+    busy_threads: Vec<u32>,
+    /// The CPU that is being simulated: it pays for what is done.
+    pub here: CpuId,
+    /// What a policy may draw.
+    pub random: Random,
+    /// The CPUs that are online.
+    pub online: CpuMask,
+    /// The CPUs that run the idle task.
+    pub idle: CpuMask,
+    /// What ended the run early; the first counts.
+    pub violation: Option<Violation>,
+    /// Who ran where and when, if that is asked for.
+    pub recording: Option<Box<Recording>>,
+}
+
+impl Core {
+    /// A machine on which nothing runs.
+    pub fn new(machine: Arc<Machine>, seed: u64) -> Self {
+        let mut locks = Locks::default();
+        let count = machine.nr_cpus();
+        let cpu = |_| Cpu {
+            curr: None,
+            clock: 0,
+            need_resched: false,
+            is_online: true,
+            working_since: None,
+            is_ticking: false,
+            is_interrupt_sent: false,
+            lock: locks.add("rq"),
+            idle_since: 0,
+            idled: 0,
+            pace: Pace::FULL,
+            perf_seen: FULL_SPEED,
+            perf_target: None,
+        };
+        let mut core = Self {
+            now: 0,
+            queue: EventQueue::new(count),
+            cpus: (0..count).map(cpu).collect(),
+            frequencies: Frequencies::new(&machine),
+            caches: Caches::new(&machine),
+            busy_threads: vec![0; machine.threads.len()],
+            machine,
+            tasks: Vec::new(),
+            locks,
+            counts: Counts::default(),
+            here: 0,
+            random: Random::new(seed, 0),
+            online: CpuMask::first(count),
+            idle: CpuMask::first(count),
+            violation: None,
+            recording: None,
+        };
+        (0..count).for_each(|cpu| core.renew_pace(cpu));
+        core
+    }
+
+    /// How many CPUs there are.
+    pub fn nr_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// What time it is on the CPU that is being simulated.
+    pub fn clock(&self) -> Ns {
+        self.cpus[self.here].clock
+    }
+
+    /// The kernel's `jiffies`. They do not start at 0, where a policy's "never" would be.
+    pub fn jiffies(&self) -> u64 {
+        1000 + self.clock() / self.machine.tick_ns
+    }
+
+    /// The CPU that is being simulated works for so long at full speed, or longer.
+    pub fn spend(&mut self, ns: Ns) {
+        let state = &mut self.cpus[self.here];
+        state.clock += state.pace.time(ns);
+    }
+
+    /// It calls `callback` of a scheduler with these costs.
+    pub fn charge(&mut self, costs: &CallbackCosts, callback: Callback) {
+        let state = &mut self.cpus[self.here];
+        let ns = state.pace.time(costs.of(callback));
+        state.clock += ns;
+        self.counts.called(callback, ns);
+    }
+
+    /// From now on `cpu` is simulated, not before the present event.
+    pub fn go_to(&mut self, cpu: CpuId) {
+        self.here = cpu;
+        let clock = &mut self.cpus[cpu].clock;
+        *clock = (*clock).max(self.now);
+    }
+
+    /// `resched_curr()`: `cpu` schedules as soon as it can; another CPU is sent an interrupt.
+    pub fn resched(&mut self, cpu: CpuId) {
+        let target = &mut self.cpus[cpu];
+        if target.need_resched {
+            return;
+        }
+        target.need_resched = true;
+        if cpu != self.here && !target.is_interrupt_sent {
+            target.is_interrupt_sent = true;
+            let travel = self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu));
+            let at = self.clock() + travel;
+            self.queue.push(at, Event::Resched { cpu });
+        }
+    }
+
+    /// `update_curr()`: brings up to date how long the running task of `cpu` has run; the time since
+    /// it last was.
+    pub fn update_curr(&mut self, cpu: CpuId) -> Ns {
+        // Who looks from another CPU knows better what time it is than one that computes.
+        let clock = self.cpus[cpu].clock.max(self.clock());
+        let Some(curr) = self.cpus[cpu].curr else { return 0 };
+        let se = &mut self.tasks[curr].se;
+        let delta = clock.saturating_sub(se.exec_start);
+        se.exec_start = se.exec_start.max(clock);
+        se.sum_exec_runtime += delta;
+        delta
+    }
+
+    /// `set_task_cpu()`.
+    pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
+        if self.recording.is_some() && self.tasks[task].is_queued && self.tasks[task].cpu != cpu {
+            self.record_queue(self.tasks[task].cpu, -1);
+            self.record_queue(cpu, 1);
+        }
+        let task = &mut self.tasks[task];
+        if task.cpu != cpu {
+            task.cpu = cpu;
+            task.wake_cpu = cpu as i32;
+            if task.state != State::New {
+                self.counts.migrations += 1;
+            }
+        }
+    }
+
+    /// Adds a task that is not yet awake; `cpu`: where its parent runs.
+    pub fn add_task(&mut self, spec: &TaskSpec, cpu: CpuId) -> TaskId {
+        let id = self.tasks.len();
+        let mut task = Task::new(id, spec, self.nr_cpus(), cpu, self.now.max(self.cpus[cpu].clock));
+        if let Some(parent) = spec.parent {
+            let parent = &self.tasks[parent];
+            task.real_parent = parent.as_ptr();
+            task.parent = parent.as_ptr();
+            if spec.is_thread {
+                task.tgid = parent.tgid;
+                task.group_leader = parent.group_leader;
+                task.mm = parent.mm;
+                task.signal = parent.signal;
+                // SAFETY: its leader's, which lives as long as the run.
+                unsafe { (*task.signal).nr_threads += 1 };
+            }
+        }
+        self.tasks.push(task);
+        id
+    }
+
+    /// `cpu`, or an online one instead of it: who does what would be done there.
+    pub(crate) fn online_near(&self, cpu: CpuId) -> CpuId {
+        self.online.first_common_from(&self.online, cpu).unwrap_or(cpu)
+    }
+
+    /// A thread ends.
+    pub(crate) fn leave_process(&mut self, task: TaskId) {
+        // SAFETY: its leader's, which lives as long as the run.
+        unsafe { (*self.tasks[task].signal).nr_threads -= 1 };
+    }
+
+    /// The task that C calls by this pointer.
+    pub(crate) fn task_at(&self, pointer: *const TaskStruct) -> TaskId {
+        // SAFETY: C has it from Task::as_ptr(), and tasks live as long as the run.
+        unsafe { (*pointer).pid as usize - 1 }
+    }
+
+    /// So many more, or fewer, tasks wait for `cpu`.
+    pub(crate) fn record_queue(&mut self, cpu: CpuId, change: i64) {
+        let at = self.clock();
+        if let Some(recording) = &mut self.recording {
+            recording.queued(cpu, change, at);
+        }
+    }
+
+    /// Ends the run: a scheduler did what it must not.
+    pub fn fail(&mut self, callback: &'static str, task: Option<TaskId>, what: impl Into<String>) {
+        if self.violation.is_none() {
+            let task = task.map(|task| self.tasks[task].label());
+            self.violation = Some(Violation { what: what.into(), callback, task, at: self.clock() });
+        }
+    }
+}

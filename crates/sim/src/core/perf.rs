@@ -1,0 +1,170 @@
+//! How fast a CPU is just now: its core, who else runs on that core, its frequency.
+//!
+//! A task's work is told in ns at full speed. A CPU at another speed takes longer for it by its
+//! [`Pace`]; when that changes under a task, what is left is planned anew.
+use super::{Core, CpuId, TaskId};
+use crate::engine::Ns;
+use crate::machine::FULL_SPEED;
+
+/// How much longer than at full speed everything takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace(u64);
+
+const UNIT: u32 = 16;
+
+impl Pace {
+    /// As fast as it gets.
+    pub const FULL: Self = Self(1 << UNIT);
+
+    /// `speed` of `full`.
+    fn of(speed: u64, full: u64) -> Self {
+        Self(((full << UNIT) / speed.max(1)).max(1 << UNIT))
+    }
+
+    /// How long so much work takes, rounded up.
+    pub fn time(self, work: Ns) -> Ns {
+        if self == Self::FULL {
+            return work;
+        }
+        let product = u128::from(work) * u128::from(self.0) + ((1 << UNIT) - 1);
+        u64::try_from(product >> UNIT).unwrap_or(u64::MAX)
+    }
+
+    /// How much work that time is good for, rounded down: all of the work that [`Self::time`] was for.
+    pub fn work(self, time: Ns) -> Ns {
+        match time.checked_mul(1 << UNIT) {
+            _ if self == Self::FULL => time,
+            Some(product) => product / self.0,
+            None => (u128::from(time) * (1 << UNIT) / u128::from(self.0)) as u64,
+        }
+    }
+}
+
+impl Core {
+    /// `scx_bpf_cpuperf_cap()`: against the machine's fastest CPU.
+    pub(crate) fn perf_cap(&self, cpu: CpuId) -> u32 {
+        self.machine.speed.capacity[cpu]
+    }
+
+    /// `scx_bpf_cpuperf_cur()`: the frequency at the CPU's last tick, against its own best. A CPU
+    /// that idles without ticks keeps the old one.
+    pub(crate) fn perf_cur(&self, cpu: CpuId) -> u32 {
+        self.cpus[cpu].perf_seen
+    }
+
+    /// `scx_bpf_cpuperf_set()`: what the CPU's performance should be. Only `schedutil` asks.
+    pub(crate) fn set_perf_target(&mut self, cpu: CpuId, perf: u32) {
+        self.cpus[cpu].perf_target = Some(perf);
+        self.watch_frequency(cpu);
+    }
+
+    /// What sched_ext starts with, and what real-time tasks do to `schedutil`.
+    pub(crate) fn ask_for_full_speed(&mut self) {
+        self.cpus.iter_mut().for_each(|cpu| cpu.perf_target = Some(FULL_SPEED));
+    }
+
+    /// `arch_scale_freq_tick()`.
+    pub(crate) fn see_frequency(&mut self, cpu: CpuId) {
+        if let Some(frequency) = &self.machine.speed.frequency {
+            let mhz = self.frequencies.of_cpu(cpu);
+            self.cpus[cpu].perf_seen = (mhz * FULL_SPEED / frequency.max_mhz()).min(FULL_SPEED);
+        }
+    }
+
+    /// `cpu` leaves the idle task, or goes to it: its neighbours and its frequency notice.
+    pub(crate) fn set_busy(&mut self, cpu: CpuId, is_busy: bool) {
+        let core = self.machine.places[cpu].core;
+        let busy = &mut self.busy_threads[core];
+        *busy = if is_busy { *busy + 1 } else { *busy - 1 };
+        let busy = *busy;
+        self.frequencies.count(&self.machine, self.now, cpu, is_busy, busy);
+        if is_busy {
+            self.watch_frequency(cpu);
+        }
+        let changes = |count: u32| self.machine.smt_speed(count);
+        let before = if is_busy { busy - 1 } else { busy + 1 };
+        if before > 0 && changes(before) != changes(busy) {
+            for index in 0..self.machine.threads[core].len() {
+                self.renew_pace(self.machine.threads[core][index]);
+            }
+        } else {
+            self.renew_pace(cpu);
+        }
+    }
+
+    /// The speed of `cpu` may be another one from now on.
+    pub(super) fn renew_pace(&mut self, cpu: CpuId) {
+        let speed = &self.machine.speed;
+        let smt = self.machine.smt_speed(self.busy_threads[self.machine.places[cpu].core]);
+        let mut of = u64::from(speed.capacity[cpu]) * u64::from(smt);
+        let mut full = u64::from(FULL_SPEED) * u64::from(FULL_SPEED);
+        if let Some(frequency) = &speed.frequency {
+            of *= u64::from(self.frequencies.of_cpu(cpu));
+            full *= u64::from(frequency.max_mhz());
+        }
+        let pace = Pace::of(of, full);
+        if pace == self.cpus[cpu].pace {
+            return;
+        }
+        let worked = self.stop_work(cpu, self.now);
+        self.cpus[cpu].pace = pace;
+        if let Some(since) = worked {
+            self.start_work(cpu, since.max(self.now));
+        }
+    }
+
+    /// The task of `cpu` stops working at `until`, until [`Self::start_work`]; since when it worked, if
+    /// it did.
+    pub(crate) fn stop_work(&mut self, cpu: CpuId, until: Ns) -> Option<Ns> {
+        let state = &mut self.cpus[cpu];
+        let since = state.working_since.take()?;
+        if let Some(curr) = state.curr {
+            let work = &mut self.tasks[curr].work_left;
+            *work = work.saturating_sub(state.pace.work(until.saturating_sub(since)));
+        }
+        Some(since)
+    }
+
+    /// It goes on with its work from `since` on; the idle task has none.
+    pub(crate) fn start_work(&mut self, cpu: CpuId, since: Ns) {
+        let state = &mut self.cpus[cpu];
+        let done_at = state.curr.map(|curr| {
+            state.working_since = Some(since);
+            since.saturating_add(state.pace.time(self.tasks[curr].work_left))
+        });
+        self.queue.set_work(cpu, done_at);
+    }
+
+    /// `task` begins to run on `cpu`: what it works on must come there first.
+    pub(crate) fn warm_up(&mut self, cpu: CpuId, task: TaskId) {
+        let footprint = self.tasks[task].footprint;
+        if footprint.is_empty() {
+            return;
+        }
+        let Some(sizes) = self.machine.speed.caches else { return };
+        let (own, group) = (task, self.tasks[task].tgid as usize - 1);
+        let ns = self.caches.load(&sizes, &self.machine.places[cpu], footprint, own, group);
+        self.counts.reloading += ns;
+        // Memory is no faster for a fast core: the time is given, the work is what fills it.
+        self.tasks[task].work_left += self.cpus[cpu].pace.work(ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_planned_is_done() {
+        for (speed, full) in [(1, 1), (2, 3), (7, 1024), (1023, 1024), (1, 1000)] {
+            let pace = Pace::of(speed, full);
+            for work in [0, 1, 2, 3, 999, 1_000_000_007, 3_600_000_000_000_000] {
+                assert!(pace.work(pace.time(work)) >= work, "{work} at {speed}/{full}");
+                assert!(pace.time(work) >= work);
+            }
+        }
+        assert_eq!(Pace::of(1, 2).time(100), 200);
+        assert_eq!(Pace::of(1, 2).work(200), 100);
+        assert_eq!(Pace::of(1, 2).time(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,138 @@
+//! Who ran where and when, for traces and charts: written down only if asked for.
+use super::{CpuId, Task, TaskId};
+use crate::engine::Ns;
+
+/// A task had a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// Where.
+    pub cpu: CpuId,
+    /// Who.
+    pub task: TaskId,
+    /// From when.
+    pub from: Ns,
+    /// Until when.
+    pub to: Ns,
+}
+
+/// A task was woken, or born.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakeUp {
+    /// Who.
+    pub task: TaskId,
+    /// The CPU whose run queue it came to.
+    pub cpu: CpuId,
+    /// When.
+    pub at: Ns,
+}
+
+/// How many tasks wait for a CPU, from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLength {
+    /// Which.
+    pub cpu: CpuId,
+    /// When.
+    pub at: Ns,
+    /// So many.
+    pub waiting: i64,
+}
+
+/// Entries of each kind, beyond which nothing more is written down: a few hundred MB.
+const MOST: usize = 4_000_000;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Recording {
+    /// In the order of their ends.
+    pub slices: Vec<Slice>,
+    /// In their order.
+    pub wake_ups: Vec<WakeUp>,
+    /// In their order.
+    pub queues: Vec<QueueLength>,
+    /// Name and pid of each task.
+    pub tasks: Vec<(String, i32)>,
+    /// How many CPUs there are.
+    pub nr_cpus: usize,
+    /// When the run ended.
+    pub end: Ns,
+    /// From when on there was no room; `None`: all is here.
+    pub full_at: Option<Ns>,
+    running: Vec<Option<(TaskId, Ns)>>,
+    waiting: Vec<i64>,
+}
+
+impl Recording {
+    pub(crate) fn new(nr_cpus: usize) -> Self {
+        Self {
+            slices: Vec::new(),
+            wake_ups: Vec::new(),
+            queues: Vec::new(),
+            tasks: Vec::new(),
+            nr_cpus,
+            end: 0,
+            full_at: None,
+            running: vec![None; nr_cpus],
+            waiting: vec![0; nr_cpus],
+        }
+    }
+
+    /// `next`, or nobody, has `cpu` from now on.
+    pub(crate) fn switched(&mut self, cpu: CpuId, next: Option<TaskId>, at: Ns) {
+        let before = std::mem::replace(&mut self.running[cpu], next.map(|next| (next, at)));
+        if let Some((task, from)) = before
+            && self.has_room(self.slices.len(), at)
+        {
+            self.slices.push(Slice { cpu, task, from, to: at });
+        }
+    }
+
+    /// `task` comes to the run queue of `cpu`, having slept.
+    pub(crate) fn woken(&mut self, task: TaskId, cpu: CpuId, at: Ns) {
+        if self.has_room(self.wake_ups.len(), at) {
+            self.wake_ups.push(WakeUp { task, cpu, at });
+        }
+    }
+
+    /// So many more, or fewer, wait for `cpu`.
+    pub(crate) fn queued(&mut self, cpu: CpuId, change: i64, at: Ns) {
+        self.waiting[cpu] += change;
+        if self.has_room(self.queues.len(), at) {
+            self.queues.push(QueueLength { cpu, at, waiting: self.waiting[cpu] });
+        }
+    }
+
+    pub(crate) fn finish(&mut self, end: Ns, tasks: &[Task]) {
+        for cpu in 0..self.nr_cpus {
+            self.switched(cpu, None, end);
+        }
+        self.end = end;
+        self.tasks = tasks.iter().map(|task| (task.name(), task.pid)).collect();
+    }
+
+    /// Once one kind is full, no kind goes on: a trace with gaps in it would mislead.
+    fn has_room(&mut self, len: usize, at: Ns) -> bool {
+        if len >= MOST {
+            self.full_at.get_or_insert(at);
+        }
+        self.full_at.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_ends_a_slice() {
+        let mut recording = Recording::new(2);
+        recording.switched(1, Some(5), 10);
+        recording.switched(1, Some(6), 30);
+        recording.switched(1, None, 40);
+        recording.queued(1, 1, 5);
+        recording.queued(1, -1, 10);
+        recording.finish(50, &[]);
+        let slice = |task, from, to| Slice { cpu: 1, task, from, to };
+        assert_eq!(recording.slices, [slice(5, 10, 30), slice(6, 30, 40)]);
+        assert_eq!(recording.queues.last().map(|queue| queue.waiting), Some(0));
+    }
+}

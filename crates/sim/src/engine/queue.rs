@@ -1,0 +1,131 @@
+//! The events to come, earliest first; among those of one moment, the first that was planned.
+use super::Ns;
+use super::work::WorkTree;
+use crate::core::{CpuId, TaskId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Something that will happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// The running task of a CPU has done its work.
+    Work {
+        /// Where.
+        cpu: CpuId,
+    },
+    /// A CPU's periodic tick.
+    Tick {
+        /// Where.
+        cpu: CpuId,
+    },
+    /// An interrupt from another CPU: schedule.
+    Resched {
+        /// Where.
+        cpu: CpuId,
+    },
+    /// A sleep ends.
+    WakeUp {
+        /// Whose.
+        task: TaskId,
+    },
+    /// A timer of a scheduler fires.
+    Timer {
+        /// Whose, of the run's scheduling classes.
+        class: usize,
+        /// Where its handler runs.
+        cpu: CpuId,
+        /// Which of that class's.
+        timer: usize,
+        /// Its generation when it was planned.
+        generation: u32,
+    },
+    /// CPUs with one frequency choose it anew.
+    Frequency {
+        /// Which of the machine's domains.
+        domain: usize,
+    },
+    /// A CPU goes on- or offline.
+    Hotplug {
+        /// Which.
+        cpu: CpuId,
+        /// Which of the two.
+        is_online: bool,
+    },
+    /// Somebody sets a task's affinity: the next one that is planned for it.
+    SetAffinity {
+        /// Whose.
+        task: TaskId,
+    },
+    /// The kernel looks for tasks that have waited for too long.
+    Watchdog,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct EventQueue {
+    heap: BinaryHeap<Reverse<(Ns, u64, Event)>>,
+    work: WorkTree,
+    planned: u64,
+}
+
+impl EventQueue {
+    /// Nothing happens, on so many CPUs.
+    pub fn new(cpus: usize) -> Self {
+        Self { heap: BinaryHeap::new(), work: WorkTree::new(cpus), planned: 0 }
+    }
+
+    /// The running task of `cpu` will have done its work then, and not when it was said before;
+    /// `None`: it does not work.
+    pub fn set_work(&mut self, cpu: CpuId, at: Option<Ns>) {
+        self.planned += 1;
+        self.work.set(cpu, at.map(|at| (at, self.planned)));
+    }
+
+    /// Plans `event`.
+    pub fn push(&mut self, at: Ns, event: Event) {
+        self.planned += 1;
+        self.heap.push(Reverse((at, self.planned, event)));
+    }
+
+    /// Takes the next one. That a task has done its work stays until [`Self::set_work`] says what is
+    /// next on its CPU: that is once more for most, and costs half as much so.
+    pub fn pop(&mut self) -> Option<(Ns, Event)> {
+        let other = self.heap.peek().map(|Reverse((at, seq, _))| (*at, *seq));
+        match self.work.first() {
+            Some((key, cpu)) if other.is_none_or(|other| key < other) => Some((key.0, Event::Work { cpu })),
+            _ => self.heap.pop().map(|Reverse((at, _, event))| (at, event)),
+        }
+    }
+
+    /// When the next one is.
+    pub fn next_at(&self) -> Option<Ns> {
+        let work = self.work.first().map(|((at, _), _)| at);
+        self.heap.peek().map(|Reverse((at, ..))| *at).into_iter().chain(work).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_moment_keeps_the_order_of_planning() {
+        let mut queue = EventQueue::new(4);
+        queue.push(5, Event::Resched { cpu: 2 });
+        queue.push(5, Event::Resched { cpu: 1 });
+        queue.push(3, Event::Watchdog);
+        assert_eq!(queue.next_at(), Some(3));
+        queue.set_work(3, Some(5));
+        queue.push(5, Event::Resched { cpu: 0 });
+        let mut order = Vec::new();
+        while let Some((at, event)) = queue.pop() {
+            if let Event::Work { cpu } = event {
+                queue.set_work(cpu, None);
+            }
+            order.push((at, event));
+        }
+        let resched = |cpu| (5, Event::Resched { cpu });
+        let work = (5, Event::Work { cpu: 3 });
+        assert_eq!(order, [(3, Event::Watchdog), resched(2), resched(1), work, resched(0)]);
+    }
+}

@@ -1,0 +1,122 @@
+//! A policy's object, loaded once for each simulation, so that each has its own globals.
+use super::abi::{LAYOUT, Ops};
+use super::catalog::Policy;
+use super::kfuncs;
+use crate::Error;
+use crate::core::CpuMask;
+use crate::machine::Machine;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// See the module.
+pub(crate) struct Instance {
+    policy: &'static Policy,
+    library: Library,
+    /// The loader knows objects by their path, which is this file's number: so it stays open.
+    _file: File,
+}
+
+impl Instance {
+    /// With its knobs and its tables of the machine's CPUs that are online filled in.
+    pub(crate) fn load(
+        policy: &'static Policy,
+        knobs: &BTreeMap<String, u64>,
+        machine: &Machine,
+        online: &CpuMask,
+    ) -> Result<Self, Error> {
+        let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
+        let file = memory_file(policy.object).map_err(|e| failed(format!("memory file: {e}")))?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // SAFETY: the object is one that build.rs compiled; it runs nothing when it is loaded.
+        let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
+        let library = library.map_err(|e| failed(e.to_string()))?;
+        let instance = Self { policy, library, _file: file };
+        instance.check_layout()?;
+        instance.link()?;
+        for (name, value) in knobs {
+            policy.check_knob(name, *value)?;
+            instance.set(name, &value.to_ne_bytes())?;
+        }
+        let places = machine.tables(online);
+        for &(name, _) in policy.variables {
+            let bytes = match name {
+                "tick_ns" => Some(machine.tick_ns.to_ne_bytes().to_vec()),
+                _ => places.bytes(name),
+            };
+            if let Some(bytes) = bytes {
+                instance.set(name, &bytes)?;
+            }
+        }
+        Ok(instance)
+    }
+
+    /// Its callbacks.
+    pub(crate) fn ops(&self) -> Result<*const Ops, Error> {
+        Ok(self.address(&format!("{}_ops", self.policy.name))?.cast())
+    }
+
+    /// The address of a variable.
+    pub(crate) fn address(&self, name: &str) -> Result<*mut c_void, Error> {
+        // SAFETY: only the address is taken.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) };
+        symbol.map(|symbol| symbol.into_raw().cast()).map_err(|e| self.failed(e.to_string()))
+    }
+
+    fn failed(&self, what: String) -> Error {
+        Error::Policy { policy: self.policy.name.into(), what }
+    }
+
+    fn check_layout(&self) -> Result<(), Error> {
+        // SAFETY: include/sim/ops.h defines it with this type.
+        let layout = unsafe { *self.address("sim_layout")?.cast::<[u32; LAYOUT.len()]>() };
+        if layout == LAYOUT { Ok(()) } else { Err(self.failed(format!("{layout:?} is not {LAYOUT:?}"))) }
+    }
+
+    /// Gives every function pointer its function.
+    fn link(&self) -> Result<(), Error> {
+        for name in self.policy.kfuncs {
+            let function = kfuncs::find(name)
+                .ok_or_else(|| self.failed(format!("{name} is declared and not modelled")))?;
+            // SAFETY: KFUNC() defines a pointer of this name, in writable memory.
+            unsafe { *self.address(name)?.cast::<*const c_void>() = function };
+        }
+        Ok(())
+    }
+
+    /// Writes a variable, which may be constant for the policy.
+    fn set(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let size = self.policy.variables.iter().find(|(known, _)| *known == name).map(|(_, size)| *size);
+        if size != Some(bytes.len()) {
+            return Err(self.failed(format!("{name} has {size:?} bytes, not {}", bytes.len())));
+        }
+        let address = self.address(name)?;
+        let page = 4096;
+        let start = address as usize / page * page;
+        let length = (address as usize + bytes.len()).div_ceil(page) * page - start;
+        // SAFETY: the pages of a private mapping of this object; other simulations have theirs.
+        unsafe {
+            if libc::mprotect(start as *mut c_void, length, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+                return Err(self.failed(format!("{name}: {}", std::io::Error::last_os_error())));
+            }
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast::<u8>(), bytes.len());
+        }
+        Ok(())
+    }
+}
+
+fn memory_file(bytes: &[u8]) -> std::io::Result<File> {
+    // SAFETY: a new file of our own.
+    let mut file = unsafe {
+        let fd = libc::memfd_create(c"policy".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        File::from_raw_fd(fd)
+    };
+    file.write_all(bytes)?;
+    Ok(file)
+}

@@ -1,0 +1,280 @@
+//! BPF maps.
+use super::abi::{E2BIG, EEXIST, ENOENT, SimMap};
+use super::context::with;
+use crate::core::TaskStruct;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::{copy_nonoverlapping, null_mut};
+
+const HASH: u32 = 1;
+const ARRAY: u32 = 2;
+const PERCPU_ARRAY: u32 = 6;
+const LRU_HASH: u32 = 9;
+const TASK_STORAGE: u32 = 29;
+
+const NOEXIST: u64 = 1;
+const EXIST: u64 = 2;
+const STORAGE_CREATE: u64 = 1;
+
+/// What values are made of: aligned as the kernel does, and more.
+#[repr(align(64))]
+#[derive(Debug, Clone, Copy)]
+struct Line(#[allow(dead_code, reason = "memory")] [u8; 64]);
+
+type Value = Box<[Line]>;
+
+fn zeroed(bytes: usize) -> Value {
+    vec![Line([0; 64]); bytes.div_ceil(64).max(1)].into_boxed_slice()
+}
+
+fn start(value: &mut Value) -> *mut u8 {
+    value.as_mut_ptr().cast()
+}
+
+/// All open maps of a simulation.
+#[derive(Debug, Default)]
+pub(crate) struct Maps {
+    maps: Vec<Map>,
+    /// Entries that are gone, to which the policy may still have a pointer.
+    gone: Vec<Value>,
+}
+
+#[derive(Debug)]
+struct Map {
+    definition: *const c_void,
+    /// At one address: the policy keeps it.
+    shown: *mut SimMap,
+    /// Of arrays.
+    _values: Value,
+    by_key: BTreeMap<Vec<u8>, Entry>,
+    /// Keys by when they were last asked for; of LRU hashes only.
+    by_use: BTreeMap<u64, Vec<u8>>,
+    uses: u64,
+    by_task: Vec<Option<Value>>,
+}
+
+/// Of a hash.
+#[derive(Debug)]
+struct Entry {
+    value: Value,
+    used: u64,
+}
+
+impl Map {
+    /// Finds an entry, and remembers that it was asked for.
+    fn find(&mut self, key: &[u8], is_lru: bool) -> Option<*mut u8> {
+        let entry = self.by_key.get_mut(key)?;
+        if is_lru {
+            self.by_use.remove(&entry.used);
+            self.uses += 1;
+            entry.used = self.uses;
+            self.by_use.insert(entry.used, key.to_vec());
+        }
+        Some(start(&mut entry.value))
+    }
+
+    /// Takes one out.
+    fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        let entry = self.by_key.remove(key)?;
+        self.by_use.remove(&entry.used);
+        Some(entry.value)
+    }
+
+    /// Takes out the one that nobody has asked for longest.
+    fn remove_oldest(&mut self) -> Option<Value> {
+        let (_, key) = self.by_use.pop_first()?;
+        self.remove(&key)
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: from Box::into_raw() in open(), and freed once.
+        drop(unsafe { Box::from_raw(self.shown) });
+    }
+}
+
+impl Maps {
+    /// No callback is running, so that nobody has pointers to entries that are gone.
+    pub(crate) fn forget_gone(&mut self) {
+        self.gone.clear();
+    }
+
+    /// The counts of a per-CPU array's first entry, summed over CPUs; empty: it was never used.
+    pub(crate) fn sums(&self, definition: *const c_void, nr_cpus: usize) -> Vec<u64> {
+        let Some(map) = self.maps.iter().find(|map| map.definition == definition) else {
+            return Vec::new();
+        };
+        // SAFETY: values has nr_cpus times cpu_stride bytes.
+        unsafe {
+            let shown = &*map.shown;
+            let of_cpu = |cpu: usize| shown.values.add(cpu * shown.cpu_stride as usize).cast::<u64>();
+            let count = |index: usize| (0..nr_cpus).map(|cpu| *of_cpu(cpu).add(index)).sum();
+            (0..shown.value_size as usize / 8).map(count).collect()
+        }
+    }
+
+    /// The key of the entry that lies at `value`, for its timer.
+    pub(crate) fn key_of(&mut self, map: *const SimMap, value: *const u8) -> Option<Vec<u8>> {
+        // SAFETY: open() gave it to the policy.
+        let shown = unsafe { &*map };
+        if shown.kind == ARRAY {
+            let index = (value as u64).checked_sub(shown.values as u64)? / shown.stride;
+            return Some((index as u32).to_ne_bytes().to_vec());
+        }
+        let entries = &mut self.maps[shown.id as usize].by_key;
+        entries.iter_mut().find_map(|(key, entry)| {
+            let from = start(&mut entry.value) as u64;
+            (from..from + u64::from(shown.value_size)).contains(&(value as u64)).then(|| key.clone())
+        })
+    }
+}
+
+pub(super) unsafe extern "C" fn open(
+    definition: *mut c_void,
+    kind: u32,
+    max_entries: u32,
+    key_size: u32,
+    value_size: u32,
+) -> *mut SimMap {
+    with(|ext, core| {
+        let known = [HASH, ARRAY, PERCPU_ARRAY, LRU_HASH, TASK_STORAGE];
+        assert!(known.contains(&kind), "maps of type {kind} are not modelled");
+        let stride = u64::from(value_size).next_multiple_of(8);
+        let mut shown = SimMap {
+            values: null_mut(),
+            stride,
+            cpu_stride: 0,
+            kind,
+            max_entries,
+            key_size,
+            value_size,
+            id: ext.maps.maps.len() as u32,
+        };
+        let entries = stride as usize * max_entries as usize;
+        let mut values = match kind {
+            ARRAY => zeroed(entries),
+            PERCPU_ARRAY => {
+                shown.cpu_stride = (entries as u64).next_multiple_of(64);
+                zeroed(shown.cpu_stride as usize * core.nr_cpus())
+            }
+            _ => Box::default(),
+        };
+        if kind == ARRAY || kind == PERCPU_ARRAY {
+            shown.values = start(&mut values);
+        }
+        let shown = Box::into_raw(Box::new(shown));
+        let map = Map {
+            definition,
+            shown,
+            _values: values,
+            by_key: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+            by_task: Vec::new(),
+        };
+        ext.maps.maps.push(map);
+        shown
+    })
+}
+
+/// # Safety
+/// `key` has `key_size` bytes.
+unsafe fn key(map: &SimMap, key: *const u8) -> Vec<u8> {
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(key, map.key_size as usize) }.to_vec()
+}
+
+pub(super) unsafe extern "C" fn hash_lookup(map: *mut SimMap, wanted: *const u8) -> *mut u8 {
+    // SAFETY: a map of ours, and a key of its type.
+    let (shown, key) = unsafe { (&*map, key(&*map, wanted)) };
+    let is_lru = shown.kind == LRU_HASH;
+    with(|ext, _| ext.maps.maps[shown.id as usize].find(&key, is_lru).unwrap_or(null_mut()))
+}
+
+pub(super) unsafe extern "C" fn hash_update(
+    map: *mut SimMap,
+    wanted: *const u8,
+    value: *const u8,
+    flags: u64,
+) -> i32 {
+    // SAFETY: a map of ours, and a key of its type.
+    let (shown, key) = unsafe { (&*map, key(&*map, wanted)) };
+    with(|ext, _| {
+        let map = &mut ext.maps.maps[shown.id as usize];
+        let (exists, len) = (map.by_key.contains_key(&key), map.by_key.len());
+        let is_lru = shown.kind == LRU_HASH;
+        if flags & NOEXIST != 0 && exists {
+            return -EEXIST;
+        }
+        if flags & EXIST != 0 && !exists {
+            return -ENOENT;
+        }
+        if !exists && len >= shown.max_entries as usize {
+            if !is_lru {
+                return -E2BIG;
+            }
+            ext.maps.gone.extend(map.remove_oldest());
+        }
+        let size = shown.value_size as usize;
+        if !exists {
+            map.by_key.insert(key.clone(), Entry { value: zeroed(size), used: 0 });
+        }
+        if let Some(entry) = map.find(&key, is_lru) {
+            // SAFETY: both have value_size bytes.
+            unsafe { copy_nonoverlapping(value, entry, size) };
+        }
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn hash_delete(map: *mut SimMap, wanted: *const u8) -> i32 {
+    // SAFETY: a map of ours, and a key of its type.
+    let (shown, key) = unsafe { (&*map, key(&*map, wanted)) };
+    with(|ext, _| match ext.maps.maps[shown.id as usize].remove(&key) {
+        Some(value) => {
+            ext.maps.gone.push(value);
+            0
+        }
+        None => -ENOENT,
+    })
+}
+
+pub(super) unsafe extern "C" fn task_storage_get(
+    map: *mut SimMap,
+    task: *mut TaskStruct,
+    value: *const u8,
+    flags: u64,
+) -> *mut u8 {
+    // SAFETY: a map of ours.
+    let shown = unsafe { &*map };
+    with(|ext, core| {
+        if task.is_null() {
+            return null_mut();
+        }
+        let task = core.task_at(task);
+        let slots = &mut ext.maps.maps[shown.id as usize].by_task;
+        if slots.len() <= task {
+            slots.resize_with(core.tasks.len(), || None);
+        }
+        if slots[task].is_none() && flags & STORAGE_CREATE != 0 {
+            let mut fresh = zeroed(shown.value_size as usize);
+            if !value.is_null() {
+                // SAFETY: both have value_size bytes.
+                unsafe { copy_nonoverlapping(value, start(&mut fresh), shown.value_size as usize) };
+            }
+            slots[task] = Some(fresh);
+        }
+        slots[task].as_mut().map_or(null_mut(), start)
+    })
+}
+
+pub(super) unsafe extern "C" fn task_storage_delete(map: *mut SimMap, task: *mut TaskStruct) -> i32 {
+    // SAFETY: a map of ours.
+    let shown = unsafe { &*map };
+    with(|ext, core| {
+        let task = core.task_at(task);
+        let slots = &mut ext.maps.maps[shown.id as usize].by_task;
+        slots.get_mut(task).and_then(Option::take).map_or(-ENOENT, |_| 0)
+    })
+}

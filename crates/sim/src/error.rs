@@ -1,0 +1,84 @@
+//! What can go wrong: before the run (the user's input), and in it (a scheduler's fault).
+use crate::engine::{Ns, display_ns};
+use std::fmt;
+use thiserror::Error;
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Something named or set by the user is not valid; the text says what, where, and what to do.
+    #[error("{0}")]
+    Usage(String),
+    /// A file cannot be read.
+    #[error("{path}: {source}")]
+    File {
+        /// As given.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A policy's object cannot be loaded.
+    #[error("policy {policy}: {what}")]
+    Policy {
+        /// Its name.
+        policy: String,
+        /// Why.
+        what: String,
+    },
+    /// The workload was not done in time.
+    #[error("not done within {} of simulated time", display_ns(*.0))]
+    Limit(Ns),
+    /// Somebody asked to stop.
+    #[error("stopped")]
+    Stopped,
+    /// A scheduler did what the kernel would stop it for, or lost a task.
+    #[error("{0}")]
+    Violation(#[from] Violation),
+}
+
+impl Error {
+    /// `name` is not one of `valid`.
+    pub fn unknown(kind: &str, name: &str, valid: &[&str]) -> Self {
+        let near = valid
+            .iter()
+            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
+        let hint = near
+            .filter(|near| strsim::jaro_winkler(near, name) > 0.7)
+            .map(|near| format!("; did you mean {near}?"))
+            .unwrap_or_default();
+        Self::Usage(format!("unknown {kind} {name}{hint} (there are: {})", valid.join(", ")))
+    }
+
+    /// The user can mend it by typing something else.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Usage(_) | Self::File { .. })
+    }
+}
+
+/// Where and why the simulation stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// What was wrong.
+    pub what: String,
+    /// In which callback; empty outside any.
+    pub callback: &'static str,
+    /// Name and pid of the task it was about.
+    pub task: Option<String>,
+    /// When.
+    pub at: Ns,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "at {}", display_ns(self.at))?;
+        if !self.callback.is_empty() {
+            write!(out, ", in {}", self.callback)?;
+        }
+        if let Some(task) = &self.task {
+            write!(out, ", task {task}")?;
+        }
+        write!(out, ": {}", self.what)
+    }
+}
+
+impl std::error::Error for Violation {}

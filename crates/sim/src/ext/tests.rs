@@ -1,0 +1,114 @@
+//! What a policy must not do ends the run as the kernel would end the policy, and says where.
+use crate::classes::Scheduler;
+use crate::machine::Machine;
+use crate::output::Outcome;
+use crate::run::{Disturbance, Setup, Simulation};
+use crate::workload::parse_workload;
+use crate::{Error, Knob, Policy, Statistic, Violation};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+static FAULTY: &[Policy] = include!(concat!(env!("OUT_DIR"), "/faulty.rs"));
+
+fn simulation(fault: &str, workload: &str) -> Result<Simulation, Error> {
+    let policy = &FAULTY[0];
+    let knobs = BTreeMap::from([("fault".to_owned(), policy.parse_knob("fault", fault)?)]);
+    Simulation::new(Setup {
+        machine: Arc::new(Machine::find("ryzen-3400g")?.with_cpus(4)?.even()),
+        scheduler: Scheduler::Policy { policy, knobs },
+        workload: parse_workload(workload)?,
+        seed: 1,
+        limit: 100_000_000_000,
+    })
+}
+
+fn run(fault: &str) -> Result<Outcome, Error> {
+    simulation(fault, "hogs:12:100")?.run()
+}
+
+fn violation(fault: &str) -> Violation {
+    match run(fault) {
+        Err(Error::Violation(violation)) => violation,
+        Err(error) => panic!("{fault}: {error}"),
+        Ok(_) => panic!("{fault}: nobody minded"),
+    }
+}
+
+#[test]
+fn does_nothing_wrong_by_itself() {
+    let outcome = run("none").unwrap();
+    assert_eq!(outcome.tasks, 13);
+    assert!(outcome.stats["enqueued"] >= 13);
+}
+
+#[test]
+fn is_stopped_with_callback_task_and_time() {
+    for (fault, callback, what) in [
+        ("twice", "enqueue", "a second time"),
+        ("other", "enqueue", "while the policy is asked about"),
+        ("late", "running", "outside select_cpu, enqueue and dispatch"),
+        ("no_queue", "", "queue 0x63 does not exist"),
+        ("no_cpu", "", "CPU 4 does not exist"),
+        ("vtime_to_builtin", "", "not ordered by virtual time"),
+        ("bad_select", "select_cpu", "CPU 4 does not exist"),
+    ] {
+        let violation = violation(fault);
+        assert_eq!(violation.callback, callback, "{violation}");
+        assert!(violation.what.contains(what), "{violation}");
+        assert!(violation.task.is_some(), "{violation}");
+        assert!(violation.at < 1_000_000_000, "{violation}");
+    }
+}
+
+#[test]
+fn is_stopped_where_no_task_is_to_blame() {
+    for (fault, callback, what) in [
+        ("error", "enqueue", "is the 3-th"),
+        ("bad_kick", "enqueue", "CPU -1 does not exist"),
+        ("reenqueue", "enqueue", "for cpu_release only"),
+        ("destroy", "enqueue", "destroyed with tasks in it"),
+        ("overflow", "dispatch", "dispatch buffer overflow"),
+    ] {
+        let violation = violation(fault);
+        assert_eq!(violation.callback, callback, "{violation}");
+        assert!(violation.what.contains(what), "{violation}");
+    }
+}
+
+#[test]
+fn who_never_runs_is_missed_when_the_time_is_up() {
+    let violation = violation("stall");
+    assert_eq!(violation.callback, "watchdog");
+    assert!(violation.task.is_some());
+    assert!((5_000_000_000..=7_000_000_000).contains(&violation.at), "{violation}");
+}
+
+#[test]
+fn a_failing_init_is_the_policys_error() {
+    let Err(Error::Policy { what, .. }) = run("init") else { panic!("it begins") };
+    assert!(what.contains("-12"), "{what}");
+}
+
+#[test]
+fn a_cpu_that_the_task_must_not_use_is_refused() {
+    let mut simulation = simulation("forbidden_cpu", "hackbench:process-pipe:1:20").unwrap();
+    let one = (1..30).map(|task| {
+        let mut mask = crate::core::CpuMask::empty();
+        mask.set(1, true);
+        (1_000_000 + task as u64, Disturbance::Affinity(task, Box::new(mask)))
+    });
+    simulation.plan(one);
+    let Err(Error::Violation(violation)) = simulation.run() else { panic!("nobody minded") };
+    assert!(violation.what.contains("may not run on CPU 0"), "{violation}");
+}
+
+#[test]
+fn it_is_started_again_when_a_cpu_goes_and_comes() {
+    let mut simulation = simulation("none", "hogs:12:100").unwrap();
+    let (ms, down, up) = (1_000_000, Disturbance::Offline, Disturbance::Online);
+    simulation.plan([(20 * ms, down(3)), (30 * ms, down(0)), (60 * ms, up(3)), (90 * ms, up(0))]);
+    let outcome = simulation.run().unwrap();
+    // 1,200 ms of work on four CPUs, of which two were away for 40 and for 60 ms.
+    assert!((0.324..0.36).contains(&outcome.time_s), "{}", outcome.time_s);
+    assert!(outcome.stats["enqueued"] >= 13 + 4 * 4, "{:?}", outcome.stats);
+}

@@ -1,0 +1,28 @@
+//! The machine in software: the schedulers of `policies/`, unchanged, and the kernel's own, on
+//! machines nobody here has. Deterministic: one seed, one result. `docs/simulator.md` draws the
+//! house.
+//!
+//! - [`engine`]: time, events, random numbers
+//! - [`core`]: what every scheduler shares: CPUs, tasks, run-queue locks, costs, counts
+//! - [`classes`]: the schedulers behind one interface; [`ext`] is sched_ext
+//! - [`env`]: the C world in which a policy runs under [`ext`]
+//! - [`machine`]: topology and costs, from TOML
+//! - [`workload`]: what the tasks do
+//! - [`run`]: puts them together: wake-ups, switches, ticks
+//! - [`scenario`]: runs in files, and fuzzing, which draws them
+//! - [`output`]: what came out
+pub mod classes;
+pub mod core;
+pub mod engine;
+mod env;
+mod error;
+mod ext;
+pub mod machine;
+pub mod output;
+pub mod run;
+pub mod scenario;
+pub mod workload;
+
+pub use env::catalog::{Knob, Policy, Statistic};
+pub use error::{Error, Violation};
+pub use run::Simulation;

@@ -1,0 +1,76 @@
+//! What things cost, in nanoseconds of a CPU's time.
+use super::Distance;
+use crate::core::Callback;
+use crate::engine::Ns;
+use std::collections::BTreeMap;
+
+/// A cost for each distance between two CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ByDistance {
+    /// Threads of one core.
+    pub core: Ns,
+    /// Cores that share a last-level cache.
+    pub cache: Ns,
+    /// Caches of one node.
+    pub node: Ns,
+    /// Different nodes.
+    pub remote: Ns,
+}
+
+impl ByDistance {
+    /// Nothing on the same CPU.
+    pub fn at(&self, distance: Distance) -> Ns {
+        match distance {
+            Distance::Same => 0,
+            Distance::Core => self.core,
+            Distance::Cache => self.cache,
+            Distance::Node => self.node,
+            Distance::Remote => self.remote,
+        }
+    }
+}
+
+/// What each callback of a scheduler takes, without waiting for locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallbackCosts(pub(super) [Ns; Callback::COUNT]);
+
+impl CallbackCosts {
+    /// Of one call.
+    pub fn of(&self, callback: Callback) -> Ns {
+        self.0[callback as usize]
+    }
+}
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Costs {
+    /// From one task to another, with the registers saved; without the scheduler's callbacks.
+    pub switch_ns: Ns,
+    /// The core's part of a wake-up, on the CPU of who wakes.
+    pub wakeup_ns: Ns,
+    /// Into the kernel and back, with the work of a small call.
+    pub syscall_ns: Ns,
+    /// One message into or out of a pipe or socket.
+    pub message_ns: Ns,
+    /// A new process, for its parent.
+    pub fork_ns: Ns,
+    /// The end of a process.
+    pub exit_ns: Ns,
+    /// The timer interrupt, without the scheduler's callback.
+    pub tick_ns: Ns,
+    /// From an idle CPU's interrupt to its first instruction of the scheduler.
+    pub idle_exit_ns: Ns,
+    /// From sending an interrupt to its handler.
+    pub ipi_ns: ByDistance,
+    /// A lock's cache line, from its last holder.
+    pub handover_ns: ByDistance,
+    /// By scheduler; `default` for those that are not named.
+    pub(super) callbacks: BTreeMap<String, CallbackCosts>,
+}
+
+impl Costs {
+    /// Those of the scheduler `name`.
+    pub fn callbacks(&self, name: &str) -> CallbackCosts {
+        self.callbacks.get(name).copied().unwrap_or(self.callbacks["default"])
+    }
+}

@@ -1,0 +1,219 @@
+//! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
+mod costs;
+mod fields;
+mod file;
+mod speed;
+
+pub use costs::{ByDistance, CallbackCosts, Costs};
+pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
+
+use crate::Error;
+use crate::core::{CpuId, CpuMask};
+use crate::engine::Ns;
+use flsched_places::{MAX_CPUS, Places, Seat};
+use std::collections::BTreeMap;
+
+/// How far apart two CPUs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Distance {
+    /// The same CPU.
+    Same,
+    /// Threads of one core.
+    Core,
+    /// Cores that share a last-level cache.
+    Cache,
+    /// Caches of one node.
+    Node,
+    /// Different nodes.
+    Remote,
+}
+
+/// Where a CPU is; all numbers count through the whole machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Physical core.
+    pub core: usize,
+    /// Last-level cache.
+    pub cache: usize,
+    /// Memory node.
+    pub node: usize,
+    /// Socket.
+    pub package: usize,
+}
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// As in `machines/NAME.toml`.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// By number.
+    pub places: Vec<Place>,
+    /// Threads of a core, by core.
+    pub threads: Vec<Vec<CpuId>>,
+    /// From tick to tick.
+    pub tick_ns: Ns,
+    /// An idle CPU has no ticks.
+    pub tickless_idle: bool,
+    /// What makes CPUs unequal.
+    pub speed: Speed,
+    /// What things cost.
+    pub costs: Costs,
+}
+
+/// The machines that this build knows.
+const KNOWN: &[(&str, &str)] = &[
+    ("epyc-2s-768t", include_str!("../../../../machines/epyc-2s-768t.toml")),
+    ("i7-2670qm", include_str!("../../../../machines/i7-2670qm.toml")),
+    ("knc-31s1p", include_str!("../../../../machines/knc-31s1p.toml")),
+    ("ryzen-3400g", include_str!("../../../../machines/ryzen-3400g.toml")),
+    ("xeon-e7-8870v4-4s", include_str!("../../../../machines/xeon-e7-8870v4-4s.toml")),
+];
+
+impl Machine {
+    /// One of this build's machines by its name, or one in a file; behind a colon a governor, or
+    /// `even` for [`Self::even`].
+    pub fn find(word: &str) -> Result<Self, Error> {
+        match word.rsplit_once(':') {
+            None => Self::read(word),
+            Some((name, "even")) => Ok(Self::read(name)?.even()),
+            Some((name, governor)) => Self::read(name)?.with_governor(governor),
+        }
+    }
+
+    fn read(name: &str) -> Result<Self, Error> {
+        if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
+            return file::parse(text, &format!("machines/{name}.toml"));
+        }
+        if !name.contains(['/', '.']) {
+            let names: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
+            return Err(Error::unknown("machine", name, &names));
+        }
+        let text =
+            std::fs::read_to_string(name).map_err(|source| Error::File { path: name.to_owned(), source })?;
+        file::parse(&text, name)
+    }
+
+    /// The same kind of machine with another number of CPUs: whole cores of its last ones are left
+    /// out, or further caches like its own added.
+    pub fn with_cpus(mut self, count: usize) -> Result<Self, Error> {
+        if count == 0 || count > MAX_CPUS {
+            return Err(Error::Usage(format!("{count} CPUs: a machine has 1 to {MAX_CPUS}")));
+        }
+        self.speed.capacity = vec![FULL_SPEED; count];
+        let per_core = self.threads.iter().map(Vec::len).max().unwrap_or(1);
+        let cores_of_cache = self.places.iter().filter(|place| place.cache == 0).count().div_ceil(per_core);
+        let caches_of_node =
+            self.places.iter().filter(|p| p.node == 0).map(|p| p.cache).max().unwrap_or(0) + 1;
+        self.places = (0..count)
+            .map(|cpu| {
+                let core = cpu / per_core;
+                let cache = core / cores_of_cache.max(1);
+                let node = cache / caches_of_node;
+                Place { core, cache, node, package: node }
+            })
+            .collect();
+        self.threads = threads(&self.places);
+        self.name = format!("{}/{count}", self.name);
+        Ok(self)
+    }
+
+    /// The same machine under another governor; one whose frequencies do not change is refused.
+    pub fn with_governor(mut self, name: &str) -> Result<Self, Error> {
+        let governor = Governor::parse(name)?;
+        match &mut self.speed.frequency {
+            Some(frequency) => frequency.governor = governor,
+            None => {
+                let what = format!("governor {name}: the frequencies of {} do not change", self.name);
+                return Err(Error::Usage(what));
+            }
+        }
+        self.name = format!("{}:{name}", self.name);
+        Ok(self)
+    }
+
+    /// The same machine with all CPUs equally fast, always, and with data everywhere at once: to
+    /// see what SMT, frequencies and caches do to a result.
+    pub fn even(mut self) -> Self {
+        self.speed = Speed { capacity: vec![FULL_SPEED; self.nr_cpus()], ..Speed::default() };
+        self.name += ":even";
+        self
+    }
+
+    /// Speed of a thread with so many threads of its core running, of [`FULL_SPEED`].
+    pub(crate) fn smt_speed(&self, running: u32) -> u32 {
+        let last = self.speed.smt.len().wrapping_sub(1);
+        let index = (running as usize).saturating_sub(1).min(last);
+        self.speed.smt.get(index).copied().unwrap_or(FULL_SPEED)
+    }
+
+    /// How many CPUs there are.
+    pub fn nr_cpus(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Between two CPUs.
+    pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
+        let (one, other) = (&self.places[a], &self.places[b]);
+        if a == b {
+            Distance::Same
+        } else if one.core == other.core {
+            Distance::Core
+        } else if one.cache == other.cache {
+            Distance::Cache
+        } else if one.node == other.node {
+            Distance::Node
+        } else {
+            Distance::Remote
+        }
+    }
+
+    /// The policies' tables of its CPUs that are online.
+    pub(crate) fn tables(&self, online: &CpuMask) -> Places {
+        let seats: Vec<Seat> = self
+            .places
+            .iter()
+            .enumerate()
+            .filter(|&(cpu, _)| online.has(cpu))
+            .map(|(cpu, place)| Seat { cpu, core: place.core, llc: place.cache, node: place.node })
+            .collect();
+        Places::of(&seats, usize::abs_diff)
+    }
+}
+
+fn threads(places: &[Place]) -> Vec<Vec<CpuId>> {
+    let mut cores: BTreeMap<usize, Vec<CpuId>> = BTreeMap::new();
+    for (cpu, place) in places.iter().enumerate() {
+        cores.entry(place.core).or_default().push(cpu);
+    }
+    cores.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_known_machines_are_sound() {
+        for (name, _) in KNOWN {
+            let machine = Machine::find(name).unwrap();
+            assert_eq!(machine.name, *name);
+            assert_eq!(machine.threads.iter().map(Vec::len).sum::<usize>(), machine.nr_cpus());
+        }
+        assert_eq!(Machine::find("knc-31s1p").unwrap().nr_cpus(), 228);
+    }
+
+    #[test]
+    fn other_sizes_keep_the_kind() {
+        let small = Machine::find("knc-31s1p").unwrap().with_cpus(16).unwrap();
+        assert_eq!((small.nr_cpus(), small.threads.len()), (16, 4));
+        assert!(Machine::find("knc-31s1p").unwrap().with_cpus(0).unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn names_the_nearest_machine() {
+        let error = Machine::find("knc-31sp").unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("did you mean knc-31s1p"), "{error}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What came out of a run: as data, and as a table.
+mod table;
+mod timeline;
+mod trace;
+
+pub use table::render;
+pub use timeline::render_timeline;
+pub use trace::write_trace;
+
+use crate::classes::Class;
+use crate::core::{Callback, Core};
+use crate::engine::Ns;
+use crate::run::Setup;
+use crate::workload::World;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// All figures of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// As in `machines/NAME.toml`.
+    pub machine: String,
+    /// How many CPUs it has.
+    pub cpus: usize,
+    /// As the user named it.
+    pub scheduler: String,
+    /// With all its parameters.
+    pub workload: String,
+    /// Of all that was drawn.
+    pub seed: u64,
+    /// Of the part that the workload measures, in simulated seconds.
+    pub time_s: f64,
+    /// Of the whole run, in simulated seconds.
+    pub whole_s: f64,
+    /// Tasks in all.
+    pub tasks: usize,
+    /// From one task to another, from or to the idle task included.
+    pub context_switches: u64,
+    /// Tasks that went from a CPU to another.
+    pub migrations: u64,
+    /// Sleepers that were woken.
+    pub wakeups: u64,
+    /// Calls of `sched_yield()`.
+    pub yields: u64,
+    /// Share of the CPUs' time in which they were not idle.
+    pub busy_share: f64,
+    /// Share of the CPUs' time spent waiting for locks.
+    pub lock_wait_share: f64,
+    /// How evenly the tasks came to run: Jain's index of the shares of the time that each wanted to run in
+    /// which it did. 1: all the same; 1 / tasks: one had it all.
+    pub fairness: f64,
+    /// What the time is; `None`: how long the workload takes.
+    pub time_is: Option<&'static str>,
+    /// Further figures of the workload's own, by name with the unit last.
+    pub figures: Vec<(&'static str, f64)>,
+    /// From wake-up to running, in µs: percentile and value.
+    pub wakeup_latency_us: BTreeMap<&'static str, f64>,
+    /// By kind of lock.
+    pub locks: BTreeMap<&'static str, LockReport>,
+    /// In the order of the scheduling class's interface.
+    pub callbacks: Vec<CallbackReport>,
+    /// The policy's named counts.
+    pub stats: BTreeMap<String, u64>,
+    /// Wake-ups, switches, ticks and lock hand-overs.
+    pub events: u64,
+}
+
+/// A kind of lock.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LockReport {
+    /// Times taken.
+    pub taken: u64,
+    /// Times somebody waited.
+    pub contended: u64,
+    /// For so long in all, in ns.
+    pub spun_ns: Ns,
+    /// That, as a share of the CPUs' time.
+    pub wait_share: f64,
+    /// Held for so long in all, in ns.
+    pub held_ns: Ns,
+}
+
+/// A scheduler's function.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallbackReport {
+    /// As in machine files.
+    pub name: &'static str,
+    /// How often it was called.
+    pub calls: u64,
+    /// For how long in all, without waiting for locks, in ns.
+    pub ns: Ns,
+}
+
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+
+/// Jain, Chiu, Hawe: A quantitative measure of fairness (1984), of tasks that wanted to run at all.
+fn fairness(core: &Core) -> f64 {
+    let wanted = core.tasks.iter().filter(|task| task.ran + task.waited > 0);
+    let shares = wanted.map(|task| task.ran as f64 / (task.ran + task.waited) as f64);
+    let (count, sum, squares) = shares.fold((0.0, 0.0, 0.0), |(count, sum, squares), share: f64| {
+        (count + 1.0, sum + share, squares + share * share)
+    });
+    if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
+}
+
+impl Outcome {
+    pub(crate) fn of(setup: &Setup, core: &Core, classes: &[Box<dyn Class>], world: &World) -> Self {
+        let end = core.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        let (from, to) = (world.started_at.unwrap_or(0), world.stopped_at.unwrap_or(end));
+        let all = (end * core.nr_cpus() as u64).max(1) as f64;
+        let still_idle = |cpu: &crate::core::Cpu| if cpu.curr.is_none() { end - cpu.idle_since } else { 0 };
+        let idled: Ns = core.cpus.iter().map(|cpu| cpu.idled + still_idle(cpu)).sum();
+        let latency = |(name, share)| {
+            let ns = core.counts.latency.percentile(share)?;
+            Some((name, ns as f64 / 1000.0))
+        };
+        let locks = core.locks.counts().into_iter().map(|(name, counts)| {
+            let report = LockReport {
+                taken: counts.taken,
+                contended: counts.contended,
+                spun_ns: counts.spun,
+                wait_share: counts.spun as f64 / all,
+                held_ns: counts.held,
+            };
+            (name, report)
+        });
+        let callbacks = Callback::ALL.iter().map(|&callback| {
+            let count = core.counts.callbacks[callback as usize];
+            CallbackReport { name: callback.name(), calls: count.calls, ns: count.ns }
+        });
+        Self {
+            machine: setup.machine.name.clone(),
+            cpus: core.nr_cpus(),
+            scheduler: setup.scheduler.to_string(),
+            workload: setup.workload.to_string(),
+            seed: setup.seed,
+            time_s: world.own_time_s.unwrap_or(to.saturating_sub(from) as f64 / 1e9),
+            time_is: setup.workload.time_is(),
+            figures: world.figures.clone(),
+            fairness: fairness(core),
+            whole_s: end as f64 / 1e9,
+            tasks: core.tasks.len(),
+            context_switches: core.counts.switches,
+            migrations: core.counts.migrations,
+            wakeups: core.counts.wakeups,
+            yields: core.counts.yields,
+            busy_share: 1.0 - idled as f64 / all,
+            lock_wait_share: core.counts.spun as f64 / all,
+            wakeup_latency_us: PERCENTILES.into_iter().filter_map(latency).collect(),
+            locks: locks.collect(),
+            callbacks: callbacks.collect(),
+            stats: classes.iter().flat_map(|class| class.statistics()).collect(),
+            events: core.counts.events,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A run's figures for the terminal.
+use super::Outcome;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use indicatif::HumanCount;
+use std::fmt::Write;
+
+/// All that fits a screen.
+pub fn render(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "{} under {}, on {} ({} CPUs), seed {}; clock: model\n\n",
+        outcome.workload, outcome.scheduler, outcome.machine, outcome.cpus, outcome.seed
+    );
+    let latency: Vec<String> =
+        outcome.wakeup_latency_us.iter().map(|(name, us)| format!("{name} {us:.1} µs")).collect();
+    let time_is = outcome.time_is.map(|what| format!(" ({what})")).unwrap_or_default();
+    let own: Vec<String> = outcome.figures.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
+    let rows = [
+        ("time", format!("{:.9} s{time_is}", outcome.time_s)),
+        ("the workload says", own.join(", ")),
+        ("whole run", format!("{:.6} s, {} tasks", outcome.whole_s, outcome.tasks)),
+        ("context switches", count(outcome.context_switches)),
+        ("migrations", count(outcome.migrations)),
+        ("wake-ups", count(outcome.wakeups)),
+        ("yields", count(outcome.yields)),
+        ("CPUs not idle", format!("{:.2} % of the whole run", outcome.busy_share * 100.0)),
+        ("waiting for locks", format!("{:.2} % of the whole run", outcome.lock_wait_share * 100.0)),
+        ("wake-up to running", latency.join(", ")),
+        ("fairness", format!("{:.4} (1: all came to run alike)", outcome.fairness)),
+    ];
+    let mut table = empty(&[]);
+    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
+        table.add_row([name, &value]);
+    }
+    let _ = writeln!(text, "{table}\n");
+
+    let mut table = empty(&["callback", "calls", "mean ns", "total ms"]);
+    for callback in outcome.callbacks.iter().filter(|callback| callback.calls > 0) {
+        let mean = callback.ns as f64 / callback.calls as f64;
+        let total = callback.ns as f64 / 1e6;
+        table.add_row(numbers(
+            callback.name,
+            [count(callback.calls), format!("{mean:.0}"), format!("{total:.1}")],
+        ));
+    }
+    let _ = writeln!(text, "{table}\n");
+
+    let mut table = empty(&["lock", "taken", "waited for", "waiting ms", "% of all CPUs' time", "held ms"]);
+    for (name, lock) in outcome.locks.iter().filter(|(_, lock)| lock.taken > 0) {
+        let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
+        let share = format!("{:.3}", lock.wait_share * 100.0);
+        table.add_row(numbers(
+            name,
+            [count(lock.taken), count(lock.contended), ms(lock.spun_ns), share, ms(lock.held_ns)],
+        ));
+    }
+    let _ = writeln!(text, "{table}");
+    if outcome.stats.values().any(|&value| value > 0) {
+        let mut table = empty(&["counted by the policy", ""]);
+        for (name, value) in outcome.stats.iter().filter(|(_, value)| **value > 0) {
+            table.add_row(numbers(name, [count(*value)]));
+        }
+        let _ = writeln!(text, "\n{table}");
+    }
+    text
+}
+
+fn empty(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    if !header.is_empty() {
+        table.set_header(header);
+    }
+    table
+}
+
+fn numbers<const N: usize>(name: &str, values: [String; N]) -> Vec<Cell> {
+    let right = |value| Cell::new(value).set_alignment(CellAlignment::Right);
+    std::iter::once(Cell::new(name)).chain(values.into_iter().map(right)).collect()
+}
+
+/// With commas.
+fn count(number: u64) -> String {
+    HumanCount(number).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_commas() {
+        assert_eq!(
+            [0, 999, 1000, 42_479_016].map(count),
+            ["0", "999", "1,000", "42,479,016"].map(String::from)
+        );
+    }
+}

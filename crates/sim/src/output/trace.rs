@@ -1,0 +1,80 @@
+//! A recording in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome read.
+//!
+//! Two "processes": the CPUs, with a row each that shows who has it, and the length of its queue as a
+//! counter; and the tasks, with a row each that shows the CPU it has. Wake-ups are instants in a task's row.
+use crate::core::Recording;
+use crate::engine::Ns;
+use serde_json::json;
+use std::io::{self, Write};
+
+/// The trace's numbers for the two.
+const CPUS: u32 = 1;
+const TASKS: u32 = 2;
+
+/// Writes it as one JSON object.
+pub fn write_trace(recording: &Recording, title: &str, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[", other(recording, title))?;
+    let mut lines = Lines { out, is_first: true };
+    for (pid, name) in [(CPUS, "CPUs"), (TASKS, "tasks")] {
+        lines.meta("process_name", pid, 0, name)?;
+    }
+    for cpu in 0..recording.nr_cpus {
+        lines.meta("thread_name", CPUS, cpu as i64, &format!("CPU {cpu}"))?;
+    }
+    for (name, pid) in &recording.tasks {
+        lines.meta("thread_name", TASKS, i64::from(*pid), name)?;
+    }
+    for slice in &recording.slices {
+        let (name, pid) = &recording.tasks[slice.task];
+        let (ts, dur) = (us(slice.from), us(slice.to - slice.from));
+        lines.add(&json!({
+            "ph": "X", "name": format!("{name} {pid}"), "pid": CPUS, "tid": slice.cpu, "ts": ts, "dur": dur,
+        }))?;
+        lines.add(&json!({
+            "ph": "X", "name": format!("CPU {}", slice.cpu), "pid": TASKS, "tid": pid, "ts": ts, "dur": dur,
+        }))?;
+    }
+    for wake_up in &recording.wake_ups {
+        lines.add(&json!({
+            "ph": "i", "s": "t", "name": "woken", "pid": TASKS, "tid": recording.tasks[wake_up.task].1,
+            "ts": us(wake_up.at), "args": { "cpu": wake_up.cpu },
+        }))?;
+    }
+    for queue in &recording.queues {
+        lines.add(&json!({
+            "ph": "C", "name": format!("waiting for CPU {}", queue.cpu), "pid": CPUS, "ts": us(queue.at),
+            "args": { "tasks": queue.waiting },
+        }))?;
+    }
+    writeln!(out, "\n]}}")
+}
+
+fn other(recording: &Recording, title: &str) -> serde_json::Value {
+    json!({
+        "run": title,
+        "clock": "model",
+        "complete": recording.full_at.is_none(),
+        "recorded until, s": recording.full_at.unwrap_or(recording.end) as f64 / 1e9,
+    })
+}
+
+/// The format counts in µs; a fraction keeps the ns.
+fn us(ns: Ns) -> f64 {
+    ns as f64 / 1000.0
+}
+
+struct Lines<'a, W> {
+    out: &'a mut W,
+    is_first: bool,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn add(&mut self, event: &serde_json::Value) -> io::Result<()> {
+        let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
+        write!(self.out, "{comma}\n{event}")
+    }
+
+    fn meta(&mut self, what: &str, pid: u32, tid: i64, name: &str) -> io::Result<()> {
+        self.add(&json!({ "ph": "M", "name": what, "pid": pid, "tid": tid, "args": { "name": name } }))
+    }
+}

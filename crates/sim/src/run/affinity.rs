@@ -1,0 +1,135 @@
+//! Where tasks may run, and what happens to those that are elsewhere: `set_cpus_allowed_ptr()`,
+//! `migrate_disable()`, `select_fallback_rq()` of `kernel/sched/core.c`.
+//!
+//! Who runs and must leave its CPU does so when that one schedules; in the kernel a stopper thread takes
+//! it away, which is not modelled as a task.
+use super::Simulation;
+use crate::classes::{Dequeue, Enqueue};
+use crate::core::{Callback, CpuId, CpuMask, TaskId};
+
+/// `TASK_ON_RQ_MIGRATING`.
+const MIGRATING: i32 = 2;
+
+impl Simulation {
+    /// Is the task runnable where it must not be?
+    pub(super) fn is_misplaced(&self, task: TaskId) -> bool {
+        let state = &self.core.tasks[task];
+        let goes_offline = !self.core.online.has(state.cpu) && state.migration_disabled == 0;
+        state.is_queued && (goes_offline || !state.may_run_on(state.cpu))
+    }
+
+    /// `select_fallback_rq()`: somewhere else; everywhere if it may run nowhere.
+    pub(super) fn fallback_cpu(&mut self, task: TaskId, near: CpuId) -> CpuId {
+        let mask = &self.core.tasks[task].cpus_mask;
+        if let Some(cpu) = mask.first_common_from(&self.core.online, near) {
+            return cpu;
+        }
+        let all = CpuMask::first(self.core.nr_cpus());
+        self.change_affinity(task, &all);
+        self.core.online_near(near)
+    }
+
+    /// `sched_setaffinity()`, by anybody.
+    pub(super) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
+        let lock = self.core.cpus[self.core.tasks[task].cpu].lock;
+        self.core.lock(lock);
+        self.change_affinity(task, mask);
+        self.core.unlock(lock);
+        self.leave_if_misplaced(task);
+    }
+
+    /// `migrate_enable()` by the running task.
+    pub(super) fn enable_migration(&mut self, cpu: CpuId, task: TaskId) {
+        let state = &mut self.core.tasks[task];
+        state.migration_disabled = state.migration_disabled.saturating_sub(1);
+        if state.migration_disabled == 0 {
+            if state.unpin() {
+                self.tell_cpumask(task);
+            }
+            if self.is_misplaced(task) {
+                self.core.resched(cpu);
+            }
+        }
+    }
+
+    /// `migrate_disable_switch()`: the policy sees the one CPU while the task is off it.
+    pub(super) fn pin_while_off_cpu(&mut self, task: TaskId) {
+        let state = &mut self.core.tasks[task];
+        if state.migration_disabled > 0 && state.is_queued && state.pin() {
+            self.tell_cpumask(task);
+        }
+    }
+
+    /// `sched_change_begin()` and `_end()` around the change; the CPU's lock is held.
+    fn change_affinity(&mut self, task: TaskId, mask: &CpuMask) {
+        let (class, cpu) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
+        let is_queued = self.core.tasks[task].is_queued;
+        let is_running = self.core.cpus[cpu].curr == Some(task);
+        if is_queued {
+            self.deactivate(task, Dequeue::Save);
+        }
+        if is_running {
+            self.classes[class].put_prev(&mut self.core, cpu, task, Some(task));
+        }
+        self.core.tasks[task].nr_cpus_allowed = mask.weight() as i32;
+        self.core.tasks[task].cpus_mask = mask.clone();
+        self.tell_cpumask(task);
+        if is_queued {
+            self.core.tasks[task].is_queued = true;
+            self.core.tasks[task].on_rq = 1;
+            if !is_running {
+                self.core.record_queue(cpu, 1);
+            }
+            self.core.charge(&self.costs[class], Callback::Enqueue);
+            self.classes[class].enqueue(&mut self.core, cpu, task, Enqueue::Restore);
+        }
+        if is_running {
+            self.core.charge(&self.costs[class], Callback::SetNext);
+            self.classes[class].set_next(&mut self.core, cpu, task);
+        }
+    }
+
+    fn tell_cpumask(&mut self, task: TaskId) {
+        let class = self.core.tasks[task].class;
+        self.core.charge(&self.costs[class], Callback::SetCpumask);
+        self.classes[class].set_cpumask(&mut self.core, task);
+    }
+
+    /// `affine_move_task()`.
+    pub(super) fn leave_if_misplaced(&mut self, task: TaskId) {
+        if !self.is_misplaced(task) {
+            return;
+        }
+        let cpu = self.core.tasks[task].cpu;
+        if self.core.cpus[cpu].curr == Some(task) {
+            return self.core.resched(cpu);
+        }
+        let lock = self.core.cpus[cpu].lock;
+        self.core.lock(lock);
+        self.move_queued(cpu, task);
+        self.core.unlock(lock);
+    }
+
+    /// `__schedule()` on a CPU whose running task must leave it. Its lock is held.
+    pub(super) fn evict(&mut self, cpu: CpuId, prev: TaskId) {
+        self.leave(cpu, prev, Some(prev));
+        self.core.cpus[cpu].curr = None;
+        self.move_queued(cpu, prev);
+        let next = self.pick(cpu, None);
+        self.core.cpus[cpu].need_resched = false;
+        self.take_over(cpu, next);
+    }
+
+    /// `move_queued_task()`: from `cpu`, whose lock is held, to where it may be.
+    fn move_queued(&mut self, cpu: CpuId, task: TaskId) {
+        let lock = self.core.cpus[cpu].lock;
+        self.core.tasks[task].on_rq = MIGRATING;
+        self.deactivate(task, Dequeue::Save);
+        self.core.tasks[task].on_rq = MIGRATING;
+        let to = self.fallback_cpu(task, cpu);
+        self.core.set_task_cpu(task, to);
+        self.core.unlock(lock);
+        self.activate(task, Enqueue::Restore);
+        self.core.lock(lock);
+    }
+}

@@ -1,0 +1,62 @@
+//! What must be true of every run, whoever schedules.
+use super::Simulation;
+use crate::Violation;
+use crate::core::{CpuId, State, TaskId};
+
+impl Simulation {
+    /// `task` is about to run on `cpu`.
+    pub(super) fn check_begin(&mut self, cpu: CpuId, task: TaskId) {
+        let state = &self.core.tasks[task];
+        let wrong = if state.state != State::Runnable || !state.is_queued {
+            Some("is picked and not runnable".to_owned())
+        } else if state.cpu != cpu {
+            Some(format!("is picked by CPU {cpu} and in the run queue of CPU {}", state.cpu))
+        } else if !state.may_run_on(cpu) {
+            Some(format!("is picked by CPU {cpu}, where it may not run"))
+        } else if self.core.cpus.iter().any(|other| other.curr == Some(task)) && cfg!(debug_assertions) {
+            Some("runs on two CPUs".to_owned())
+        } else {
+            None
+        };
+        if let Some(what) = wrong {
+            self.core.fail("pick", Some(task), what);
+        }
+    }
+
+    /// Looks at everything: no task lost or on two CPUs, and no time lost. Not for every event.
+    pub(super) fn check(&self) -> Result<(), Violation> {
+        let fail = |task: Option<TaskId>, what: String| {
+            let task = task.map(|task| self.core.tasks[task].label());
+            Err(Violation { what, callback: "", task, at: self.core.now })
+        };
+        let mut running = vec![None; self.core.tasks.len()];
+        for (cpu, state) in self.core.cpus.iter().enumerate() {
+            let Some(curr) = state.curr else { continue };
+            if let Some(other) = running[curr].replace(cpu) {
+                return fail(Some(curr), format!("runs on CPUs {other} and {cpu}"));
+            }
+        }
+        for task in &self.core.tasks {
+            let life = task.since - task.born_at;
+            if task.ran + task.waited + task.slept != life {
+                return fail(Some(task.id), format!("ran, waited and slept for other than its {life} ns"));
+            }
+        }
+        let queued = self.core.tasks.iter().filter(|task| task.is_queued).count();
+        let on_cpu = running.iter().filter(|cpu| cpu.is_some()).count();
+        let sleeping = self
+            .core
+            .cpus
+            .iter()
+            .filter(|cpu| cpu.curr.is_some_and(|curr| !self.core.tasks[curr].is_queued))
+            .count();
+        let waiting: usize = self.classes.iter().map(|class| class.waiting(&self.core)).sum();
+        if waiting + on_cpu != queued + sleeping {
+            return fail(
+                None,
+                format!("{queued} tasks are runnable, {on_cpu} run, {waiting} wait in queues"),
+            );
+        }
+        Ok(())
+    }
+}

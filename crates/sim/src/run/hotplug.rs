@@ -1,0 +1,91 @@
+//! CPUs that go off- and online, as `kernel/cpu.c` and `sched_cpu_deactivate()` do it.
+use super::Simulation;
+use crate::core::{CpuId, CpuMask, State, TaskId};
+use crate::engine::{Event, Ns};
+
+/// How long to wait for a task that must not be moved.
+const RETRY_NS: Ns = 1_000_000;
+
+/// Something that is done to a run from outside, while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disturbance {
+    /// A CPU goes offline, unless it is the last one.
+    Offline(CpuId),
+    /// It comes back.
+    Online(CpuId),
+    /// A task may run on these CPUs only, if it is there and alive then.
+    Affinity(TaskId, Box<CpuMask>),
+}
+
+impl Simulation {
+    /// Plans what is done to the run from outside.
+    pub fn plan(&mut self, disturbances: impl IntoIterator<Item = (Ns, Disturbance)>) {
+        let mut all: Vec<(Ns, Disturbance)> = disturbances.into_iter().collect();
+        all.sort_by_key(|(at, _)| *at);
+        for (at, disturbance) in all {
+            let event = match disturbance {
+                Disturbance::Offline(cpu) => Event::Hotplug { cpu, is_online: false },
+                Disturbance::Online(cpu) => Event::Hotplug { cpu, is_online: true },
+                Disturbance::Affinity(task, mask) => {
+                    self.planned_masks.entry(task).or_default().push_back(*mask);
+                    Event::SetAffinity { task }
+                }
+            };
+            self.core.queue.push(at, event);
+        }
+    }
+
+    /// By somebody on the first CPU that is online.
+    pub(super) fn set_affinity_by_plan(&mut self, task: TaskId) {
+        let Some(mask) = self.planned_masks.get_mut(&task).and_then(|masks| masks.pop_front()) else {
+            return;
+        };
+        let is_alive = self.core.tasks.get(task).is_some_and(|task| task.state != State::Dead);
+        if !is_alive || self.core.tasks[task].state == State::New {
+            return;
+        }
+        let here = self.core.online_near(0);
+        self.interrupt(here);
+        self.core.spend(self.core.machine.costs.syscall_ns);
+        self.set_affinity(task, &mask);
+        self.settle(here);
+    }
+
+    /// By somebody on another CPU.
+    pub(super) fn hotplug(&mut self, cpu: CpuId, is_online: bool) {
+        if cpu >= self.core.nr_cpus() || self.core.online.has(cpu) == is_online {
+            return;
+        }
+        if !is_online && (self.core.online.weight() == 1 || self.must_wait(cpu)) {
+            return;
+        }
+        self.core.online.set(cpu, is_online);
+        self.core.cpus[cpu].is_online = is_online;
+        let here = self.core.online_near(cpu + 1 - usize::from(cpu + 1 == self.core.nr_cpus()));
+        self.interrupt(here);
+        for class in &mut self.classes {
+            class.hotplug(&mut self.core, cpu, is_online);
+        }
+        if is_online {
+            self.core.resched(cpu);
+        } else {
+            let here = |task: &&crate::core::Task| task.cpu == cpu && task.is_queued;
+            let tasks: Vec<TaskId> = self.core.tasks.iter().filter(here).map(|task| task.id).collect();
+            tasks.into_iter().for_each(|task| self.leave_if_misplaced(task));
+        }
+        self.settle(here);
+    }
+
+    /// A task that must not be moved holds up the CPU's end: later, then.
+    fn must_wait(&mut self, cpu: CpuId) -> bool {
+        let holds = self
+            .core
+            .tasks
+            .iter()
+            .any(|task| task.cpu == cpu && task.migration_disabled > 0 && task.state != State::Dead);
+        if holds {
+            self.core.queue.push(self.core.now + RETRY_NS, Event::Hotplug { cpu, is_online: false });
+        }
+        holds
+    }
+}

@@ -1,0 +1,268 @@
+//! One run: a machine, a scheduler, a workload and a seed in, a result out.
+mod affinity;
+mod check;
+mod hotplug;
+mod schedule;
+mod steps;
+mod waiting;
+
+pub use waiting::Waiting;
+
+use crate::classes::{Class, Scheduler, set_up};
+use crate::core::{Core, CpuMask, Footprint, Recording, State, TaskId, TaskSpec};
+use crate::engine::{Event, Ns};
+use crate::machine::{CallbackCosts, Machine};
+use crate::output::Outcome;
+use crate::workload::{Program, Workload, World};
+use crate::{Error, Violation};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub use hotplug::Disturbance;
+
+/// A task with a lower `prio` is a real-time one.
+const MAX_RT_PRIO: i32 = 100;
+
+/// From one look of the watchdog to the next.
+const WATCH_EVERY: Ns = 1_000_000_000;
+/// More looks than any watchdog needs.
+const WATCHES: u32 = 60;
+/// Events from one question whether to stop to the next.
+const STOP_EVERY: u64 = 65_536;
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Where.
+    pub machine: Arc<Machine>,
+    /// Under whom.
+    pub scheduler: Scheduler,
+    /// What.
+    pub workload: Workload,
+    /// Of all that is drawn.
+    pub seed: u64,
+    /// When it counts as hung, in simulated time.
+    pub limit: Ns,
+}
+
+/// A run.
+pub struct Simulation {
+    setup: Setup,
+    core: Core,
+    /// Highest first: the real-time class, and one for all other tasks.
+    classes: Vec<Box<dyn Class>>,
+    costs: Vec<CallbackCosts>,
+    /// How many tasks of each class are alive.
+    alive: Vec<usize>,
+    world: World,
+    /// From one look at everything to the next.
+    check_every: Ns,
+    /// More events than this: it goes round in circles.
+    most_events: u64,
+    /// Affinities that are still to be set, by task.
+    planned_masks: BTreeMap<TaskId, VecDeque<CpuMask>>,
+    stop: Option<Box<dyn Fn() -> bool>>,
+}
+
+impl Simulation {
+    /// Sets it up; nothing has happened yet.
+    pub fn new(setup: Setup) -> Result<Self, Error> {
+        setup.workload.check(setup.machine.nr_cpus())?;
+        let mut core = Core::new(Arc::clone(&setup.machine), setup.seed);
+        let mut classes = set_up(&setup.scheduler, &mut core)?;
+        for class in &mut classes {
+            class.start(&mut core)?;
+        }
+        let costs = classes.iter().map(|class| setup.machine.costs.callbacks(class.name())).collect();
+        let world = World::new(setup.seed);
+        let alive = vec![0; classes.len()];
+        Ok(Self {
+            alive,
+            setup,
+            core,
+            classes,
+            costs,
+            world,
+            check_every: WATCH_EVERY,
+            most_events: u64::MAX,
+            planned_masks: BTreeMap::new(),
+            stop: None,
+        })
+    }
+
+    /// How often to look whether all is well, beside what is looked at all the time; once a second
+    /// unless this says otherwise.
+    pub fn check_every(&mut self, ns: Ns) {
+        self.check_every = ns;
+    }
+
+    /// Is asked now and then whether to stop.
+    pub fn stop_if(mut self, stop: impl Fn() -> bool + 'static) -> Self {
+        self.stop = Some(Box::new(stop));
+        self
+    }
+
+    /// When it counts as going round in circles; never unless this says so.
+    pub fn stop_after(&mut self, events: u64) {
+        self.most_events = events;
+    }
+
+    /// Runs it to its end.
+    pub fn run(mut self) -> Result<Outcome, Error> {
+        self.finish()
+    }
+
+    /// Runs it to its end, and writes down who ran where and when; what there is of that also if it fails.
+    pub fn run_recorded(mut self) -> (Result<Outcome, Error>, Recording) {
+        self.core.recording = Some(Box::new(Recording::new(self.core.nr_cpus())));
+        let outcome = self.finish();
+        let end = self.core.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        let mut recording = self.core.recording.take().map(|it| *it).unwrap_or_else(|| Recording::new(0));
+        recording.finish(end, &self.core.tasks);
+        (outcome, recording)
+    }
+
+    fn finish(&mut self) -> Result<Outcome, Error> {
+        let main = self.setup.workload.clone().main(&mut self.world);
+        self.go_through(main)
+    }
+
+    /// Runs this program, and what it forks, in place of the workload's.
+    pub fn run_program(mut self, main: Box<dyn Program>) -> Result<Outcome, Error> {
+        self.go_through(main)
+    }
+
+    fn go_through(&mut self, main: Box<dyn Program>) -> Result<Outcome, Error> {
+        let spec = TaskSpec {
+            name: "main".into(),
+            parent: None,
+            is_thread: false,
+            nice: 0,
+            scheduling: self.setup.scheduler.scheduling(),
+            allowed: None,
+            footprint: Footprint::default(),
+        };
+        self.core.go_to(0);
+        let task = self.new_task(&spec, main);
+        self.wake_new(task);
+        self.settle(0);
+        self.core.queue.push(self.check_every, Event::Watchdog);
+        let mut events = 0u64;
+        while self.alive.iter().sum::<usize>() > 0 && !self.world.is_over {
+            let Some((at, event)) = self.core.queue.pop() else {
+                return Err(self.stuck().into());
+            };
+            if at > self.setup.limit {
+                return Err(Error::Limit(self.setup.limit));
+            }
+            events += 1;
+            if events.is_multiple_of(STOP_EVERY) && self.stop.as_ref().is_some_and(|stop| stop()) {
+                return Err(Error::Stopped);
+            }
+            self.core.now = at;
+            self.most_events -= 1;
+            if self.most_events == 0 {
+                return Err(
+                    Violation { what: "goes round in circles".into(), callback: "", task: None, at }.into()
+                );
+            }
+            self.handle(event);
+            if let Some(violation) = self.core.violation.take() {
+                return Err(violation.into());
+            }
+        }
+        self.check()?;
+        Ok(Outcome::of(&self.setup, &self.core, &self.classes, &self.world))
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Work { cpu } => {
+                self.interrupt(cpu);
+                self.step(cpu);
+                if self.is_between_steps(cpu) {
+                    self.step(cpu);
+                }
+                self.settle(cpu);
+            }
+            Event::Tick { cpu } => self.tick(cpu),
+            Event::Resched { cpu } => {
+                self.interrupt(cpu);
+                self.core.cpus[cpu].is_interrupt_sent = false;
+                if self.core.cpus[cpu].curr.is_none() {
+                    self.core.spend(self.core.machine.costs.idle_exit_ns);
+                }
+                self.settle(cpu);
+            }
+            Event::WakeUp { task } => {
+                let cpu = self.core.online_near(self.core.tasks[task].cpu);
+                self.interrupt(cpu);
+                self.wake(task, false);
+                self.settle(cpu);
+            }
+            Event::Timer { class, cpu, timer, generation } => {
+                let cpu = self.core.online_near(cpu);
+                self.interrupt(cpu);
+                self.classes[class].timer(&mut self.core, cpu, timer, generation);
+                self.settle(cpu);
+            }
+            Event::Frequency { domain } => self.core.decide_frequency(domain),
+            Event::Hotplug { cpu, is_online } => self.hotplug(cpu, is_online),
+            Event::SetAffinity { task } => self.set_affinity_by_plan(task),
+            Event::Watchdog => {
+                for class in &mut self.classes {
+                    class.watchdog(&mut self.core);
+                }
+                if let Err(violation) = self.check() {
+                    self.core.violation.get_or_insert(violation);
+                }
+                if self.core.queue.next_at().is_some() {
+                    self.core.queue.push(self.core.now + self.check_every, Event::Watchdog);
+                }
+            }
+        }
+    }
+
+    /// The task of `cpu` goes on at once, and its last step is done: what it wants next affects nobody yet.
+    fn is_between_steps(&self, cpu: crate::core::CpuId) -> bool {
+        let state = &self.core.cpus[cpu];
+        let Some(task) = state.curr.filter(|_| !state.need_resched) else { return false };
+        let actor = &self.world.actors[task];
+        self.core.tasks[task].work_left == 0 && actor.pending.is_none() && actor.to_wake.is_empty()
+    }
+
+    /// Nothing will ever happen again, and there are tasks: in the end the class's watchdog sees it, if
+    /// it has one.
+    fn stuck(&mut self) -> Violation {
+        for _ in 0..WATCHES {
+            self.core.now += WATCH_EVERY;
+            self.core.go_to(self.core.here);
+            for class in &mut self.classes {
+                class.watchdog(&mut self.core);
+            }
+            if let Some(violation) = self.core.violation.take() {
+                return violation;
+            }
+        }
+        let left = self.core.tasks.iter().filter(|task| task.state != State::Dead);
+        let runnable = left.clone().find(|task| task.state == State::Runnable);
+        let what = match runnable {
+            Some(_) => "it is runnable, and no CPU will ever run it",
+            None => "all tasks wait for each other",
+        };
+        let task = runnable.or(left.clone().next()).map(|task| task.label());
+        let at = self.core.now - u64::from(WATCHES) * WATCH_EVERY;
+        Violation { what: what.into(), callback: "", task, at }
+    }
+
+    pub(crate) fn new_task(&mut self, spec: &TaskSpec, program: Box<dyn Program>) -> TaskId {
+        let task = self.core.add_task(spec, self.core.here);
+        let class = usize::from(self.core.tasks[task].prio >= MAX_RT_PRIO);
+        self.core.tasks[task].class = class;
+        self.alive[class] += 1;
+        self.world.add_actor(program, spec.parent);
+        self.core.charge(&self.costs[class], crate::core::Callback::Fork);
+        self.classes[class].task_new(&mut self.core, task);
+        task
+    }
+}

@@ -1,0 +1,333 @@
+//! The core's part of scheduling, after `kernel/sched/core.c`: `try_to_wake_up()`,
+//! `wake_up_new_task()`, `__schedule()`, `sched_tick()`.
+use super::Simulation;
+use crate::classes::{Dequeue, Enqueue, Wake};
+use crate::core::{Callback, CpuId, State, TaskId};
+use crate::engine::{Event, Ns};
+
+/// What a task does with its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Waiting,
+    Sleeping,
+}
+
+impl Simulation {
+    /// `cpu` leaves whatever it works on, for the kernel.
+    pub(super) fn interrupt(&mut self, cpu: CpuId) {
+        self.core.go_to(cpu);
+        let clock = self.core.clock();
+        self.core.stop_work(cpu, clock);
+    }
+
+    /// `cpu` leaves the kernel: it schedules if it must, and goes on with its task's work.
+    pub(super) fn settle(&mut self, cpu: CpuId) {
+        self.core.here = cpu;
+        self.settle_classes(cpu);
+        // Who wakes many does so with a wait queue's lock held and interrupts off.
+        let is_waking = self.core.cpus[cpu].curr.is_some_and(|curr| self.world.actors[curr].is_waking());
+        if self.core.cpus[cpu].need_resched && !is_waking {
+            self.schedule(cpu);
+            self.settle_classes(cpu);
+        }
+        let state = &mut self.core.cpus[cpu];
+        // Asked for again: that comes in its turn, among the other CPUs' events.
+        if state.need_resched && !state.is_interrupt_sent && !is_waking {
+            state.is_interrupt_sent = true;
+            self.core.queue.push(state.clock, Event::Resched { cpu });
+        }
+        let clock = state.clock;
+        self.core.start_work(cpu, clock);
+    }
+
+    fn settle_classes(&mut self, cpu: CpuId) {
+        for class in &mut self.classes {
+            class.settle(&mut self.core, cpu);
+        }
+    }
+
+    /// Adds the time since the task's last change to what it was doing. Its life is the sum.
+    fn account(&mut self, task: TaskId, was: Phase) {
+        let clock = self.core.clock();
+        let task = &mut self.core.tasks[task];
+        let passed = clock.saturating_sub(task.since);
+        task.since = task.since.max(clock);
+        match was {
+            Phase::Running => task.ran += passed,
+            Phase::Waiting => task.waited += passed,
+            Phase::Sleeping => task.slept += passed,
+        }
+    }
+
+    /// Wakes a sleeper; false: it does not sleep.
+    pub(super) fn wake(&mut self, task: TaskId, sync: bool) -> bool {
+        if self.core.tasks[task].state != State::Sleeping {
+            return false;
+        }
+        self.account(task, Phase::Sleeping);
+        self.core.counts.wakeups += 1;
+        self.core.counts.events += 1;
+        self.core.spend(self.core.machine.costs.wakeup_ns);
+        self.core.tasks[task].woken_at = Some(self.core.clock());
+        let class = self.core.tasks[task].class;
+        // `ttwu_runnable()`: it has never left its run queue, and stays there.
+        let why = if self.classes[class].is_delayed(&mut self.core, task) {
+            Enqueue::Delayed
+        } else {
+            self.place(task, Wake::Up { sync });
+            Enqueue::WakeUp
+        };
+        self.activate(task, why);
+        true
+    }
+
+    /// Wakes a task for the first time.
+    pub(super) fn wake_new(&mut self, task: TaskId) {
+        self.core.tasks[task].woken_at = Some(self.core.clock());
+        self.place(task, Wake::Fork);
+        self.activate(task, Enqueue::Fork);
+    }
+
+    /// `select_task_rq()`.
+    fn place(&mut self, task: TaskId, wake: Wake) {
+        let (class, prev) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
+        let may_choose =
+            self.core.tasks[task].nr_cpus_allowed > 1 && self.core.tasks[task].migration_disabled == 0;
+        let mut cpu = prev;
+        if may_choose {
+            self.core.charge(&self.costs[class], Callback::SelectCpu);
+            cpu = self.classes[class].select_cpu(&mut self.core, task, prev, wake);
+        }
+        if !self.core.tasks[task].may_run_on(cpu) || !self.core.online.has(cpu) {
+            cpu = self.fallback_cpu(task, cpu);
+        }
+        self.core.set_task_cpu(task, cpu);
+    }
+
+    /// `activate_task()` and `wakeup_preempt()`.
+    pub(super) fn activate(&mut self, task: TaskId, why: Enqueue) {
+        let (class, cpu) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
+        let lock = self.core.cpus[cpu].lock;
+        self.core.lock(lock);
+        let state = &mut self.core.tasks[task];
+        state.state = State::Runnable;
+        state.is_queued = true;
+        self.core.record_queue(cpu, 1);
+        if why != Enqueue::Restore {
+            let at = self.core.clock();
+            self.core.recording.iter_mut().for_each(|recording| recording.woken(task, cpu, at));
+        }
+        self.core.charge(&self.costs[class], Callback::Enqueue);
+        self.classes[class].enqueue(&mut self.core, cpu, task, why);
+        self.core.tasks[task].on_rq = 1;
+        match self.core.cpus[cpu].curr.map(|curr| self.core.tasks[curr].class) {
+            Some(running) if running == class => {
+                self.core.charge(&self.costs[class], Callback::WakeupPreempt);
+                self.classes[class].wakeup_preempt(&mut self.core, cpu, task);
+            }
+            Some(running) if running < class => {}
+            _ => self.core.resched(cpu),
+        }
+        self.core.unlock(lock);
+    }
+
+    /// `deactivate_task()`.
+    pub(super) fn deactivate(&mut self, task: TaskId, why: Dequeue) {
+        let (class, cpu) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
+        self.core.charge(&self.costs[class], Callback::Dequeue);
+        self.classes[class].dequeue(&mut self.core, cpu, task, why);
+        self.core.tasks[task].is_queued = false;
+        self.core.tasks[task].on_rq = 0;
+        if self.core.cpus[cpu].curr != Some(task) {
+            self.core.record_queue(cpu, -1);
+        }
+    }
+
+    /// `__schedule()`.
+    pub(super) fn schedule(&mut self, cpu: CpuId) {
+        let lock = self.core.cpus[cpu].lock;
+        self.core.lock(lock);
+        let prev = self.core.cpus[cpu].curr;
+        if let Some(prev) = prev
+            && self.core.tasks[prev].state != State::Runnable
+        {
+            self.deactivate(prev, Dequeue::Sleep);
+        }
+        if let Some(prev) = prev
+            && self.is_misplaced(prev)
+        {
+            self.evict(cpu, prev);
+            self.core.unlock(lock);
+            return;
+        }
+        let next = self.pick(cpu, prev);
+        self.core.cpus[cpu].need_resched = false;
+        match (prev, next) {
+            (None, None) => self.update_idle(cpu, true, false),
+            _ if prev == next => {}
+            _ => self.switch(cpu, prev, next),
+        }
+        self.core.unlock(lock);
+        if let Some(prev) = prev
+            && self.core.tasks[prev].state == State::Dead
+        {
+            self.bury(prev);
+        }
+    }
+
+    /// Nobody, on a CPU that is going offline.
+    pub(super) fn pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if !self.core.online.has(cpu) {
+            return None;
+        }
+        for (index, class) in self.classes.iter_mut().enumerate() {
+            if self.alive[index] == 0 {
+                continue;
+            }
+            let prev = prev.filter(|&prev| self.core.tasks[prev].class == index);
+            self.core.charge(&self.costs[index], Callback::Balance);
+            class.balance(&mut self.core, cpu, prev);
+            self.core.charge(&self.costs[index], Callback::Pick);
+            if let Some(next) = class.pick(&mut self.core, cpu, prev) {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        match prev {
+            Some(prev) => self.leave(cpu, prev, next),
+            None => {
+                let clock = self.core.clock();
+                let state = &mut self.core.cpus[cpu];
+                state.idled += clock - state.idle_since;
+                self.core.idle.set(cpu, false);
+                self.core.set_busy(cpu, true);
+                self.update_idle(cpu, false, true);
+            }
+        }
+        self.take_over(cpu, next);
+    }
+
+    /// `prev` leaves the CPU.
+    pub(super) fn leave(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
+        let class = self.core.tasks[prev].class;
+        self.core.charge(&self.costs[class], Callback::PutPrev);
+        self.classes[class].put_prev(&mut self.core, cpu, prev, next);
+        self.account(prev, Phase::Running);
+        if self.core.tasks[prev].is_queued {
+            self.core.record_queue(self.core.tasks[prev].cpu, 1);
+        }
+        let task = &mut self.core.tasks[prev];
+        task.on_cpu = 0;
+        if task.is_queued {
+            task.nivcsw += 1
+        } else {
+            task.nvcsw += 1
+        }
+        self.pin_while_off_cpu(prev);
+    }
+
+    /// `next`, or the idle task, gets the CPU that nobody has.
+    pub(super) fn take_over(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let at = self.core.clock();
+        self.core.recording.iter_mut().for_each(|recording| recording.switched(cpu, next, at));
+        match next {
+            Some(next) => {
+                self.core.record_queue(cpu, -1);
+                self.begin(cpu, next);
+            }
+            None => {
+                self.core.cpus[cpu].curr = None;
+                self.core.cpus[cpu].idle_since = self.core.clock();
+                self.core.idle.set(cpu, true);
+                self.core.set_busy(cpu, false);
+                self.update_idle(cpu, true, true);
+            }
+        }
+        self.core.spend(self.core.machine.costs.switch_ns);
+        self.core.counts.switches += 1;
+        self.core.counts.events += 1;
+    }
+
+    /// `next` gets the CPU.
+    fn begin(&mut self, cpu: CpuId, next: TaskId) {
+        self.account(next, Phase::Waiting);
+        let clock = self.core.clock();
+        let task = &mut self.core.tasks[next];
+        task.se.exec_start = clock;
+        task.on_cpu = 1;
+        let class = task.class;
+        if let Some(woken_at) = task.woken_at.take() {
+            self.core.counts.latency.add(clock.saturating_sub(woken_at));
+        }
+        self.check_begin(cpu, next);
+        self.core.charge(&self.costs[class], Callback::SetNext);
+        self.classes[class].set_next(&mut self.core, cpu, next);
+        self.core.cpus[cpu].curr = Some(next);
+        self.core.warm_up(cpu, next);
+        if !self.core.cpus[cpu].is_ticking {
+            self.core.cpus[cpu].is_ticking = true;
+            self.plan_tick(cpu, clock);
+        }
+    }
+
+    fn update_idle(&mut self, cpu: CpuId, is_idle: bool, changed: bool) {
+        for (index, class) in self.classes.iter_mut().enumerate() {
+            if self.alive[index] > 0 {
+                self.core.charge(&self.costs[index], Callback::UpdateIdle);
+            }
+            class.update_idle(&mut self.core, cpu, is_idle, changed);
+        }
+    }
+
+    fn bury(&mut self, task: TaskId) {
+        self.core.leave_process(task);
+        let class = self.core.tasks[task].class;
+        self.core.charge(&self.costs[class], Callback::Exit);
+        self.classes[class].task_dead(&mut self.core, task);
+        self.alive[class] -= 1;
+    }
+
+    fn plan_tick(&mut self, cpu: CpuId, after: Ns) {
+        let tick = self.core.machine.tick_ns;
+        self.core.queue.push((after / tick + 1) * tick, Event::Tick { cpu });
+    }
+
+    /// `sched_tick()`; on most machines an idle CPU has none.
+    pub(super) fn tick(&mut self, cpu: CpuId) {
+        let curr = self.core.cpus[cpu].curr;
+        if curr.is_none() && self.core.machine.tickless_idle {
+            self.core.cpus[cpu].is_ticking = false;
+            return;
+        }
+        self.interrupt(cpu);
+        self.core.spend(self.core.machine.costs.tick_ns);
+        self.core.see_frequency(cpu);
+        self.core.counts.ticks += 1;
+        self.core.counts.events += 1;
+        self.plan_tick(cpu, self.core.now);
+        let Some(curr) = curr else { return self.settle(cpu) };
+        let class = self.core.tasks[curr].class;
+        let lock = self.core.cpus[cpu].lock;
+        self.core.lock(lock);
+        self.core.charge(&self.costs[class], Callback::Tick);
+        self.classes[class].tick(&mut self.core, cpu, curr);
+        self.core.unlock(lock);
+        self.settle(cpu);
+    }
+
+    /// `sched_yield()`.
+    pub(super) fn yield_now(&mut self, cpu: CpuId, curr: TaskId) {
+        let class = self.core.tasks[curr].class;
+        let lock = self.core.cpus[cpu].lock;
+        self.core.counts.yields += 1;
+        self.core.lock(lock);
+        self.core.charge(&self.costs[class], Callback::Yield);
+        self.classes[class].yield_task(&mut self.core, cpu, curr);
+        self.core.unlock(lock);
+        self.core.resched(cpu);
+    }
+}

@@ -1,0 +1,199 @@
+//! What tasks ask for, done.
+use super::Simulation;
+use crate::core::{CpuId, State, TaskId, TaskSpec};
+use crate::engine::{Event, Ns};
+use crate::workload::{Child, Outcome, Step, View};
+
+/// How much longer or shorter a call is than its cost, at most.
+const RIPPLE_PERCENT: u64 = 2;
+
+impl Simulation {
+    /// The running task of `cpu` has done its last piece of work: what is next?
+    ///
+    /// What a step costs is worked off before it takes effect, and each wake-up of many is an event
+    /// of its own: so no CPU runs far ahead of the others, and sees what they did meanwhile.
+    pub(super) fn step(&mut self, cpu: CpuId) {
+        let Some(task) = self.core.cpus[cpu].curr else { return };
+        if self.core.tasks[task].work_left > 0 || self.wake_one(task) {
+            return;
+        }
+        if let Some(step) = self.world.actors[task].pending.take() {
+            self.carry_out(cpu, task, step);
+            return;
+        }
+        let mut view = View { now: self.core.cpus[cpu].clock, random: &mut self.world.random };
+        let step = self.world.actors[task].program.next(&mut view);
+        self.core.tasks[task].work_left = match step {
+            Step::Run(ns) => ns,
+            _ => self.ripple(self.cost_of(&step)),
+        };
+        self.world.actors[task].pending = Some(step);
+    }
+
+    /// How long a task works on a step before it takes effect.
+    fn cost_of(&self, step: &Step) -> Ns {
+        let costs = &self.core.machine.costs;
+        match step {
+            Step::Run(ns) => *ns,
+            Step::Write(_) | Step::Read(_) => costs.syscall_ns + costs.message_ns,
+            Step::Fork(_) => costs.fork_ns,
+            Step::Exit => costs.exit_ns,
+            Step::Sleep(_)
+            | Step::SleepUntil(_)
+            | Step::Yield
+            | Step::Poll(_)
+            | Step::WaitFor(..)
+            | Step::Signal(_)
+            | Step::Broadcast(_)
+            | Step::WaitChildren { .. }
+            | Step::SetAffinity(_) => costs.syscall_ns,
+            // In user space, as long as nobody sleeps.
+            Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) => 0,
+            Step::DisableMigration | Step::EnableMigration => 0,
+            Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => 0,
+        }
+    }
+
+    /// No call takes exactly as long as the last one; without that, two seeds of a workload that draws
+    /// nothing would be one run.
+    fn ripple(&mut self, ns: Ns) -> Ns {
+        let most = ns * RIPPLE_PERCENT / 100;
+        match most {
+            0 => ns,
+            _ => ns - most + self.world.random.below(2 * most + 1),
+        }
+    }
+
+    fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
+        match step {
+            Step::Run(_) => {}
+            Step::Sleep(ns) => {
+                let at = self.core.clock() + ns;
+                self.core.queue.push(at, Event::WakeUp { task });
+                self.block(cpu, task);
+            }
+            Step::SleepUntil(at) => {
+                if at > self.core.clock() {
+                    self.core.queue.push(at, Event::WakeUp { task });
+                    self.block(cpu, task);
+                }
+            }
+            Step::Yield => self.yield_now(cpu, task),
+            Step::Write(channel) => match self.world.channels[channel].write(task) {
+                Outcome::Done(woken) => {
+                    let next = self.world.channels[channel].next_writer();
+                    self.wake_all(task, woken, next);
+                }
+                Outcome::Blocked => self.retry(cpu, task, Step::Write(channel)),
+            },
+            Step::Read(channel) => match self.world.channels[channel].read(task) {
+                Outcome::Done(woken) => self.wake_all(task, woken, None),
+                Outcome::Blocked => self.retry(cpu, task, Step::Read(channel)),
+            },
+            Step::Poll(channel) => {
+                if self.world.channels[channel].poll(task) == Outcome::Blocked {
+                    self.retry(cpu, task, Step::Poll(channel));
+                }
+            }
+            Step::Meet(barrier, wait) => self.arrive(cpu, task, barrier, wait),
+            Step::Await(waiting) => self.await_round(cpu, task, waiting),
+            Step::Down(semaphore) => {
+                if !self.world.semaphores[semaphore].down(task) {
+                    self.core.spend(self.core.machine.costs.syscall_ns);
+                    self.retry(cpu, task, Step::Down(semaphore));
+                }
+            }
+            Step::Up(semaphore) => self.up(task, semaphore),
+            Step::WaitFor(condition, mutex) => {
+                self.world.conditions[condition].wait(task);
+                if let Some(mutex) = mutex {
+                    self.up(task, mutex);
+                }
+                self.block(cpu, task);
+            }
+            Step::Signal(condition) => {
+                let woken = self.world.conditions[condition].signal(false);
+                self.wake_all(task, woken, None);
+            }
+            Step::Broadcast(condition) => {
+                let woken = self.world.conditions[condition].signal(true);
+                self.wake_all(task, woken, None);
+            }
+            Step::Fork(child) => self.fork(task, child),
+            Step::WaitChildren { at_most } => {
+                if self.world.actors[task].children > at_most {
+                    self.world.actors[task].waits_for_children = Some(at_most);
+                    self.block(cpu, task);
+                }
+            }
+            Step::SetAffinity(mask) => self.set_affinity(task, &mask),
+            Step::DisableMigration => self.core.tasks[task].migration_disabled += 1,
+            Step::EnableMigration => self.enable_migration(cpu, task),
+            Step::Start => self.world.started_at = Some(self.core.clock()),
+            Step::Stop => self.world.stopped_at = Some(self.core.clock()),
+            Step::Figure(name, value) => self.world.figures.push((name, value)),
+            Step::Time(seconds) => self.world.own_time_s = Some(seconds),
+            Step::Exit => self.exit(cpu, task),
+            Step::EndRun => {
+                self.world.stopped_at.get_or_insert(self.core.clock());
+                self.world.is_over = true;
+            }
+        }
+    }
+
+    fn block(&mut self, cpu: CpuId, task: TaskId) {
+        self.core.tasks[task].state = State::Sleeping;
+        self.core.resched(cpu);
+    }
+
+    /// Gives one back to a semaphore; whom that wakes costs a call.
+    fn up(&mut self, task: TaskId, semaphore: usize) {
+        let woken = self.world.semaphores[semaphore].up();
+        if woken.is_some() {
+            self.core.spend(self.core.machine.costs.syscall_ns);
+        }
+        self.wake_all(task, Vec::new(), woken);
+    }
+
+    pub(super) fn retry(&mut self, cpu: CpuId, task: TaskId, step: Step) {
+        self.world.actors[task].pending = Some(step);
+        self.block(cpu, task);
+    }
+
+    pub(super) fn wake_all(&mut self, task: TaskId, mut woken: Vec<TaskId>, further: Option<TaskId>) {
+        woken.extend(further);
+        woken.reverse();
+        self.world.actors[task].to_wake = woken;
+        self.wake_one(task);
+    }
+
+    /// Wakes the next of those whom the task's last step wakes; false: there are none left.
+    fn wake_one(&mut self, task: TaskId) -> bool {
+        let Some(sleeper) = self.world.actors[task].to_wake.pop() else { return false };
+        self.wake(sleeper, true);
+        true
+    }
+
+    fn fork(&mut self, parent: TaskId, child: Child) {
+        let Child { name, is_thread, nice, scheduling, footprint, program } = child;
+        let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
+        let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
+        let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
+        let task = self.new_task(&spec, program);
+        self.wake_new(task);
+    }
+
+    fn exit(&mut self, cpu: CpuId, task: TaskId) {
+        const PF_EXITING: u32 = 4;
+        self.core.tasks[task].flags |= PF_EXITING;
+        self.core.tasks[task].state = State::Dead;
+        self.core.resched(cpu);
+        let Some(parent) = self.world.actors[task].parent else { return };
+        let waiter = &mut self.world.actors[parent];
+        waiter.children -= 1;
+        if waiter.waits_for_children.is_some_and(|most| waiter.children <= most) {
+            waiter.waits_for_children = None;
+            self.wake(parent, false);
+        }
+    }
+}

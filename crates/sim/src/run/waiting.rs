@@ -1,0 +1,82 @@
+//! Waiting at barriers: a task looks, yields or sleeps until the last one has arrived.
+use super::Simulation;
+use crate::core::{CpuId, TaskId};
+use crate::engine::Ns;
+use crate::workload::{Arrival, BarrierId, Step, Wait};
+
+/// A task that waits at a barrier.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    barrier: BarrierId,
+    round: u64,
+    wait: Wait,
+    since: Ns,
+    /// It has just looked for as long as it looks at a time.
+    has_looked: bool,
+}
+
+impl Simulation {
+    pub(super) fn arrive(&mut self, cpu: CpuId, task: TaskId, barrier: BarrierId, wait: Wait) {
+        // The counter's cache line comes from who arrived before.
+        if let Some(last) = self.world.barriers[barrier].line_at.replace(cpu) {
+            let distance = self.core.machine.distance(last, cpu);
+            self.core.spend(self.core.machine.costs.handover_ns.at(distance));
+        }
+        match self.world.barriers[barrier].arrive(task) {
+            Arrival::Early { round } => {
+                let since = self.core.clock();
+                self.await_round(cpu, task, Waiting { barrier, round, wait, since, has_looked: false });
+            }
+            Arrival::Last { lookers, sleepers } => {
+                for looker in lookers {
+                    self.cut_short(looker);
+                }
+                if !sleepers.is_empty() {
+                    self.core.spend(self.core.machine.costs.syscall_ns);
+                }
+                self.wake_all(task, sleepers, None);
+            }
+        }
+    }
+
+    /// The task begins to look, or has looked.
+    pub(super) fn await_round(&mut self, cpu: CpuId, task: TaskId, mut waiting: Waiting) {
+        let Waiting { barrier, round, wait, since, has_looked } = waiting;
+        if self.world.barriers[barrier].is_over(round) {
+            return;
+        }
+        let waited = self.core.clock() - since;
+        if wait.block_after.is_some_and(|after| waited >= after) {
+            self.world.barriers[barrier].sleep(task);
+            self.core.spend(self.core.machine.costs.syscall_ns);
+            self.retry(cpu, task, Step::Await(waiting));
+            return;
+        }
+        if has_looked && wait.yields {
+            waiting.has_looked = false;
+            self.world.actors[task].pending = Some(Step::Await(waiting));
+            self.yield_now(cpu, task);
+            return;
+        }
+        waiting.has_looked = true;
+        let until_sleep = wait.block_after.map_or(Ns::MAX, |after| after - waited);
+        let entry = if wait.yields { self.core.machine.costs.syscall_ns } else { 0 };
+        self.core.tasks[task].work_left = wait.poll.min(until_sleep).max(1) + entry;
+        self.world.actors[task].pending = Some(Step::Await(waiting));
+    }
+
+    /// What the task looks at has changed: it notices when the cache line has come.
+    fn cut_short(&mut self, task: TaskId) {
+        let cpu = self.core.tasks[task].cpu;
+        let (here, now) = (self.core.here, self.core.clock());
+        let is_looking = self.core.cpus[cpu].curr == Some(task) && self.core.stop_work(cpu, now).is_some();
+        self.core.tasks[task].work_left = 0;
+        if is_looking {
+            let travel = self.core.machine.costs.handover_ns.at(self.core.machine.distance(here, cpu));
+            let state = &self.core.cpus[cpu];
+            // The time is given, the work is what fills it.
+            self.core.tasks[task].work_left = state.pace.work(travel);
+            self.core.start_work(cpu, now.max(state.clock));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Scenarios by chance: a seed gives one.
+use super::{Happening, Scenario, What};
+use crate::Policy;
+use crate::engine::Random;
+use crate::workload::{Act, TaskPlan};
+
+/// The schedulers of the kernel that are drawn beside the policies.
+const CLASSES: &[&str] = &["fifo"];
+/// Small machines, mostly, where everything happens soon; some with several groups of CPUs.
+const CPUS: &[usize] = &[1, 2, 2, 3, 4, 4, 4, 5, 6, 8, 8, 12, 16, 24, 64, 130];
+const MACHINES: &[&str] = &["ryzen-3400g", "knc-31s1p"];
+/// From the first fork to the last, and in which events happen, in µs.
+const SPAN_US: u64 = 40_000;
+const LIMIT_MS: u64 = 120_000;
+
+struct Draw(Random);
+
+/// The scenario of a seed; `among`: schedulers to draw from, or all if there are none.
+pub fn draw(seed: u64, among: &[String]) -> Scenario {
+    let mut draw = Draw(Random::new(seed, 2));
+    let cpus = *draw.one(CPUS);
+    let scheduler = draw.scheduler(among);
+    let mut tasks = Vec::new();
+    let mut channels = 0;
+    for _ in 0..1 + draw.below(5) {
+        draw.kind(&mut tasks, &mut channels, cpus);
+    }
+    tasks.sort_by_key(|task| task.start_us);
+    let events = draw.events(cpus, tasks.len());
+    let machine = (*draw.one(MACHINES)).to_owned();
+    Scenario { seed, machine, cpus, scheduler, limit_ms: LIMIT_MS, tasks, events }
+}
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0.below(limit)
+    }
+
+    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+
+    /// Once in so many times.
+    fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// From 1 to `most`, small ones as likely as large ones.
+    fn up_to(&mut self, most: u64) -> u64 {
+        let bits = self.below(u64::from(most.ilog2()) + 1);
+        (self.below(1 << bits) + (1 << bits)).min(most)
+    }
+
+    /// Half of them with all knobs at their defaults, the others with one or more that are not.
+    fn scheduler(&mut self, among: &[String]) -> String {
+        let mut words: Vec<String> = among.to_vec();
+        if words.is_empty() {
+            words = CLASSES.iter().map(|&class| class.to_owned()).collect();
+            words.extend(Policy::all().iter().map(|policy| policy.name.to_owned()));
+        }
+        let word = self.one(&words).clone();
+        let Some(policy) = Policy::all().iter().find(|policy| policy.name == word) else { return word };
+        let mut text = word;
+        if policy.knobs.is_empty() || self.once_in(2) {
+            return text;
+        }
+        for knob in policy.knobs.iter() {
+            if self.once_in(3) {
+                let value = match knob.max - knob.min {
+                    0 => knob.min,
+                    range => (knob.min + self.up_to(range) - self.below(2)).clamp(knob.min, knob.max),
+                };
+                let separator = if text.contains(':') { ',' } else { ':' };
+                text += &format!("{separator}{}={}", knob.name, knob.show(value));
+            }
+        }
+        text
+    }
+
+    /// Adds tasks of one kind.
+    fn kind(&mut self, tasks: &mut Vec<TaskPlan>, channels: &mut usize, cpus: usize) {
+        let many = 1 + self.up_to(2 * cpus as u64 + 6).min(48);
+        match self.below(7) {
+            0 => self.add(tasks, many, cpus, |draw| (vec![Act::Run(draw.up_to(20_000))], 1)),
+            1 => self.add(tasks, many, cpus, |draw| {
+                (vec![Act::Run(draw.up_to(2_000)), Act::Sleep(draw.up_to(5_000))], draw.up_to(20))
+            }),
+            2 => self.add(tasks, many, cpus, |draw| {
+                (vec![Act::Run(draw.up_to(100)), Act::Yield], draw.up_to(100))
+            }),
+            3 => self.add(tasks, many, cpus, |draw| {
+                let sleep = Act::Sleep(draw.up_to(300));
+                (vec![Act::Stay, Act::Run(draw.up_to(2_000)), sleep, Act::Move, Act::Yield], draw.up_to(10))
+            }),
+            4 => {
+                // Forked one right after the other, and soon gone.
+                let start = self.below(SPAN_US);
+                for _ in 0..4 * many {
+                    let steps = vec![Act::Run(self.up_to(200))];
+                    tasks.push(TaskPlan { start_us: start, ..self.task(steps, 1, cpus) });
+                }
+            }
+            5 => self.ring(tasks, channels, cpus),
+            _ => self.crowd(tasks, channels, cpus),
+        }
+    }
+
+    fn add(
+        &mut self,
+        tasks: &mut Vec<TaskPlan>,
+        many: u64,
+        cpus: usize,
+        mut plan: impl FnMut(&mut Self) -> (Vec<Act>, u64),
+    ) {
+        for _ in 0..many {
+            let (steps, times) = plan(self);
+            let task = self.task(steps, times, cpus);
+            tasks.push(task);
+        }
+    }
+
+    fn task(&mut self, steps: Vec<Act>, times: u64, cpus: usize) -> TaskPlan {
+        let nice = if self.once_in(4) { self.below(40) as i32 - 20 } else { 0 };
+        TaskPlan {
+            start_us: self.below(SPAN_US),
+            nice,
+            is_thread: self.once_in(2),
+            cpus: if self.once_in(6) { self.cpus(cpus) } else { Vec::new() },
+            times,
+            steps,
+        }
+    }
+
+    fn cpus(&mut self, of: usize) -> Vec<usize> {
+        let count = self.up_to(of as u64);
+        let mut cpus: Vec<usize> = (0..count).map(|_| self.below(of as u64) as usize).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
+    /// Tasks that wake each other all around.
+    fn ring(&mut self, tasks: &mut Vec<TaskPlan>, channels: &mut usize, cpus: usize) {
+        let (count, times) = (1 + self.up_to(8) as usize, self.up_to(100));
+        let first = *channels;
+        *channels += count;
+        for index in 0..count {
+            let (from, to) = (first + index, first + (index + 1) % count);
+            let run = Act::Run(self.up_to(100));
+            let steps = if index == 0 {
+                vec![Act::Write(to), run, Act::Read(from)]
+            } else {
+                vec![Act::Read(from), run, Act::Write(to)]
+            };
+            let task = self.task(steps, times, cpus);
+            tasks.push(task);
+        }
+    }
+
+    /// Senders and receivers on one channel, as hackbench has them.
+    fn crowd(&mut self, tasks: &mut Vec<TaskPlan>, channels: &mut usize, cpus: usize) {
+        let (pairs, times) = (self.up_to(12), self.up_to(300));
+        let channel = *channels;
+        *channels += 1;
+        for act in [Act::Write(channel), Act::Read(channel)] {
+            for _ in 0..pairs {
+                let task = self.task(vec![act], times, cpus);
+                tasks.push(task);
+            }
+        }
+    }
+
+    fn events(&mut self, cpus: usize, tasks: usize) -> Vec<Happening> {
+        let mut events = Vec::new();
+        if self.once_in(3) && cpus > 1 {
+            for _ in 0..self.up_to(6) {
+                let (cpu, at_us) = (self.below(cpus as u64) as usize, self.below(SPAN_US));
+                let back_us = at_us + self.up_to(SPAN_US);
+                events.push(Happening { at_us, what: What::Offline(cpu) });
+                events.push(Happening { at_us: back_us, what: What::Online(cpu) });
+            }
+        }
+        if self.once_in(2) {
+            for _ in 0..self.up_to(30) {
+                let task = 1 + self.below(tasks as u64) as usize;
+                let (at_us, cpus) = (self.below(SPAN_US), self.cpus(cpus));
+                events.push(Happening { at_us, what: What::Affinity { task, cpus } });
+            }
+        }
+        events.sort_by_key(|event| event.at_us);
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_scenario_that_can_be_written_and_read() {
+        for seed in 0..200 {
+            let scenario = draw(seed, &[]);
+            assert_eq!(scenario, draw(seed, &[]));
+            let text = scenario.to_toml().unwrap();
+            assert_eq!(Scenario::parse(&text, "it").unwrap(), scenario);
+        }
+    }
+}

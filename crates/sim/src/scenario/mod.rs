@@ -1,0 +1,172 @@
+//! A scenario: a machine, a scheduler, tasks step by step, and what is done to them from outside; as a
+//! TOML file that can be replayed. Fuzzing draws them, and shrinks one that fails.
+mod campaign;
+mod draw;
+mod shrink;
+
+pub use campaign::{Finding, fuzz};
+pub use draw::draw;
+pub use shrink::shrink;
+
+use crate::classes::{Scheduler, parse_scheduler};
+use crate::core::CpuMask;
+use crate::machine::Machine;
+use crate::output::Outcome;
+use crate::run::{Disturbance, Setup};
+use crate::workload::{Mix, TaskPlan, Workload};
+use crate::{Error, Simulation};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Of all that is drawn during the run.
+    pub seed: u64,
+    /// As for `flsched sim --machine`.
+    pub machine: String,
+    /// As for `flsched sim --cpus`.
+    pub cpus: usize,
+    /// As for `flsched sim --scheduler`.
+    pub scheduler: String,
+    /// When it counts as hung, in simulated ms.
+    pub limit_ms: u64,
+    /// By number, from 1; sorted by when they start.
+    #[serde(default, rename = "task")]
+    pub tasks: Vec<TaskPlan>,
+    /// What is done to the run from outside.
+    #[serde(default, rename = "event")]
+    pub events: Vec<Happening>,
+}
+
+/// Something that is done to the run from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Happening {
+    /// When, in µs from the beginning.
+    pub at_us: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// See [`Disturbance`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// A CPU goes offline, unless it is the last one.
+    Offline(usize),
+    /// It comes back.
+    Online(usize),
+    /// A task may run on these CPUs only.
+    Affinity {
+        /// By number, from 1.
+        task: usize,
+        /// Where.
+        cpus: Vec<usize>,
+    },
+}
+
+/// So that bad states are seen soon after they arise.
+const CHECK_EVERY_NS: u64 = 2_000_000;
+/// Many times what the largest that is drawn needs.
+const MOST_EVENTS: u64 = 10_000_000;
+const MOST_MS: u64 = 1_000_000_000;
+
+impl Scenario {
+    /// Reads a file's text; `path` is for messages.
+    pub fn parse(text: &str, path: &str) -> Result<Self, Error> {
+        let scenario: Self = toml::from_str(text).map_err(|e| Error::Usage(format!("{path}: {e}")))?;
+        scenario.check().map_err(|what| Error::Usage(format!("{path}: {what}")))?;
+        Ok(scenario)
+    }
+
+    /// As a file.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string(self).map_err(|e| Error::Usage(format!("the scenario cannot be written: {e}")))
+    }
+
+    /// What no file can say by its form alone.
+    fn check(&self) -> Result<(), String> {
+        let valid = |cpus: &[usize], of: &str| match cpus.iter().find(|&&cpu| cpu >= self.cpus) {
+            Some(cpu) => Err(format!("{of}: CPU {cpu}: there are 0 to {}", self.cpus.saturating_sub(1))),
+            None => Ok(()),
+        };
+        if !(1..=MOST_MS).contains(&self.limit_ms) {
+            return Err(format!("limit_ms: {} is not from 1 to {MOST_MS}", self.limit_ms));
+        }
+        for (index, task) in self.tasks.iter().enumerate() {
+            let name = format!("task {}", index + 1);
+            valid(&task.cpus, &name)?;
+            if !(-20..=19).contains(&task.nice) {
+                return Err(format!("{name}: nice {} is not from -20 to 19", task.nice));
+            }
+            if task.start_us > MOST_MS * 1000 {
+                return Err(format!("{name}: start_us {} is more than {}", task.start_us, MOST_MS * 1000));
+            }
+            if index > 0 && self.tasks[index - 1].start_us > task.start_us {
+                return Err(format!("{name}: starts before the task above it; sort them by start_us"));
+            }
+        }
+        for (index, event) in self.events.iter().enumerate() {
+            let name = format!("event {}", index + 1);
+            if event.at_us > MOST_MS * 1000 {
+                return Err(format!("{name}: at_us {} is more than {}", event.at_us, MOST_MS * 1000));
+            }
+            match &event.what {
+                What::Offline(cpu) | What::Online(cpu) => valid(&[*cpu], &name)?,
+                What::Affinity { task, cpus } => {
+                    valid(cpus, &name)?;
+                    if *task == 0 || *task > self.tasks.len() || cpus.is_empty() {
+                        return Err(format!("{name}: needs one of the tasks and at least one CPU"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Result<Outcome, Error> {
+        self.check().map_err(Error::Usage)?;
+        let machine = Machine::find(&self.machine)?.with_cpus(self.cpus)?;
+        let mut simulation = Simulation::new(Setup {
+            machine: Arc::new(machine),
+            scheduler: self.scheduler()?,
+            workload: Workload::Mix(Mix(Arc::new(self.tasks.clone()))),
+            seed: self.seed,
+            limit: self.limit_ms * 1_000_000,
+        })?;
+        simulation.check_every(CHECK_EVERY_NS);
+        simulation.stop_after(MOST_EVENTS);
+        simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));
+        simulation.run()
+    }
+
+    /// Who schedules.
+    pub fn scheduler(&self) -> Result<Scheduler, Error> {
+        parse_scheduler(&self.scheduler)
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> String {
+        let Self { machine, cpus, scheduler, tasks, events, .. } = self;
+        let steps: u64 = tasks.iter().map(|task| task.times * task.steps.len() as u64).sum();
+        format!("{machine}/{cpus} {scheduler} tasks={} steps={steps} events={}", tasks.len(), events.len())
+    }
+}
+
+impl What {
+    fn disturbance(&self) -> Disturbance {
+        match self {
+            Self::Offline(cpu) => Disturbance::Offline(*cpu),
+            Self::Online(cpu) => Disturbance::Online(*cpu),
+            Self::Affinity { task, cpus } => {
+                let mut mask = CpuMask::empty();
+                cpus.iter().for_each(|&cpu| mask.set(cpu, true));
+                Disturbance::Affinity(*task, Box::new(mask))
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Pipes and sockets, as far as blocking and waking goes. Sources: `fs/pipe.c`, `net/unix/af_unix.c`.
+use crate::core::TaskId;
+use std::collections::VecDeque;
+
+/// A channel's number.
+pub type ChannelId = usize;
+
+const PAGE: u32 = 4096;
+/// Buffers of a pipe.
+const PIPE_PAGES: usize = 16;
+/// `net.core.wmem_default`, in bytes.
+const SEND_BUFFER: u32 = 212_992;
+/// What a socket buffer takes beside its bytes, rounded to the allocator's size, in bytes.
+const SOCKET_BUFFER_COST: u32 = 668;
+
+/// What a step on a channel led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done, and wakes these.
+    Done(Vec<TaskId>),
+    /// The task has to wait; it is in the channel's list.
+    Blocked,
+}
+
+/// Messages of one size on their way.
+#[derive(Debug)]
+pub struct Channel {
+    room: Room,
+    queued: u32,
+    readers: VecDeque<TaskId>,
+    pollers: Vec<TaskId>,
+    writers: VecDeque<TaskId>,
+}
+
+/// How it is limited.
+#[derive(Debug)]
+enum Room {
+    /// Messages written to a page and not yet read from it; a page is free again when it is empty.
+    Pages { per_page: u32, pages: VecDeque<(u32, u32)> },
+    /// Writers wait when the buffer is full, and until three quarters of it are free.
+    Buffer { most: u32 },
+}
+
+impl Channel {
+    /// A pipe for messages of so many bytes, at most a page.
+    pub fn pipe(message_bytes: u32) -> Self {
+        let per_page = PAGE / message_bytes.clamp(1, PAGE);
+        Self::new(Room::Pages { per_page, pages: VecDeque::new() })
+    }
+
+    /// A stream socket.
+    pub fn socket(message_bytes: u32) -> Self {
+        Self::new(Room::Buffer { most: (SEND_BUFFER / (message_bytes + SOCKET_BUFFER_COST)).max(1) })
+    }
+
+    fn new(room: Room) -> Self {
+        Self { room, queued: 0, readers: VecDeque::new(), pollers: Vec::new(), writers: VecDeque::new() }
+    }
+
+    fn is_full(&self) -> bool {
+        match &self.room {
+            Room::Pages { per_page, pages } => {
+                pages.len() == PIPE_PAGES && pages.back().is_some_and(|(written, _)| written == per_page)
+            }
+            Room::Buffer { most } => self.queued >= *most,
+        }
+    }
+
+    /// Puts a message in.
+    pub fn write(&mut self, task: TaskId) -> Outcome {
+        if self.is_full() {
+            self.writers.push_back(task);
+            return Outcome::Blocked;
+        }
+        if let Room::Pages { per_page, pages } = &mut self.room {
+            match pages.back_mut() {
+                Some((written, left)) if *written < *per_page => {
+                    *written += 1;
+                    *left += 1;
+                }
+                _ => pages.push_back((1, 1)),
+            }
+        }
+        self.queued += 1;
+        let mut woken = std::mem::take(&mut self.pollers);
+        woken.extend(self.readers.pop_front());
+        Outcome::Done(woken)
+    }
+
+    /// Takes one out.
+    pub fn read(&mut self, task: TaskId) -> Outcome {
+        if self.queued == 0 {
+            self.readers.push_back(task);
+            return Outcome::Blocked;
+        }
+        self.queued -= 1;
+        let mut woken = Vec::new();
+        match &mut self.room {
+            Room::Pages { pages, .. } => {
+                let was_full = pages.len() == PIPE_PAGES;
+                if let Some((_, left)) = pages.front_mut() {
+                    *left -= 1;
+                    if *left == 0 {
+                        pages.pop_front();
+                        if was_full {
+                            woken.extend(self.writers.pop_front());
+                        }
+                    }
+                }
+            }
+            Room::Buffer { most } => {
+                if self.queued * 4 <= *most {
+                    woken.extend(self.writers.drain(..));
+                }
+            }
+        }
+        // Who reads and leaves something wakes the next reader, too.
+        if self.queued > 0 {
+            woken.extend(self.readers.pop_front());
+        }
+        Outcome::Done(woken)
+    }
+
+    /// Waits until there is a message.
+    pub fn poll(&mut self, task: TaskId) -> Outcome {
+        if self.queued == 0 {
+            self.pollers.push(task);
+            return Outcome::Blocked;
+        }
+        Outcome::Done(Vec::new())
+    }
+
+    /// After a write of a woken writer: there is room for another one.
+    pub fn next_writer(&mut self) -> Option<TaskId> {
+        if self.is_full() { None } else { self.writers.pop_front() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_holds_sixteen_pages() {
+        let mut pipe = Channel::pipe(100);
+        let written = (0..10_000).take_while(|_| pipe.write(1) != Outcome::Blocked).count();
+        assert_eq!(written, 16 * 40);
+        // A writer is woken when a whole page has been read.
+        for _ in 0..39 {
+            assert_eq!(pipe.read(2), Outcome::Done(vec![]));
+        }
+        assert_eq!(pipe.read(2), Outcome::Done(vec![1]));
+    }
+
+    #[test]
+    fn who_reads_from_an_empty_one_is_woken_by_a_write() {
+        let mut pipe = Channel::pipe(100);
+        assert_eq!(pipe.read(7), Outcome::Blocked);
+        assert_eq!(pipe.poll(8), Outcome::Blocked);
+        assert_eq!(pipe.write(1), Outcome::Done(vec![8, 7]));
+        assert_eq!(pipe.write(1), Outcome::Done(vec![]));
+    }
+
+    #[test]
+    fn a_socket_lets_writers_go_on_at_a_quarter() {
+        let mut socket = Channel::socket(100);
+        let most = (0..10_000).take_while(|_| socket.write(1) != Outcome::Blocked).count();
+        assert_eq!(most, 277);
+        let reads = (1..).take_while(|_| socket.read(2) == Outcome::Done(vec![])).count() + 1;
+        assert_eq!(reads, 277 - 277 / 4);
+    }
+}

@@ -1,0 +1,182 @@
+//! `hackbench`: groups of senders and receivers; every sender sends every receiver of its group one
+//! message a loop. All wait for a common start, as the program's do.
+use super::parameters::Parameters;
+use super::{Channel, ChannelId, Child, Program, Step, View, World};
+use crate::Error;
+use std::fmt;
+
+/// Bytes of a message.
+const MESSAGE: u32 = 100;
+/// Senders, and receivers, of a group.
+const HALF: usize = 20;
+
+/// `hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hackbench {
+    /// Threads of one process, not processes.
+    pub threads: bool,
+    /// Sockets, not pipes.
+    pub sockets: bool,
+    /// Groups of 40 tasks.
+    pub groups: u64,
+    /// Messages from each sender to each receiver.
+    pub loops: u64,
+}
+
+const MODES: [&str; 4] = ["process-pipe", "process-socket", "thread-pipe", "thread-socket"];
+
+impl Hackbench {
+    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
+        let mode = parameters.choice("hackbench mode", &MODES)?;
+        Ok(Self {
+            threads: mode.starts_with("thread"),
+            sockets: mode.ends_with("socket"),
+            groups: parameters.number("GROUPS", 4, 1..=10_000)?,
+            loops: parameters.number("LOOPS", 100, 1..=100_000_000)?,
+        })
+    }
+
+    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+        let ready = world.add(Channel::pipe(1));
+        let wake = world.add(Channel::pipe(1));
+        Box::new(Main {
+            bench: *self,
+            ready,
+            wake,
+            group: 0,
+            member: 0,
+            phase: Phase::Fork,
+            channels: (0..self.groups)
+                .map(|_| (0..HALF).map(|_| world.add(self.channel())).collect())
+                .collect(),
+        })
+    }
+
+    fn channel(&self) -> Channel {
+        if self.sockets { Channel::socket(MESSAGE) } else { Channel::pipe(MESSAGE) }
+    }
+
+    fn tasks(&self) -> u64 {
+        self.groups * 2 * HALF as u64
+    }
+}
+
+impl fmt::Display for Hackbench {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = MODES[2 * usize::from(self.threads) + usize::from(self.sockets)];
+        write!(out, "hackbench:{mode}:{}:{}", self.groups, self.loops)
+    }
+}
+
+enum Phase {
+    Fork,
+    Collect(u64),
+    Begin,
+    Release,
+    Wait,
+    End,
+    Gone,
+}
+
+struct Main {
+    bench: Hackbench,
+    ready: ChannelId,
+    wake: ChannelId,
+    channels: Vec<Vec<ChannelId>>,
+    group: usize,
+    member: usize,
+    phase: Phase,
+}
+
+impl Main {
+    /// The receivers of a group first, then its senders.
+    fn child(&mut self) -> Option<Child> {
+        let inboxes = self.channels.get(self.group)?;
+        let part = if self.member < HALF {
+            Part::Receive { from: inboxes[self.member], left: HALF as u64 * self.bench.loops }
+        } else {
+            Part::Send { to: inboxes.clone(), index: 0, loops_left: self.bench.loops }
+        };
+        let name = if self.member < HALF { "receiver" } else { "sender" };
+        self.member += 1;
+        if self.member == 2 * HALF {
+            self.member = 0;
+            self.group += 1;
+        }
+        let program = Member { ready: Some(self.ready), wake: Some(self.wake), part };
+        Some(Child { is_thread: self.bench.threads, ..Child::process(name, program) })
+    }
+}
+
+impl Program for Main {
+    fn next(&mut self, _view: &mut View<'_>) -> Step {
+        loop {
+            match self.phase {
+                Phase::Fork => match self.child() {
+                    Some(child) => return Step::Fork(child),
+                    None => self.phase = Phase::Collect(self.bench.tasks()),
+                },
+                Phase::Collect(0) => self.phase = Phase::Begin,
+                Phase::Collect(left) => {
+                    self.phase = Phase::Collect(left - 1);
+                    return Step::Read(self.ready);
+                }
+                Phase::Begin => {
+                    self.phase = Phase::Release;
+                    return Step::Start;
+                }
+                Phase::Release => {
+                    self.phase = Phase::Wait;
+                    return Step::Write(self.wake);
+                }
+                Phase::Wait => {
+                    self.phase = Phase::End;
+                    return Step::WaitChildren { at_most: 0 };
+                }
+                Phase::End => {
+                    self.phase = Phase::Gone;
+                    return Step::Stop;
+                }
+                Phase::Gone => return Step::Exit,
+            }
+        }
+    }
+}
+
+enum Part {
+    Send { to: Vec<ChannelId>, index: usize, loops_left: u64 },
+    Receive { from: ChannelId, left: u64 },
+}
+
+struct Member {
+    ready: Option<ChannelId>,
+    wake: Option<ChannelId>,
+    part: Part,
+}
+
+impl Program for Member {
+    fn next(&mut self, _view: &mut View<'_>) -> Step {
+        if let Some(ready) = self.ready.take() {
+            return Step::Write(ready);
+        }
+        if let Some(wake) = self.wake.take() {
+            return Step::Poll(wake);
+        }
+        match &mut self.part {
+            Part::Send { loops_left: 0, .. } | Part::Receive { left: 0, .. } => Step::Exit,
+            Part::Receive { from, left } => {
+                *left -= 1;
+                Step::Read(*from)
+            }
+            Part::Send { to, index, loops_left } => {
+                let target = to[*index];
+                *index += 1;
+                if *index == to.len() {
+                    *index = 0;
+                    *loops_left -= 1;
+                }
+                Step::Write(target)
+            }
+        }
+    }
+}

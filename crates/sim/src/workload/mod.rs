@@ -1,0 +1,238 @@
+//! What the tasks do: small state machines that say step by step what they want of the machine.
+mod chain;
+mod channel;
+mod co_threads;
+mod hackbench;
+mod hogs;
+mod make;
+mod mix;
+mod npb;
+mod parameters;
+mod perf_pipe;
+mod phases;
+mod requests;
+mod script;
+mod spec;
+mod spin_barrier;
+mod sync;
+mod team;
+
+pub use channel::{Channel, ChannelId, Outcome};
+pub use hackbench::Hackbench;
+pub use hogs::Hogs;
+pub use mix::{Act, Mix, TaskPlan};
+pub use spec::{FORMS, Workload, parse_workload};
+pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait};
+
+use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
+use crate::engine::{Ns, Random};
+use crate::run::Waiting;
+
+/// What a task does next.
+pub enum Step {
+    /// Computes for so long, on a CPU of its own at full speed.
+    Run(Ns),
+    /// Sleeps for so long.
+    Sleep(Ns),
+    /// Sleeps until then; not at all if that is past.
+    SleepUntil(Ns),
+    /// Calls `sched_yield()`.
+    Yield,
+    /// Sends a message; waits while there is no room.
+    Write(ChannelId),
+    /// Receives one; waits while there is none.
+    Read(ChannelId),
+    /// Waits until there is a message, and leaves it there.
+    Poll(ChannelId),
+    /// Arrives, and waits in this way until all others have.
+    Meet(BarrierId, Wait),
+    /// Goes on with that.
+    Await(Waiting),
+    /// Takes one; waits while there is none.
+    Down(SemaphoreId),
+    /// Gives one back.
+    Up(SemaphoreId),
+    /// Waits for a signal, and gives the mutex back as it falls asleep.
+    WaitFor(ConditionId, Option<SemaphoreId>),
+    /// Wakes who waits for it first.
+    Signal(ConditionId),
+    /// Wakes all who wait for it.
+    Broadcast(ConditionId),
+    /// Makes another task.
+    Fork(Child),
+    /// Waits until no more than so many of its children are alive.
+    WaitChildren {
+        /// So many.
+        at_most: usize,
+    },
+    /// May run there only, from now on.
+    SetAffinity(Box<CpuMask>),
+    /// Stays on its CPU, whatever its affinity: `migrate_disable()`.
+    DisableMigration,
+    /// No longer.
+    EnableMigration,
+    /// What is measured begins.
+    Start,
+    /// It ends.
+    Stop,
+    /// A figure of the workload's own, by name with the unit last.
+    Figure(&'static str, f64),
+    /// What it measured, in seconds, if that is not how long it took.
+    Time(f64),
+    /// The task ends.
+    Exit,
+    /// The run ends, whoever is not done.
+    EndRun,
+}
+
+/// A task to be made.
+pub struct Child {
+    /// `comm`.
+    pub name: String,
+    /// A thread, not a process.
+    pub is_thread: bool,
+    /// From -20 to 19.
+    pub nice: i32,
+    /// By which rules it is scheduled; `None`: by its parent's.
+    pub scheduling: Option<Scheduling>,
+    /// What it works on; caches hold it or not.
+    pub footprint: Footprint,
+    /// What it does.
+    pub program: Box<dyn Program>,
+}
+
+impl Child {
+    /// A process of nice 0, scheduled as its parent, that works on next to nothing.
+    pub fn process(name: impl Into<String>, program: impl Program + 'static) -> Self {
+        Self {
+            name: name.into(),
+            is_thread: false,
+            nice: 0,
+            scheduling: None,
+            footprint: Footprint::default(),
+            program: Box::new(program),
+        }
+    }
+
+    /// A thread of its parent's process, of nice 0.
+    pub fn thread(name: impl Into<String>, program: impl Program + 'static) -> Self {
+        Self { is_thread: true, ..Self::process(name, program) }
+    }
+}
+
+/// What a program may look at.
+pub struct View<'a> {
+    /// What time it is.
+    pub now: Ns,
+    /// Its own source of random numbers is the workload's.
+    pub random: &'a mut Random,
+}
+
+/// A task's behaviour.
+pub trait Program {
+    /// Called when the last step is done.
+    fn next(&mut self, view: &mut View<'_>) -> Step;
+}
+
+/// The state of all programs and of what they share.
+pub struct World {
+    /// By number.
+    pub channels: Vec<Channel>,
+    /// By number.
+    pub barriers: Vec<Barrier>,
+    /// By number.
+    pub semaphores: Vec<Semaphore>,
+    /// By number.
+    pub conditions: Vec<Condition>,
+    /// Of the workload.
+    pub random: Random,
+    /// By task.
+    pub(crate) actors: Vec<Actor>,
+    /// When the measured part began.
+    pub started_at: Option<Ns>,
+    /// When it ended.
+    pub stopped_at: Option<Ns>,
+    /// The workload's own figures.
+    pub figures: Vec<(&'static str, f64)>,
+    /// What it measured itself, in seconds.
+    pub own_time_s: Option<f64>,
+    /// Nobody needs to go on.
+    pub(crate) is_over: bool,
+}
+
+/// A task's side of it.
+pub(crate) struct Actor {
+    pub(crate) program: Box<dyn Program>,
+    /// A step that could not be done yet.
+    pub(crate) pending: Option<Step>,
+    /// Whom its last step wakes, who has not been yet; the last is the first.
+    pub(crate) to_wake: Vec<TaskId>,
+    pub(crate) children: usize,
+    pub(crate) parent: Option<TaskId>,
+    /// It waits until no more than so many children are alive.
+    pub(crate) waits_for_children: Option<usize>,
+}
+
+impl Actor {
+    /// Is its last step still waking others?
+    pub(crate) fn is_waking(&self) -> bool {
+        !self.to_wake.is_empty()
+    }
+}
+
+impl World {
+    /// Nothing in it.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            channels: Vec::new(),
+            barriers: Vec::new(),
+            semaphores: Vec::new(),
+            conditions: Vec::new(),
+            random: Random::new(seed, 1),
+            actors: Vec::new(),
+            started_at: None,
+            stopped_at: None,
+            figures: Vec::new(),
+            own_time_s: None,
+            is_over: false,
+        }
+    }
+
+    /// A new channel.
+    pub fn add(&mut self, channel: Channel) -> ChannelId {
+        self.channels.push(channel);
+        self.channels.len() - 1
+    }
+
+    /// A new barrier for so many tasks.
+    pub fn add_barrier(&mut self, parties: u64) -> BarrierId {
+        self.barriers.push(Barrier::new(parties));
+        self.barriers.len() - 1
+    }
+
+    /// A new semaphore that so many may pass.
+    pub fn add_semaphore(&mut self, count: u64) -> SemaphoreId {
+        self.semaphores.push(Semaphore::new(count));
+        self.semaphores.len() - 1
+    }
+
+    /// A new condition.
+    pub fn add_condition(&mut self) -> ConditionId {
+        self.conditions.push(Condition::default());
+        self.conditions.len() - 1
+    }
+
+    pub(crate) fn add_actor(&mut self, program: Box<dyn Program>, parent: Option<TaskId>) {
+        if let Some(parent) = parent {
+            self.actors[parent].children += 1;
+        }
+        self.actors.push(Actor {
+            program,
+            pending: None,
+            to_wake: Vec::new(),
+            children: 0,
+            parent,
+            waits_for_children: None,
+        });
+    }
+}

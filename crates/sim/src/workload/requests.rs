@@ -1,0 +1,141 @@
+//! Requests and their wake-up latency, as schbench does it: messengers wake workers, a woken worker does a
+//! fixed amount of work, tells its messenger and waits for the next request.
+use super::parameters::Parameters;
+use super::team::Team;
+use super::{Child, Program, SemaphoreId, Step, View, World};
+use crate::Error;
+use crate::core::Histogram;
+use crate::engine::Ns;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+
+/// What its time is.
+pub(super) const TIME_IS: &str = "99th percentile of the wake-up latency";
+
+/// How long one step of the real program's arithmetic takes, in ns: 10 instructions, at one a nanosecond.
+const STEP_NS: Ns = 10;
+
+/// `requests:MESSENGERS:WORKERS:REQUESTS:WORK`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requests {
+    /// Threads that send requests.
+    pub messengers: u64,
+    /// Threads that serve them, for each messenger.
+    pub workers: u64,
+    /// Requests that each worker serves.
+    pub requests: u64,
+    /// Steps of arithmetic for each request.
+    pub work: u64,
+}
+
+impl Requests {
+    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            messengers: parameters.number("MESSENGERS", 2, 1..=256)?,
+            workers: parameters.number("WORKERS", 16, 1..=4096)?,
+            requests: parameters.number("REQUESTS", 300, 1..=1_000_000)?,
+            work: parameters.number("WORK", 3_000, 0..=1_000_000_000)?,
+        })
+    }
+
+    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+        let latencies = Rc::new(RefCell::new(Histogram::default()));
+        let mut children = Vec::new();
+        for _ in 0..self.messengers {
+            let desk = Rc::new(Desk { bell: world.add_semaphore(0), waiting: RefCell::default() });
+            let left = self.workers * self.requests;
+            children
+                .push(Child::thread("messenger", Messenger { desk: Rc::clone(&desk), left, woken: None }));
+            for _ in 0..self.workers {
+                let worker = Worker {
+                    desk: Rc::clone(&desk),
+                    slot: Rc::new(Slot { door: world.add_semaphore(0), woken_at: Cell::new(0) }),
+                    latencies: Rc::clone(&latencies),
+                    left: self.requests,
+                    work_ns: self.work * STEP_NS,
+                    at: 0,
+                };
+                children.push(Child::thread("worker", worker));
+            }
+        }
+        Box::new(Team::new(children, move || figures(&latencies.borrow())))
+    }
+}
+
+fn figures(latencies: &Histogram) -> Vec<Step> {
+    let ns = |share| latencies.percentile(share).unwrap_or(0) as f64;
+    let percentiles = [("wakeup_p50_us", 0.5), ("wakeup_p99_us", 0.99), ("wakeup_p99_9_us", 0.999)];
+    let figures = percentiles.map(|(name, share)| Step::Figure(name, ns(share) / 1e3));
+    figures.into_iter().chain([Step::Time(ns(0.99) / 1e9)]).collect()
+}
+
+impl fmt::Display for Requests {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "requests:{}:{}:{}:{}", self.messengers, self.workers, self.requests, self.work)
+    }
+}
+
+/// Where workers wait for a messenger.
+struct Desk {
+    bell: SemaphoreId,
+    waiting: RefCell<VecDeque<Rc<Slot>>>,
+}
+
+/// A worker that waits.
+struct Slot {
+    door: SemaphoreId,
+    woken_at: Cell<Ns>,
+}
+
+struct Messenger {
+    desk: Rc<Desk>,
+    left: u64,
+    woken: Option<()>,
+}
+
+impl Program for Messenger {
+    fn next(&mut self, view: &mut View<'_>) -> Step {
+        if self.woken.take().is_some()
+            && let Some(slot) = self.desk.waiting.borrow_mut().pop_front()
+        {
+            slot.woken_at.set(view.now);
+            return Step::Up(slot.door);
+        }
+        if self.left == 0 {
+            return Step::Exit;
+        }
+        self.left -= 1;
+        self.woken = Some(());
+        Step::Down(self.desk.bell)
+    }
+}
+
+struct Worker {
+    desk: Rc<Desk>,
+    slot: Rc<Slot>,
+    latencies: Rc<RefCell<Histogram>>,
+    left: u64,
+    work_ns: Ns,
+    at: u8,
+}
+
+impl Program for Worker {
+    fn next(&mut self, view: &mut View<'_>) -> Step {
+        self.at = self.at % 3 + 1;
+        match self.at {
+            1 if self.left == 0 => Step::Exit,
+            1 => {
+                self.left -= 1;
+                self.desk.waiting.borrow_mut().push_back(Rc::clone(&self.slot));
+                Step::Up(self.desk.bell)
+            }
+            2 => Step::Down(self.slot.door),
+            _ => {
+                self.latencies.borrow_mut().add(view.now.saturating_sub(self.slot.woken_at.get()));
+                Step::Run(self.work_ns)
+            }
+        }
+    }
+}

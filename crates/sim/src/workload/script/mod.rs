@@ -1,0 +1,237 @@
+//! Workloads from files: what each task does, as a list of operations. Three forms lead here: `tasks`
+//! (TOML of this project), `rt-app` (JSON) and `trace` (recorded on a real machine).
+mod json;
+mod rt_app;
+mod tasks;
+mod trace;
+
+pub use rt_app::read as read_rt_app;
+pub use tasks::read as read_tasks;
+pub use trace::read as read_trace;
+
+use super::team::Team;
+use super::{BarrierId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, World};
+use crate::Error;
+use crate::core::{CpuId, CpuMask};
+use crate::engine::Ns;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The longest time that a file may name: about 11 days. Sums of many such times do not overflow.
+const MOST_NS: Ns = 1_000_000_000_000_000;
+
+/// What a task does next. Numbers of barriers, semaphores and conditions count within the script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Op {
+    Run(Ns),
+    Sleep(Ns),
+    /// Sleeps until a period after the timer's last time, or after now if that is past and the mode is
+    /// relative.
+    Timer {
+        timer: usize,
+        period: Ns,
+        is_absolute: bool,
+    },
+    Yield,
+    Meet(BarrierId, Wait),
+    Down(SemaphoreId),
+    Up(SemaphoreId),
+    WaitFor(ConditionId, Option<SemaphoreId>),
+    Signal(ConditionId),
+    Broadcast(ConditionId),
+    Affinity(Vec<CpuId>),
+    /// Makes the task of that number.
+    Fork(usize),
+    /// Goes back so often, or for ever.
+    Again {
+        to: usize,
+        times: Option<u64>,
+    },
+}
+
+/// Tasks that are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kind {
+    name: String,
+    count: u64,
+    nice: i32,
+    is_thread: bool,
+    ops: Vec<Op>,
+    timers: usize,
+}
+
+/// All of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Script {
+    form: &'static str,
+    path: String,
+    kinds: Vec<Kind>,
+    /// Parties of each.
+    barriers: Vec<u64>,
+    /// First count of each.
+    semaphores: Vec<u64>,
+    conditions: usize,
+    /// When it ends, whoever is not done.
+    duration: Option<Ns>,
+}
+
+impl Script {
+    /// The first task's program.
+    pub(super) fn main(self: &Arc<Self>, world: &mut World) -> Box<dyn Program> {
+        let first = |ids: Vec<usize>| ids.first().copied().unwrap_or(0);
+        let bases = Bases {
+            barrier: first(self.barriers.iter().map(|&parties| world.add_barrier(parties)).collect()),
+            semaphore: first(self.semaphores.iter().map(|&count| world.add_semaphore(count)).collect()),
+            condition: first((0..self.conditions).map(|_| world.add_condition()).collect()),
+        };
+        let shared = Rc::new((Arc::clone(self), bases));
+        let mut children = Vec::new();
+        for (number, kind) in self.kinds.iter().enumerate() {
+            children.extend((0..kind.count).map(|_| child(&shared, number)));
+        }
+        match self.duration {
+            None => Box::new(Team::new(children, Vec::new)),
+            Some(duration) => Box::new(Timed { duration, children: children.into_iter(), at: 0 }),
+        }
+    }
+
+    /// Does it fit a machine with so many CPUs?
+    pub fn check(&self, nr_cpus: usize) -> Result<(), Error> {
+        for kind in &self.kinds {
+            for op in &kind.ops {
+                let Op::Affinity(cpus) = op else { continue };
+                if let Some(cpu) = cpus.iter().find(|cpu| **cpu >= nr_cpus) {
+                    let (path, name) = (&self.path, &kind.name);
+                    return Err(Error::Usage(format!(
+                        "{path}: task {name}: CPU {cpu}: this machine has CPUs 0 to {}",
+                        nr_cpus - 1
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.form, self.path)
+    }
+}
+
+/// From where on the world counts this script's.
+struct Bases {
+    barrier: BarrierId,
+    semaphore: SemaphoreId,
+    condition: ConditionId,
+}
+
+fn child(shared: &Rc<(Arc<Script>, Bases)>, number: usize) -> Child {
+    let kind = &shared.0.kinds[number];
+    let actor = Actor {
+        shared: Rc::clone(shared),
+        kind: number,
+        at: 0,
+        rounds: vec![0; kind.ops.len()],
+        timers: vec![None; kind.timers],
+    };
+    Child { is_thread: kind.is_thread, nice: kind.nice, ..Child::process(kind.name.clone(), actor) }
+}
+
+/// Ends the run at a given time, or when all are done.
+struct Timed {
+    duration: Ns,
+    children: std::vec::IntoIter<Child>,
+    at: u8,
+}
+
+impl Program for Timed {
+    fn next(&mut self, view: &mut View<'_>) -> Step {
+        if self.at == 1
+            && let Some(child) = self.children.next()
+        {
+            return Step::Fork(child);
+        }
+        self.at += 1;
+        match self.at {
+            1 => Step::Start,
+            2 => Step::Fork(Child::thread("clock", Clock { until: Some(view.now + self.duration) })),
+            3 => Step::WaitChildren { at_most: 1 },
+            4 => Step::Stop,
+            _ => Step::EndRun,
+        }
+    }
+}
+
+struct Clock {
+    until: Option<Ns>,
+}
+
+impl Program for Clock {
+    fn next(&mut self, _view: &mut View<'_>) -> Step {
+        self.until.take().map_or(Step::EndRun, Step::SleepUntil)
+    }
+}
+
+/// A task that works off its list.
+struct Actor {
+    shared: Rc<(Arc<Script>, Bases)>,
+    kind: usize,
+    at: usize,
+    /// By operation: how often it went back there.
+    rounds: Vec<u64>,
+    timers: Vec<Option<Ns>>,
+}
+
+impl Program for Actor {
+    fn next(&mut self, view: &mut View<'_>) -> Step {
+        let shared = Rc::clone(&self.shared);
+        let (script, bases) = &*shared;
+        loop {
+            let at = self.at;
+            self.at += 1;
+            return match script.kinds[self.kind].ops.get(at) {
+                None => Step::Exit,
+                Some(Op::Run(ns)) => Step::Run(*ns),
+                Some(Op::Sleep(ns)) => Step::Sleep(*ns),
+                Some(Op::Timer { timer, period, is_absolute }) => {
+                    let last = self.timers[*timer].unwrap_or(view.now);
+                    let due = last + period;
+                    let is_missed = due < view.now && !is_absolute;
+                    self.timers[*timer] = Some(if is_missed { view.now } else { due });
+                    Step::SleepUntil(due)
+                }
+                Some(Op::Yield) => Step::Yield,
+                Some(Op::Meet(barrier, wait)) => Step::Meet(bases.barrier + barrier, *wait),
+                Some(Op::Down(semaphore)) => Step::Down(bases.semaphore + semaphore),
+                Some(Op::Up(semaphore)) => Step::Up(bases.semaphore + semaphore),
+                Some(Op::WaitFor(condition, mutex)) => {
+                    Step::WaitFor(bases.condition + condition, mutex.map(|mutex| bases.semaphore + mutex))
+                }
+                Some(Op::Signal(condition)) => Step::Signal(bases.condition + condition),
+                Some(Op::Broadcast(condition)) => Step::Broadcast(bases.condition + condition),
+                Some(Op::Affinity(cpus)) => {
+                    let mut mask = CpuMask::empty();
+                    cpus.iter().for_each(|&cpu| mask.set(cpu, true));
+                    Step::SetAffinity(Box::new(mask))
+                }
+                Some(Op::Fork(kind)) => Step::Fork(child(&shared, *kind)),
+                Some(Op::Again { to, times }) => {
+                    self.rounds[at] += 1;
+                    if times.is_none_or(|times| self.rounds[at] <= times) {
+                        self.at = *to;
+                    } else {
+                        self.rounds[at] = 0;
+                    }
+                    continue;
+                }
+            };
+        }
+    }
+}
+
+/// Whole numbers of µs as ns, not beyond [`MOST_NS`].
+fn ns_of_us(us: u64) -> Option<Ns> {
+    us.checked_mul(1000).filter(|ns| *ns <= MOST_NS)
+}

@@ -1,0 +1,414 @@
+//! `trace:FILE`: what tasks did on a real machine, done again under another scheduler. Three forms:
+//!
+//! - the text of `perf sched script` or `perf script` with `sched:sched_switch` and `sched:sched_wakeup`;
+//! - CSV with the header `time_us,event,task,other`;
+//! - JSON: an array of objects with the same fields.
+//!
+//! Events: `run` (the task gets a CPU), `preempt` (it loses it and wants to go on), `sleep`, `wake` (the
+//! task, or nobody, wakes `other`), `exit`.
+//!
+//! What is replayed: how long a task computed between its sleeps, and who woke it. A sleeper that another
+//! task of the trace woke is woken by that task again, however late; one that an interrupt woke sleeps as
+//! long as it did.
+use super::json::Node;
+use super::{Kind, MOST_NS, Op, Script};
+use crate::Error;
+use crate::engine::Ns;
+use std::collections::BTreeMap;
+
+/// What a task did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Run,
+    Preempt,
+    Sleep,
+    Wake,
+    Exit,
+}
+
+/// Something that happened; tasks by number, `None`: an interrupt, or the idle task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Event {
+    line: usize,
+    at: Ns,
+    what: What,
+    task: Option<usize>,
+    other: Option<usize>,
+}
+
+#[derive(Default)]
+struct Trace {
+    names: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+    events: Vec<Event>,
+}
+
+/// Reads and checks the file's text; `path` is for messages.
+pub fn read(text: &str, path: &str) -> Result<Script, Error> {
+    let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
+    let mut trace = Trace::default();
+    let start = text.trim_start();
+    if start.starts_with('[') {
+        trace.json(text).map_err(wrong)?;
+    } else if start.starts_with("time_us,") {
+        trace.csv(text).map_err(wrong)?;
+    } else {
+        trace.perf(text).map_err(wrong)?;
+    }
+    trace.check().map_err(wrong)?;
+    let (kinds, semaphores) = trace.kinds();
+    Ok(Script {
+        form: "trace",
+        path: path.to_owned(),
+        kinds,
+        barriers: Vec::new(),
+        semaphores,
+        conditions: 0,
+        duration: None,
+    })
+}
+
+/// A decimal number of some unit as ns, `None` beyond what can be simulated.
+fn ns(text: &str, unit_ns: u64) -> Option<Ns> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut value = whole.parse::<u64>().ok()?.checked_mul(unit_ns)?;
+    let mut unit = unit_ns;
+    for digit in fraction.chars() {
+        unit /= 10;
+        value = value.checked_add(u64::from(digit.to_digit(10)?) * unit)?;
+    }
+    Some(value)
+}
+
+impl Trace {
+    fn task(&mut self, name: &str) -> Option<usize> {
+        if name.is_empty() {
+            return None;
+        }
+        let next = self.names.len();
+        let number = *self.numbers.entry(name.to_owned()).or_insert(next);
+        if number == next {
+            self.names.push(name.to_owned());
+        }
+        Some(number)
+    }
+
+    fn add(&mut self, line: usize, time: &str, unit_ns: u64, words: [&str; 3]) -> Result<(), String> {
+        let at = ns(time, unit_ns).ok_or(format!("line {line}, time: {time} is not a time"))?;
+        let what = match words[0] {
+            "run" => What::Run,
+            "preempt" => What::Preempt,
+            "sleep" => What::Sleep,
+            "wake" => What::Wake,
+            "exit" => What::Exit,
+            other => {
+                return Err(format!(
+                    "line {line}, event: {other} is none of run, preempt, sleep, wake, exit"
+                ));
+            }
+        };
+        let (task, other) = (self.task(words[1]), self.task(words[2]));
+        if what != What::Wake && task.is_none() {
+            return Err(format!("line {line}, task: is missing"));
+        }
+        if (what == What::Wake) != other.is_some() {
+            return Err(format!("line {line}, other: goes with wake, and wake goes with it"));
+        }
+        self.events.push(Event { line, at, what, task, other });
+        Ok(())
+    }
+
+    fn csv(&mut self, text: &str) -> Result<(), String> {
+        for (index, line) in text.lines().enumerate() {
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            match fields[..] {
+                [""] => {}
+                ["time_us", "event", "task", "other"] if index == 0 => {}
+                [time, event, task, other] if index > 0 => {
+                    self.add(index + 1, time, 1000, [event, task, other])?
+                }
+                _ => return Err(format!("line {}: expected time_us,event,task,other", index + 1)),
+            }
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, text: &str) -> Result<(), String> {
+        for element in Node::root(text)?.elements()? {
+            let (mut time, mut event, mut task, mut other) =
+                (None, String::new(), String::new(), String::new());
+            for (name, node) in element.members()? {
+                match name.as_str() {
+                    "time_us" => time = Some(node.excerpt()),
+                    "event" => event = node.string()?,
+                    "task" => task = node.string()?,
+                    "other" => other = node.string()?,
+                    _ => return Err(node.wrong("expected time_us, event, task or other")),
+                }
+            }
+            let time = time.ok_or_else(|| element.wrong("time_us is missing"))?;
+            let line = self.events.len() + 1;
+            self.add(line, &time, 1000, [&event, &task, &other]).map_err(|what| {
+                element.wrong(what.split_once(", ").map_or(what.as_str(), |(_, what)| what))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn perf(&mut self, text: &str) -> Result<(), String> {
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let head = line.split_once(": sched:").or_else(|| line.split_once(": sched_"));
+            let Some((head, rest)) = head else {
+                return Err(format!("line {number}: expected a line of perf script with a sched event"));
+            };
+            let time = head.rsplit_once(char::is_whitespace).map_or(head, |(_, time)| time).trim();
+            let (event, fields) = rest.split_once(':').unwrap_or((rest, ""));
+            let event = event.trim_start_matches("sched_");
+            match event {
+                "switch" => {
+                    let (prev, next) = fields
+                        .split_once("==>")
+                        .ok_or(format!("line {number}, sched_switch: expected … ==> …"))?;
+                    let state = state(prev).ok_or(format!("line {number}, sched_switch: no prev_state"))?;
+                    let prev =
+                        task_of(prev, "prev_").ok_or(format!("line {number}, sched_switch: no prev task"))?;
+                    let next =
+                        task_of(next, "next_").ok_or(format!("line {number}, sched_switch: no next task"))?;
+                    let what = match state {
+                        'R' => "preempt",
+                        'X' | 'Z' => "exit",
+                        _ => "sleep",
+                    };
+                    if !prev.is_empty() {
+                        self.add(number, time, 1_000_000_000, [what, &prev, ""])?;
+                    }
+                    if !next.is_empty() {
+                        self.add(number, time, 1_000_000_000, ["run", &next, ""])?;
+                    }
+                }
+                "wakeup" | "waking" | "wakeup_new" => {
+                    // waking and wakeup are two views of one wake-up; the first has the waker's context.
+                    let woken =
+                        task_of(fields, "").ok_or(format!("line {number}, sched_{event}: no task"))?;
+                    let waker = waker_of(head).ok_or(format!("line {number}: no task before the CPU"))?;
+                    if !woken.is_empty() && woken != waker {
+                        self.add(number, time, 1_000_000_000, ["wake", &waker, &woken])?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Times do not run backwards, and what a task does goes together.
+    fn check(&self) -> Result<(), String> {
+        let Some(first) = self.events.first() else { return Err("there is no event in it".into()) };
+        let mut is_running = vec![None; self.names.len()];
+        for pair in self.events.windows(2) {
+            if pair[1].at < pair[0].at {
+                return Err(format!(
+                    "line {}, time: runs backwards: {} ns before the one above",
+                    pair[1].line,
+                    pair[0].at - pair[1].at
+                ));
+            }
+        }
+        for event in &self.events {
+            if event.at - first.at > MOST_NS {
+                return Err(format!(
+                    "line {}, time: more than {} s after the first",
+                    event.line,
+                    MOST_NS / 1_000_000_000
+                ));
+            }
+            let Some(task) = event.task else { continue };
+            let name = &self.names[task];
+            match event.what {
+                What::Run if is_running[task] == Some(true) => {
+                    return Err(format!("line {}: {name} gets a CPU and has one", event.line));
+                }
+                What::Preempt | What::Sleep | What::Exit if is_running[task] == Some(false) => {
+                    return Err(format!("line {}: {name} loses a CPU and has none", event.line));
+                }
+                What::Run => is_running[task] = Some(true),
+                What::Preempt | What::Sleep | What::Exit => is_running[task] = Some(false),
+                What::Wake => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Each task with its list; each has a semaphore on which it is woken.
+    fn kinds(&self) -> (Vec<Kind>, Vec<u64>) {
+        let start = self.events[0].at;
+        let mut states: Vec<State> = self.names.iter().map(|_| State::default()).collect();
+        for event in &self.events {
+            if let Some(task) = event.task {
+                let state = &mut states[task];
+                match event.what {
+                    What::Run => {
+                        // Who begins in the middle of the trace waits until then, if nobody woke it.
+                        if !state.is_known && !state.is_woken {
+                            state.ops.push(Op::Sleep(event.at - start));
+                        }
+                        if let Some(since) = state.asleep_since.take() {
+                            // Nobody was seen to wake it: it sleeps for as long as it did.
+                            state.ops.push(Op::Sleep(event.at - since));
+                        }
+                        state.running_since = Some(event.at);
+                    }
+                    What::Preempt | What::Sleep | What::Exit => {
+                        state.ran_until(event.at, start);
+                        state.running_since = None;
+                        if event.what == What::Sleep {
+                            state.asleep_since = Some(event.at);
+                        }
+                    }
+                    What::Wake => {
+                        state.ran_until(event.at, start);
+                        state.running_since = state.running_since.map(|_| event.at);
+                    }
+                }
+                state.is_known = true;
+            }
+            if event.what == What::Wake
+                && let Some(woken) = event.other
+            {
+                let waker = event.task.filter(|&task| states[task].running_since.is_some());
+                let state = &mut states[woken];
+                let slept_since = if state.is_known { state.asleep_since.take() } else { Some(start) };
+                let Some(since) = slept_since.filter(|_| !state.is_woken || state.is_known) else { continue };
+                state.is_woken = true;
+                state.is_known = true;
+                match waker {
+                    Some(waker) => {
+                        state.ops.push(Op::Down(woken));
+                        states[waker].ops.push(Op::Up(woken));
+                    }
+                    None => state.ops.push(Op::Sleep(event.at - since)),
+                }
+            }
+        }
+        let end = self.events[self.events.len() - 1].at;
+        let kinds = states.into_iter().zip(&self.names).map(|(mut state, name)| {
+            state.ran_until(end, start);
+            Kind { name: name.clone(), count: 1, nice: 0, is_thread: false, ops: state.ops, timers: 0 }
+        });
+        (kinds.collect(), vec![0; self.names.len()])
+    }
+}
+
+/// A task on the way through the trace.
+#[derive(Default)]
+struct State {
+    ops: Vec<Op>,
+    is_known: bool,
+    is_woken: bool,
+    running_since: Option<Ns>,
+    asleep_since: Option<Ns>,
+}
+
+impl State {
+    /// Who is first seen as it loses its CPU ran since the trace began.
+    fn ran_until(&mut self, at: Ns, start: Ns) {
+        let since = self.running_since.or((!self.is_known).then_some(start));
+        if let Some(since) = since.filter(|since| *since < at) {
+            self.ops.push(Op::Run(at - since));
+        }
+    }
+}
+
+/// The state in `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S` or `a:1 [120] S`.
+fn state(prev: &str) -> Option<char> {
+    match prev.split_once("prev_state=") {
+        Some((_, state)) => state.chars().next(),
+        None => prev.trim().rsplit_once("] ").and_then(|(_, state)| state.chars().next()),
+    }
+}
+
+/// `NAME:PID` of `prev_comm=NAME prev_pid=PID …` or `NAME:PID [PRIO] …`; empty for the idle task.
+fn task_of(fields: &str, prefix: &str) -> Option<String> {
+    let between = |from: &str, to: &str| {
+        let rest = fields.split_once(from)?.1;
+        Some(rest.split_once(to).map_or(rest, |(inside, _)| inside).trim().to_owned())
+    };
+    let (comm, pid) = (format!("{prefix}comm="), format!("{prefix}pid="));
+    let (name, pid) = match fields.contains(&comm) {
+        true => (between(&comm, &format!(" {pid}"))?, between(&pid, " ")?),
+        false => {
+            let inside = fields.split_once(" [").map_or(fields, |(inside, _)| inside).trim();
+            let (name, pid) = inside.rsplit_once(':')?;
+            (name.to_owned(), pid.to_owned())
+        }
+    };
+    let pid: u64 = pid.parse().ok()?;
+    Some(if pid == 0 { String::new() } else { format!("{name}:{pid}") })
+}
+
+/// `NAME:PID` of `  NAME  PID [CPU] TIME` or `NAME PID/TID [CPU] TIME`; empty for the idle task.
+fn waker_of(head: &str) -> Option<String> {
+    let before = head.split_once(" [").map(|(before, _)| before.trim())?;
+    let (name, pid) = before.rsplit_once(char::is_whitespace)?;
+    let pid: u64 = pid.rsplit('/').next()?.parse().ok()?;
+    Some(if pid == 0 { String::new() } else { format!("{}:{pid}", name.trim()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERF: &str = "\
+            swapper     0 [001] 100.000000: sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a b next_pid=7 next_prio=120
+                a b     7 [001] 100.001000: sched:sched_wakeup: comm=c pid=8 prio=120 target_cpu=002
+                a b     7 [001] 100.003000: sched:sched_switch: prev_comm=a b prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=c next_pid=8 next_prio=120
+                  c     8 [001] 100.004000: sched:sched_switch: c:8 [120] X ==> swapper/1:0 [120]
+            swapper     0 [001] 100.009000: sched:sched_wakeup: a b:7 [120] CPU:001
+            swapper     0 [001] 100.009500: sched:sched_switch: swapper/1:0 [120] R ==> a b:7 [120]
+                a b     7 [001] 100.010000: sched:sched_switch: a b:7 [120] X ==> swapper/1:0 [120]
+";
+
+    #[test]
+    fn reads_both_forms_of_perf() {
+        let script = read(PERF, "x.txt").unwrap();
+        let ms = 1_000_000;
+        assert_eq!(script.kinds[0].name, "a b:7");
+        let expected =
+            [Op::Sleep(0), Op::Run(ms), Op::Up(1), Op::Run(2 * ms), Op::Sleep(6 * ms), Op::Run(ms / 2)];
+        assert_eq!(script.kinds[0].ops, expected);
+        assert_eq!(script.kinds[1].ops, [Op::Down(1), Op::Run(ms)]);
+    }
+
+    #[test]
+    fn reads_csv_and_json_alike() {
+        let csv = "time_us,event,task,other\n0,run,a,\n2.5,wake,a,b\n4,sleep,a,\n4,run,b,\n7,wake,,a\n8,exit,b,\n8,run,a,\n9,exit,a,\n";
+        let json = "[{\"time_us\": 0, \"event\": \"run\", \"task\": \"a\"},
+            {\"time_us\": 2.5, \"event\": \"wake\", \"task\": \"a\", \"other\": \"b\"},
+            {\"time_us\": 4, \"event\": \"sleep\", \"task\": \"a\"}, {\"time_us\": 4, \"event\": \"run\", \"task\": \"b\"},
+            {\"time_us\": 7, \"event\": \"wake\", \"other\": \"a\"}, {\"time_us\": 8, \"event\": \"exit\", \"task\": \"b\"},
+            {\"time_us\": 8, \"event\": \"run\", \"task\": \"a\"}, {\"time_us\": 9, \"event\": \"exit\", \"task\": \"a\"}]";
+        let (csv, json) = (read(csv, "x").unwrap(), read(json, "x").unwrap());
+        assert_eq!(csv, json);
+        assert_eq!(csv.kinds[0].ops[1..3], [Op::Run(2500), Op::Up(1)]);
+    }
+
+    #[test]
+    fn refuses_what_cannot_have_happened() {
+        let refused = |lines: &str, needed: &str| {
+            let error = read(&format!("time_us,event,task,other\n{lines}"), "x.csv").unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains(needed), "{error}");
+        };
+        refused("5,run,a,\n4,sleep,a,\n", "line 3, time: runs backwards: 1000 ns");
+        refused("5,run,a,\n6,run,a,\n", "line 3: a gets a CPU and has one");
+        refused("5,walk,a,\n", "line 2, event: walk is none of");
+        refused("x,run,a,\n", "line 2, time: x");
+        refused("0,run,a,\n99999999999999999,sleep,a,\n", "line 3, time:");
+        refused("", "no event");
+        let error = read("hello\n", "x.txt").unwrap_err().to_string();
+        assert!(error.contains("line 1: expected a line of perf script"), "{error}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Threads that compute and then wait for each other, yielding while they wait.
+use super::parameters::Parameters;
+use super::team::Team;
+use super::{BarrierId, Child, Program, Step, View, Wait, World};
+use crate::Error;
+use std::fmt;
+
+/// How long one step of the real program's arithmetic takes, in ns: 10 instructions, at one a nanosecond.
+const STEP_NS: u64 = 10;
+
+/// `spin-barrier:THREADS:ITERATIONS:WORK`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpinBarrier {
+    /// Threads that meet at the barrier.
+    pub threads: u64,
+    /// Barriers.
+    pub iterations: u64,
+    /// Steps of arithmetic before each barrier, in each thread.
+    pub work: u64,
+}
+
+impl SpinBarrier {
+    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            threads: parameters.number("THREADS", 32, 1..=4096)?,
+            iterations: parameters.number("ITERATIONS", 50, 1..=10_000_000)?,
+            work: parameters.number("WORK", 12_500, 0..=1_000_000_000)?,
+        })
+    }
+
+    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+        // All meet once before the first round, as the real program's threads do before its time begins.
+        let barrier = world.add_barrier(self.threads);
+        let of = *self;
+        let thread = move |_| Child::thread("spin-barrier", Thread { of, barrier, round: 0, worked: false });
+        Box::new(Team::new((0..self.threads).map(thread), Vec::new))
+    }
+}
+
+impl fmt::Display for SpinBarrier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "spin-barrier:{}:{}:{}", self.threads, self.iterations, self.work)
+    }
+}
+
+struct Thread {
+    of: SpinBarrier,
+    barrier: BarrierId,
+    round: u64,
+    worked: bool,
+}
+
+impl Program for Thread {
+    fn next(&mut self, _view: &mut View<'_>) -> Step {
+        if self.round > self.of.iterations {
+            return Step::Exit;
+        }
+        if self.round > 0 && !self.worked {
+            self.worked = true;
+            return Step::Run(self.of.work * STEP_NS);
+        }
+        self.worked = false;
+        self.round += 1;
+        match self.round {
+            1 => Step::Meet(self.barrier, Wait::BLOCK),
+            _ => Step::Meet(self.barrier, Wait::YIELD),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The first task of most workloads: makes the others, waits for them, says what came out.
+use super::{Child, Program, Step, View};
+use std::collections::VecDeque;
+
+/// Measures from before the first of its children until the last one is dead.
+pub(super) struct Team<F> {
+    children: VecDeque<Child>,
+    /// What there is to say when all are dead.
+    figures: Option<F>,
+    said: VecDeque<Step>,
+    phase: Phase,
+}
+
+enum Phase {
+    Start,
+    Fork,
+    Wait,
+    Stop,
+    Say,
+}
+
+impl<F: FnOnce() -> Vec<Step>> Team<F> {
+    /// `figures` are asked for at the end.
+    pub(super) fn new(children: impl IntoIterator<Item = Child>, figures: F) -> Self {
+        let children = children.into_iter().collect();
+        Self { children, figures: Some(figures), said: VecDeque::new(), phase: Phase::Start }
+    }
+}
+
+impl<F: FnOnce() -> Vec<Step>> Program for Team<F> {
+    fn next(&mut self, _view: &mut View<'_>) -> Step {
+        match self.phase {
+            Phase::Start => {
+                self.phase = Phase::Fork;
+                Step::Start
+            }
+            Phase::Fork => match self.children.pop_front() {
+                Some(child) => Step::Fork(child),
+                None => {
+                    self.phase = Phase::Wait;
+                    Step::WaitChildren { at_most: 0 }
+                }
+            },
+            Phase::Wait => {
+                self.phase = Phase::Stop;
+                Step::Stop
+            }
+            Phase::Stop => {
+                self.phase = Phase::Say;
+                self.said = self.figures.take().map(|figures| figures().into()).unwrap_or_default();
+                self.said.pop_front().unwrap_or(Step::Exit)
+            }
+            Phase::Say => self.said.pop_front().unwrap_or(Step::Exit),
+        }
+    }
+}

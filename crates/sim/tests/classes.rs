@@ -1,0 +1,364 @@
+//! The kernel's own schedulers, each by what it promises.
+use flsched_sim::classes::parse_scheduler;
+use flsched_sim::core::{CpuMask, Scheduling};
+use flsched_sim::machine::Machine;
+use flsched_sim::output::Outcome;
+use flsched_sim::run::Setup;
+use flsched_sim::workload::{Child, Program, Step, View, parse_workload};
+use flsched_sim::{Error, Simulation};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const US: u64 = 1000;
+const MS: u64 = 1000 * US;
+const SECOND: u64 = 1000 * MS;
+
+fn simulation(machine: &str, cpus: usize, scheduler: &str) -> Result<Simulation, Error> {
+    Simulation::new(Setup {
+        machine: Arc::new(Machine::find(machine)?.with_cpus(cpus)?),
+        scheduler: parse_scheduler(scheduler)?,
+        workload: parse_workload("hogs")?,
+        seed: 1,
+        limit: 1000 * SECOND,
+    })
+}
+
+/// What tasks report: numbers by name.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<BTreeMap<String, Vec<u64>>>>);
+
+impl Notes {
+    fn add(&self, name: &str, value: u64) {
+        self.0.lock().unwrap().entry(name.to_owned()).or_default().push(value);
+    }
+
+    fn all(&self, name: &str) -> Vec<u64> {
+        self.0.lock().unwrap().get(name).cloned().unwrap_or_default()
+    }
+
+    fn last(&self, name: &str) -> u64 {
+        self.all(name).last().copied().unwrap_or_else(|| panic!("{name} has reported nothing"))
+    }
+
+    fn median(&self, name: &str) -> u64 {
+        let mut all = self.all(name);
+        all.sort_unstable();
+        all[all.len() / 2]
+    }
+}
+
+/// A task made of a closure.
+struct Does<F>(F);
+
+impl<F: FnMut(&mut View<'_>) -> Step> Program for Does<F> {
+    fn next(&mut self, view: &mut View<'_>) -> Step {
+        (self.0)(view)
+    }
+}
+
+fn task(name: &str, next: impl FnMut(&mut View<'_>) -> Step + 'static) -> Child {
+    Child::process(name, Does(next))
+}
+
+/// Computes in pieces until `end`, and says how many they were, and when it was done.
+fn hog(name: &'static str, notes: &Notes, piece: u64, end: u64) -> Child {
+    let notes = notes.clone();
+    let mut done = 0;
+    task(name, move |view| {
+        if view.now < end {
+            done += 1;
+            return Step::Run(piece);
+        }
+        notes.add(name, done);
+        Step::Exit
+    })
+}
+
+/// Computes for so long, and says when it was done.
+fn worker(name: &'static str, notes: &Notes, work: u64) -> Child {
+    let notes = notes.clone();
+    let mut left = Some(work);
+    task(name, move |view| match left.take() {
+        Some(work) => Step::Run(work),
+        None => {
+            notes.add(name, view.now);
+            Step::Exit
+        }
+    })
+}
+
+/// Sleeps and works in turn until `end`, and says how late it came each time.
+fn sleeper(name: &'static str, notes: &Notes, sleep: u64, work: u64, end: u64) -> Child {
+    let notes = notes.clone();
+    let mut wakes_at = None;
+    task(name, move |view| {
+        if let Some(at) = wakes_at.take() {
+            notes.add(name, view.now.saturating_sub(at));
+            return Step::Run(work);
+        }
+        if view.now >= end {
+            return Step::Exit;
+        }
+        wakes_at = Some(view.now + sleep);
+        Step::Sleep(sleep)
+    })
+}
+
+/// Forks all of these, one after the other, and waits.
+fn run(simulation: Simulation, children: Vec<Child>) -> Outcome {
+    let mut children = children.into_iter();
+    let mut waits = false;
+    let main = Does(move |_: &mut View<'_>| match children.next() {
+        Some(child) => Step::Fork(child),
+        None if std::mem::replace(&mut waits, true) => Step::Exit,
+        None => Step::WaitChildren { at_most: 0 },
+    });
+    simulation.run_program(Box::new(main)).unwrap()
+}
+
+#[test]
+fn nice_values_are_worth_their_weights() {
+    for scheduler in ["eevdf", "batch", "cfs"] {
+        for (nice, ratio) in [(0, 1.0), (5, 1024.0 / 335.0), (-5, 1024.0 / 3121.0), (19, 1024.0 / 15.0)] {
+            let notes = Notes::default();
+            let children = vec![
+                hog("even", &notes, 100 * US, 60 * SECOND),
+                Child { nice, ..hog("nice", &notes, 100 * US, 60 * SECOND) },
+            ];
+            run(simulation("ryzen-3400g:even", 1, scheduler).unwrap(), children);
+            let found = notes.last("even") as f64 / notes.last("nice") as f64;
+            assert!(
+                (found / ratio - 1.0).abs() < 0.05,
+                "{scheduler}, nice {nice}: {found} instead of {ratio}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_sleeper_interrupts_a_hog_but_not_in_batch() {
+    for (scheduler, promptly) in [("eevdf", true), ("cfs", true), ("batch", false)] {
+        let notes = Notes::default();
+        let children = vec![
+            hog("hog", &notes, MS, 5 * SECOND),
+            // Out of step with the tick.
+            sleeper("sleeper", &notes, 20_330 * US, 100 * US, 5 * SECOND),
+        ];
+        run(simulation("ryzen-3400g:even", 1, scheduler).unwrap(), children);
+        assert!(notes.all("sleeper").len() > 200);
+        let late = notes.median("sleeper");
+        assert_eq!(late < 50 * US, promptly, "{scheduler}: {late} ns late");
+        // The next tick ends the turn at the latest; there are 250 a second.
+        assert!(late < 5 * MS, "{scheduler}: {late} ns late");
+    }
+}
+
+#[test]
+fn a_shorter_slice_switches_more_often() {
+    let switches = |scheduler: &str| {
+        let notes = Notes::default();
+        let hogs = (0..4).map(|_| hog("hog", &notes, 100 * US, SECOND)).collect();
+        run(simulation("knc-31s1p", 1, scheduler).unwrap(), hogs).context_switches
+    };
+    let (short, long) = (switches("eevdf:slice_us=3000"), switches("eevdf:slice_us=100000"));
+    // The tick is every 10 ms: that is the shortest turn there is.
+    assert!((90..140).contains(&short), "{short}");
+    assert!((8..30).contains(&long), "{long}");
+}
+
+#[test]
+fn priorities_are_strict() {
+    for scheduler in ["fifo", "rr", "eevdf", "flsched"] {
+        let notes = Notes::default();
+        let children = vec![
+            Child { scheduling: Some(Scheduling::Fifo(10)), ..worker("low", &notes, 300 * MS) },
+            Child { scheduling: Some(Scheduling::RoundRobin(20)), ..worker("high", &notes, 300 * MS) },
+            Child { scheduling: Some(Scheduling::Fifo(20)), ..worker("also high", &notes, 300 * MS) },
+            Child {
+                scheduling: Some(Scheduling::Fifo(90)),
+                ..sleeper("urgent", &notes, 5 * MS, 10 * US, 800 * MS)
+            },
+            Child { scheduling: Some(Scheduling::Normal), ..worker("normal", &notes, MS) },
+        ];
+        // All are there before the first one works.
+        let mut children = children.into_iter();
+        let mut waits = false;
+        let forker = Does(move |_: &mut View<'_>| match children.next() {
+            Some(child) => Step::Fork(child),
+            None if std::mem::replace(&mut waits, true) => Step::Exit,
+            None => Step::WaitChildren { at_most: 0 },
+        });
+        let forker = Child { scheduling: Some(Scheduling::Fifo(99)), ..Child::process("forker", forker) };
+        run(simulation("ryzen-3400g:even", 1, scheduler).unwrap(), vec![forker]);
+        // Of equals the one with turns lets the other one, which has none, run to its end.
+        let done = ["also high", "high", "low", "normal"].map(|name| notes.last(name));
+        assert!(done.is_sorted(), "{scheduler}: {done:?}");
+        let latest = *notes.all("urgent").iter().max().unwrap();
+        assert!(latest < 20 * US, "{scheduler}: urgent work came {latest} ns late");
+    }
+}
+
+#[test]
+fn equals_take_turns_under_rr_and_not_under_fifo() {
+    let done = |scheduler: &str| {
+        let notes = Notes::default();
+        let children = vec![worker("first", &notes, SECOND), worker("second", &notes, SECOND)];
+        run(simulation("ryzen-3400g:even", 1, scheduler).unwrap(), children);
+        notes.last("second") - notes.last("first")
+    };
+    assert!(done("fifo") > 990 * MS);
+    for (scheduler, slice_ms) in [("rr", 100), ("rr:slice_ms=20", 20)] {
+        let apart = done(scheduler);
+        assert!(apart < (slice_ms + 5) * MS, "{scheduler}: {apart} ns");
+    }
+}
+
+/// Tasks that all begin on CPU 0 and then may run anywhere.
+fn crowd(notes: &Notes, count: usize, cpus: usize, work: u64) -> Vec<Child> {
+    let one = || {
+        let notes = notes.clone();
+        let mut step = 0;
+        task("crowd", move |view| {
+            step += 1;
+            let affinity = |cpus| Step::SetAffinity(Box::new(CpuMask::first(cpus)));
+            match step {
+                1 => affinity(1),
+                2 => Step::Sleep(50 * MS),
+                3 => affinity(cpus),
+                4 => Step::Run(work),
+                _ => {
+                    notes.add("crowd", view.now);
+                    Step::Exit
+                }
+            }
+        })
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+#[test]
+fn a_crowd_spreads_over_all_cpus() {
+    for scheduler in ["eevdf", "batch", "cfs"] {
+        for (cpus, count) in [(4, 8), (8, 8), (8, 32)] {
+            let notes = Notes::default();
+            let work = 400 * MS;
+            run(simulation("ryzen-3400g:even", cpus, scheduler).unwrap(), crowd(&notes, count, cpus, work));
+            let all = notes.all("crowd");
+            assert_eq!(all.len(), count);
+            let least = count as u64 / cpus as u64 * work;
+            let took = all.iter().max().unwrap() - 50 * MS;
+            assert!(took < least * 5 / 4, "{scheduler}, {count} on {cpus}: {took} ns, at least {least}");
+        }
+    }
+}
+
+#[test]
+fn a_cpu_that_has_done_its_real_time_work_gets_more() {
+    for scheduler in ["fifo", "fifo:push_ipi=0", "rr"] {
+        // In one of the two orders the third task waits behind the long one.
+        for (first, second) in [(300, 10), (10, 300)] {
+            let notes = Notes::default();
+            let works = [first, second, 300];
+            let children = works.map(|ms| worker("worker", &notes, ms * MS)).into();
+            run(simulation("ryzen-3400g:even", 2, scheduler).unwrap(), children);
+            let took = *notes.all("worker").iter().max().unwrap();
+            assert!(took < 320 * MS, "{scheduler}, {first}, {second}: {took} ns");
+        }
+    }
+}
+
+#[test]
+fn a_cpu_with_two_gives_one_to_an_idle_core() {
+    // Three tasks, two cores of two threads: nobody shares a core while another one idles for long.
+    for scheduler in ["eevdf", "cfs"] {
+        let notes = Notes::default();
+        let outcome = run(simulation("ryzen-3400g:even", 4, scheduler).unwrap(), crowd(&notes, 2, 4, SECOND));
+        assert!(outcome.migrations >= 1, "{scheduler}");
+        let took = notes.all("crowd").iter().max().unwrap() - 50 * MS;
+        assert!(took < 1100 * MS, "{scheduler}: {took} ns");
+    }
+}
+
+#[test]
+fn a_real_time_task_takes_the_cpu_from_a_policy() {
+    let notes = Notes::default();
+    let mut children: Vec<Child> = (0..8).map(|_| worker("hog", &notes, 300 * MS)).collect();
+    children.push(Child {
+        scheduling: Some(Scheduling::Fifo(50)),
+        ..sleeper("urgent", &notes, 3 * MS, 500 * US, 500 * MS)
+    });
+    let outcome = run(simulation("ryzen-3400g:even", 4, "flsched").unwrap(), children);
+    assert_eq!(notes.all("hog").len(), 8);
+    let urgent = notes.all("urgent");
+    assert!(urgent.len() > 100);
+    let latest = *urgent.iter().max().unwrap();
+    assert!(latest < 20 * US, "urgent work came {latest} ns late");
+    assert!(outcome.whole_s < 0.9, "{}", outcome.whole_s);
+}
+
+/// `cpu_release` has the policy queue those again that would wait for the real-time task.
+#[test]
+fn a_policys_task_goes_elsewhere_when_it_loses_its_cpu() {
+    let notes = Notes::default();
+    let mut step = 0;
+    let usurper = task("usurper", move |_| {
+        step += 1;
+        let mut second = CpuMask::empty();
+        second.set(1, true);
+        match step {
+            1 => Step::SetAffinity(Box::new(second)),
+            2 => Step::Run(200 * MS),
+            _ => Step::Exit,
+        }
+    });
+    let usurper = Child { scheduling: Some(Scheduling::Fifo(1)), ..usurper };
+    run(
+        simulation("ryzen-3400g:even", 2, "flsched").unwrap(),
+        vec![worker("hog", &notes, 300 * MS), usurper],
+    );
+    let took = notes.last("hog");
+    assert!(took < 320 * MS, "{took} ns");
+}
+
+#[test]
+fn hackbench_switches_most_under_eevdf_and_least_under_fifo() {
+    let switches = |scheduler: &str, cpus: usize| {
+        Simulation::new(Setup {
+            machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap().with_cpus(cpus).unwrap()),
+            scheduler: parse_scheduler(scheduler).unwrap(),
+            // Long enough for many slices of each task.
+            workload: parse_workload("hackbench:process-pipe:4:400").unwrap(),
+            seed: 1,
+            limit: 100 * SECOND,
+        })
+        .unwrap()
+        .run()
+        .unwrap()
+        .context_switches
+    };
+    let (eevdf, batch, fifo) = (switches("eevdf", 1), switches("batch", 1), switches("fifo", 1));
+    assert!(eevdf > 2 * batch && batch > fifo, "one CPU: {eevdf}, {batch}, {fifo}");
+    let (eevdf, batch) = (switches("eevdf", 8), switches("batch", 8));
+    assert!(eevdf > 2 * batch, "eight CPUs: {eevdf}, {batch}");
+}
+
+#[test]
+fn every_scheduler_runs_hackbench_to_its_end_and_again_the_same_way() {
+    for scheduler in ["fifo", "fifo:push_ipi=0", "rr", "eevdf", "batch", "cfs", "cfs:skip_yielder=1"] {
+        let once = || {
+            Simulation::new(Setup {
+                machine: Arc::new(Machine::find("knc-31s1p").unwrap().with_cpus(24).unwrap()),
+                scheduler: parse_scheduler(scheduler).unwrap(),
+                workload: parse_workload("hackbench:thread-socket:6:20").unwrap(),
+                seed: 1,
+                limit: 100 * SECOND,
+            })
+            .unwrap()
+            .run()
+            .unwrap()
+        };
+        let outcome = once();
+        assert_eq!(outcome.tasks, 241, "{scheduler}");
+        assert_eq!(outcome, once(), "{scheduler}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Scenarios: from files, by chance, and made smaller.
+use flsched_sim::scenario::{Scenario, draw, fuzz, shrink};
+use flsched_sim::workload::{Act, TaskPlan};
+use flsched_sim::{Error, Violation};
+use std::convert::Infallible;
+
+fn failure(scenario: &Scenario) -> Violation {
+    match scenario.run() {
+        Err(Error::Violation(violation)) => violation,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it does not fail"),
+    }
+}
+
+fn reader() -> TaskPlan {
+    TaskPlan { start_us: 0, nice: 0, is_thread: false, cpus: vec![], times: 3, steps: vec![Act::Read(77)] }
+}
+
+#[test]
+fn fuzzing_finds_nothing() {
+    for jobs in [1, 2] {
+        let mut seeds = Vec::new();
+        let before = |seed: u64, scenario: &Scenario| {
+            seeds.push((seed, scenario.summary()));
+            Ok::<_, Infallible>(())
+        };
+        let failed = fuzz(0..300, &[], jobs, before, |finding| panic!("{finding:#?}")).unwrap();
+        assert_eq!(failed, 0);
+        let expected: Vec<_> = (0..300).map(|seed| (seed, draw(seed, &[]).summary())).collect();
+        assert_eq!(seeds, expected);
+    }
+}
+
+#[test]
+fn all_that_is_not_needed_to_fail_is_left_out() {
+    let mut scenario = draw(3, &["flsched".to_owned()]);
+    assert!(scenario.tasks.len() > 3 && scenario.run().is_ok());
+    scenario.tasks.insert(0, reader());
+    for event in &mut scenario.events {
+        if let flsched_sim::scenario::What::Affinity { task, .. } = &mut event.what {
+            *task += 1;
+        }
+    }
+    let violation = failure(&scenario);
+    let small = shrink(&scenario, &violation);
+    assert_eq!(small.tasks, [TaskPlan { times: 1, ..reader() }]);
+    assert_eq!((small.events.len(), small.cpus, &*small.scheduler), (0, 1, "flsched"));
+    let again = Scenario::parse(&small.to_toml().unwrap(), "small.toml").unwrap();
+    assert_eq!(failure(&again).what, violation.what);
+}
+
+/// Found by fuzzing: FLSCHED once left it in the waiting room of a CPU that idled.
+#[test]
+fn who_yields_in_the_background_alone_goes_on() {
+    let text = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 6\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
+                [[task]]\nnice = 18\ncpus = [5]\nsteps = [\"yield\"]\n";
+    Scenario::parse(text, "it").unwrap().run().unwrap();
+}
+
+#[test]
+fn a_bad_file_is_refused_by_file_and_fault() {
+    let good = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 10\n";
+    assert!(Scenario::parse(good, "good.toml").is_ok());
+    for (bad, what) in [
+        ("seeds = 1\n".to_owned(), "unknown field"),
+        (good.replace("limit_ms = 10", "limit_ms = 0"), "limit_ms"),
+        (format!("{good}[[task]]\nsteps = [\"jump\"]\n"), "jump is not one of"),
+        (format!("{good}[[task]]\nsteps = []\ncpus = [2]\n"), "task 1: CPU 2"),
+        (format!("{good}[[task]]\nsteps = []\nnice = 20\n"), "nice 20"),
+        (
+            format!("{good}[[task]]\nstart_us = 2\nsteps = []\n[[task]]\nsteps = []\n"),
+            "task 2: starts before",
+        ),
+        (format!("{good}[[event]]\nat_us = 1\noffline = 9\n"), "event 1: CPU 9"),
+        (format!("{good}[[event]]\nat_us = 1\naffinity = {{ task = 1, cpus = [0] }}\n"), "event 1: needs"),
+    ] {
+        let error = Scenario::parse(&bad, "bad.toml").unwrap_err();
+        assert!(error.is_usage(), "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with("bad.toml: ") && text.contains(what), "{text}");
+    }
+    let unknown = Scenario::parse(&good.replace("fifo", "ffio"), "it").unwrap().run().unwrap_err();
+    assert!(unknown.is_usage() && unknown.to_string().contains("fifo"), "{unknown}");
+}

@@ -1,0 +1,114 @@
+//! Whole runs in which CPUs are not equally fast: SMT, frequencies, caches, small cores.
+use flsched_sim::Simulation;
+use flsched_sim::classes::parse_scheduler;
+use flsched_sim::machine::Machine;
+use flsched_sim::output::Outcome;
+use flsched_sim::run::Setup;
+use flsched_sim::workload::parse_workload;
+use std::sync::Arc;
+
+fn run(machine: Machine, scheduler: &str, workload: &str) -> Outcome {
+    let setup = Setup {
+        machine: Arc::new(machine),
+        scheduler: parse_scheduler(scheduler).unwrap(),
+        workload: parse_workload(workload).unwrap(),
+        seed: 1,
+        limit: 1_000_000_000_000,
+    };
+    Simulation::new(setup).unwrap().run().unwrap()
+}
+
+fn find(name: &str) -> Machine {
+    Machine::find(name).unwrap()
+}
+
+fn close(found: f64, expected: f64, by: f64) -> bool {
+    (found / expected - 1.0).abs() < by
+}
+
+#[test]
+fn threads_of_a_core_take_from_each_other() {
+    // One core of four threads: up to two are as fast as one, four have half a thread's speed each.
+    for (hogs, seconds) in [(1, 0.1), (2, 0.1), (3, 0.15), (4, 0.2)] {
+        let time = run(find("knc-31s1p").with_cpus(4).unwrap(), "fifo", &format!("hogs:{hogs}:100")).time_s;
+        assert!(close(time, seconds, 0.03), "{hogs} hogs: {time} s");
+    }
+}
+
+#[test]
+fn who_stays_alone_goes_on_at_full_speed() {
+    // As many tasks as a package has cores, and whole cores come first: nobody's neighbour runs.
+    let time =
+        run(find("xeon-e7-8870v4-4s").with_governor("performance").unwrap(), "flsched", "hogs:20:100").time_s;
+    // 20 active cores: 2.6 of 3.0 GHz, and forks one after another.
+    assert!(close(time, 0.1 * 3000.0 / 2600.0, 0.1), "{time} s");
+}
+
+#[test]
+fn a_cold_core_needs_29_ms_to_its_best() {
+    let hot =
+        run(find("xeon-e7-8870v4-4s").with_governor("performance").unwrap(), "fifo", "hogs:1:100").time_s;
+    let cold = run(find("xeon-e7-8870v4-4s"), "fifo", "hogs:1:100").time_s;
+    assert!(close(hot, 0.1, 0.02), "{hot} s");
+    // 10 ms each at 1.2, 1.8 and 2.4 GHz, then 3.0: 12 ms of work are missing after 30.
+    let lost = cold - hot;
+    assert!((0.008..0.020).contains(&lost), "{lost} s are lost");
+}
+
+#[test]
+fn a_sleeping_machine_comes_to_rest() {
+    // A governor that never rests would keep events in the queue, and the run from its end.
+    for governor in ["performance", "powersave", "schedutil"] {
+        let outcome = run(find("ryzen-3400g").with_governor(governor).unwrap(), "flsched", "hogs:4:20");
+        assert!(outcome.time_s < 0.1, "{governor}: {} s", outcome.time_s);
+    }
+}
+
+#[test]
+fn governors_order_as_they_should() {
+    let time =
+        |governor| run(find("ryzen-3400g").with_governor(governor).unwrap(), "fifo", "hogs:2:50").time_s;
+    let (performance, powersave, schedutil) = (time("performance"), time("powersave"), time("schedutil"));
+    assert!(performance < schedutil && performance < powersave, "{performance} {powersave} {schedutil}");
+}
+
+#[test]
+fn cold_caches_cost_time() {
+    // Twice as many as CPUs, in turns: what each works on must come back every time.
+    let time = |kib: u64| {
+        let scheduler = "flsched:slice_us=2000,max_delay_us=4000";
+        run(find("i7-2670qm"), scheduler, &format!("hogs:32:200:{kib}")).time_s
+    };
+    let (none, some, much) = (time(0), time(64), time(2048));
+    assert!(none < some && some < much, "{none} {some} {much}");
+    assert!(much < 2.0 * none, "{none} {much}");
+}
+
+#[test]
+fn small_cores_are_slower() {
+    let text = include_str!("../../../machines/ryzen-3400g.toml");
+    let text = text
+        .replace("cores_per_cache = 4", "cores_per_cache = 1")
+        .replace("numbering = ", "small = { cores_per_cache = 1, percent = 50 }\nnumbering = ");
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let machine = find(file.path().to_str().unwrap()).with_governor("performance").unwrap();
+    assert_eq!(machine.nr_cpus(), 3);
+    // The core's two threads at 62 % and the small core at 50 %: the last hog ends there.
+    let time = run(machine, "fifo", "hogs:3:100").time_s;
+    assert!(close(time, 0.2, 0.03), "{time} s");
+}
+
+#[test]
+fn even_machines_do_not_change_their_speed() {
+    let time = run(find("xeon-e7-8870v4-4s").even(), "fifo", "hogs:160:100").time_s;
+    assert!((0.1..0.13).contains(&time), "{time} s");
+}
+
+#[test]
+fn governors_need_frequencies() {
+    let error = find("knc-31s1p").with_governor("powersave").unwrap_err();
+    assert!(error.is_usage() && error.to_string().contains("do not change"), "{error}");
+    let error = find("ryzen-3400g").with_governor("ondemand").unwrap_err();
+    assert!(error.is_usage() && error.to_string().contains("schedutil"), "{error}");
+}

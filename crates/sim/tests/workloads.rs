@@ -1,0 +1,159 @@
+//! Workloads, whole: what they take and what they leave behind.
+use flsched_sim::classes::parse_scheduler;
+use flsched_sim::machine::Machine;
+use flsched_sim::output::{Outcome, render_timeline, write_trace};
+use flsched_sim::run::Setup;
+use flsched_sim::workload::parse_workload;
+use flsched_sim::{Error, Simulation};
+use std::sync::Arc;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn setup(scheduler: &str, workload: &str) -> Setup {
+    Setup {
+        machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap()),
+        scheduler: parse_scheduler(scheduler).unwrap(),
+        workload: parse_workload(workload).unwrap(),
+        seed: 1,
+        limit: 1000 * SECOND,
+    }
+}
+
+fn run(scheduler: &str, workload: &str) -> Result<Outcome, Error> {
+    Simulation::new(setup(scheduler, workload))?.run()
+}
+
+/// A file with this content, and the workload that it is.
+fn file(form: &str, content: &str) -> (tempfile::NamedTempFile, String) {
+    use std::io::Write;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+    let workload = format!("{form}:{}", file.path().display());
+    (file, workload)
+}
+
+#[test]
+fn each_runs_to_its_end_under_each_scheduler() {
+    let sleepers = [
+        "phases:16:10:100:20:futex",
+        "requests:2:8:20:3000",
+        "perf-pipe:100",
+        "chain:4:20:10",
+        "make:4:12",
+        "co-threads:3:4:50:100:16",
+    ];
+    let yielders = [
+        "spin-barrier:16:10:12500",
+        "phases:16:10:100:20:spin",
+        "phases:16:10:100:20:yield",
+        "npb:cg:16:1:libomp:1000",
+    ];
+    let under = |scheduler, workload| {
+        let outcome = run(scheduler, workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
+        assert!(outcome.time_s > 0.0 && outcome.fairness <= 1.0, "{workload}");
+    };
+    sleepers.iter().for_each(|workload| under("fifo", workload));
+    // With more threads than CPUs these take a scheduler that lets all come to run.
+    sleepers.iter().chain(&yielders).for_each(|workload| under("flsched", workload));
+}
+
+#[test]
+fn barriers_cost_little_where_everybody_has_a_cpu() {
+    for wait in ["spin", "yield", "futex", "libomp"] {
+        let outcome = run("flsched", &format!("phases:8:100:1000:0:{wait}")).unwrap();
+        // 100 phases of 1 ms, and the threads' start.
+        assert!((0.1..0.12).contains(&outcome.time_s), "{wait}: {}", outcome.time_s);
+    }
+}
+
+#[test]
+fn who_spins_for_ever_under_fifo_is_reported_as_not_done() {
+    let mut setup = setup("fifo", "phases:16:2:100:0:spin");
+    setup.limit = 2 * SECOND;
+    assert!(matches!(Simulation::new(setup).unwrap().run(), Err(Error::Limit(_))));
+}
+
+#[test]
+fn a_chain_takes_the_work_of_all_its_links() {
+    let outcome = run("fifo", "chain:4:50:1000").unwrap();
+    assert!((0.2..0.21).contains(&outcome.time_s), "{}", outcome.time_s);
+}
+
+#[test]
+fn a_graph_keeps_its_order_and_its_jobs() {
+    let graph = "jobs = 2\n[[task]]\nname = \"compile\"\ncount = 4\nsteps = [{ run_us = 10000 }]\n\
+                 [[task]]\nname = \"link\"\nneeds = [\"compile\"]\nsteps = [{ run_us = 5000 }]\n";
+    let (_file, workload) = file("tasks", graph);
+    let outcome = run("fifo", &workload).unwrap();
+    assert!((0.025..0.0265).contains(&outcome.time_s), "{}", outcome.time_s);
+    assert_eq!(outcome.tasks, 6);
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused_before_the_run() {
+    let (_file, workload) = file("tasks", "[[task]]\nname = \"a\"\ncpus = [8]\nsteps = [{ run_us = 1 }]\n");
+    let error = run("fifo", &workload).unwrap_err();
+    assert!(error.is_usage() && error.to_string().contains("CPU 8: this machine has CPUs 0 to 7"), "{error}");
+}
+
+#[test]
+fn rt_app_keeps_its_periods_and_its_duration() {
+    let json = "{ \"tasks\": { \"beat\": { \"run\": 1000, \"timer\": { \"ref\": \"unique\", \"period\": 10000 } },\n\
+                \"a\": { \"loop\": 5, \"run\": 100, \"resume\": \"b\", \"sleep\": 1000 },\n\
+                \"b\": { \"loop\": 5, \"suspend\": \"\", \"run\": 100 } },\n\"global\": { \"duration\": 1 } }";
+    let (_file, workload) = file("rt-app", json);
+    let outcome = run("flsched", &workload).unwrap();
+    assert!((1.0..1.001).contains(&outcome.time_s), "{}", outcome.time_s);
+    // 100 periods, and a few of a and b.
+    assert!((100..120).contains(&outcome.wakeups), "{}", outcome.wakeups);
+}
+
+#[test]
+fn a_trace_takes_as_long_again_on_a_machine_like_the_first() {
+    let mut csv = "time_us,event,task,other\n".to_owned();
+    for round in 0..100u64 {
+        let at = round * 2000;
+        let line = |at: u64, rest: &str| format!("{at},{rest}\n");
+        if round > 0 {
+            csv += &line(at - 1, "wake,b,a");
+            csv += &line(at - 1, "sleep,b,");
+        }
+        csv += &line(at, "run,a,");
+        csv += &line(at + 999, "wake,a,b");
+        csv += &line(at + 1000, "sleep,a,");
+        csv += &line(at + 1000, "run,b,");
+    }
+    let (_file, workload) = file("trace", &csv);
+    let outcome = run("fifo", &workload).unwrap();
+    assert!((0.195..0.205).contains(&outcome.time_s), "{}", outcome.time_s);
+    assert!(outcome.wakeups >= 198, "{}", outcome.wakeups);
+}
+
+#[test]
+fn a_recording_holds_all_the_time_that_tasks_ran() {
+    let (outcome, recording) =
+        Simulation::new(setup("flsched", "hackbench:process-pipe:1:5")).unwrap().run_recorded();
+    let outcome = outcome.unwrap();
+    let ran: u64 = recording.slices.iter().map(|slice| slice.to - slice.from).sum();
+    let busy = outcome.busy_share * outcome.cpus as f64 * outcome.whole_s * 1e9;
+    assert!((ran as f64 / busy - 1.0).abs() < 0.05, "{ran} of {busy}");
+    assert!(recording.wake_ups.len() as u64 >= outcome.wakeups);
+    for cpu in 0..outcome.cpus {
+        let mut last = 0;
+        for slice in recording.slices.iter().filter(|slice| slice.cpu == cpu) {
+            assert!(slice.from >= last && slice.to >= slice.from);
+            last = slice.to;
+        }
+    }
+    assert!(recording.queues.iter().all(|queue| queue.waiting >= 0));
+    let waiting =
+        |cpu| recording.queues.iter().rev().find(|queue| queue.cpu == cpu).map_or(0, |queue| queue.waiting);
+    assert!((0..outcome.cpus).all(|cpu| waiting(cpu) == 0), "queues are empty in the end");
+
+    let mut trace = Vec::new();
+    write_trace(&recording, "test", &mut trace).unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 2 * recording.slices.len());
+    let picture = render_timeline(&recording, "a < b");
+    assert!(picture.contains("a &lt; b") && picture.ends_with("</svg>\n"));
+}
