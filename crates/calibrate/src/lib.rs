@@ -1,0 +1,95 @@
+//! The library behind `flsched calibrate`: small measurements of what a switch, a wake-up, a cache
+//! line and a cold cache cost on the present machine, as sections of `machines/NAME.toml`.
+//!
+//! - [`sample`]: many short batches, and which of them to believe
+//! - [`pipes`]: system calls, messages, wake-ups, switches, forks
+//! - [`lines`]: a cache line from CPU to CPU
+//! - [`cold`]: data that are not in a cache
+//! - [`topology`]: which CPUs are how far apart
+//! - [`fragment`]: the figures as TOML
+pub mod cold;
+pub mod fragment;
+pub mod lines;
+pub mod pipes;
+pub mod sample;
+pub mod topology;
+
+use sample::Sample;
+use std::collections::BTreeMap;
+use thiserror::Error;
+use topology::{Distance, Topology};
+
+/// Why there is no figure.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// Which, and on what.
+        what: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The kernel does not tell where its CPUs and caches are.
+    #[error("{path}: {what}")]
+    Topology {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// All that is measured, in ns each.
+#[derive(Debug)]
+pub struct Calibration {
+    /// The processor's name and the kernel's release.
+    pub machine: String,
+    /// Into the kernel and back.
+    pub syscall: Sample,
+    /// A message of 100 bytes into a pipe and out again.
+    pub message: Sample,
+    /// From a write to the woken reader's going on, on the same CPU.
+    pub one_way: Sample,
+    /// The same from a CPU to an idle one, by distance.
+    pub one_way_to: BTreeMap<Distance, Sample>,
+    /// A `fork()`, for the parent.
+    pub fork: Sample,
+    /// A child from its `fork()` to its parent's `waitpid()`.
+    pub child: Sample,
+    /// A cache line, by distance.
+    pub line: BTreeMap<Distance, Sample>,
+    /// A KiB that the core's own cache does not have; `None`: there is no cache of several cores.
+    pub shared: Option<Sample>,
+    /// A KiB that no cache has.
+    pub memory: Sample,
+    /// Sizes of the caches.
+    pub topology: Topology,
+}
+
+/// Measures everything; takes some seconds. `batches`: of each measurement.
+pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
+    let topology = Topology::read()?;
+    let home = topology.cpus[0];
+    let pairs = topology.pairs();
+    let mut one_way_to = BTreeMap::new();
+    let mut line = BTreeMap::new();
+    for (&distance, &(from, to)) in &pairs {
+        one_way_to.insert(distance, pipes::one_way(batches, from, to)?);
+        line.insert(distance, lines::transfer(batches, from, to)?);
+    }
+    let (fork, child) = pipes::fork(batches, home)?;
+    Ok(Calibration {
+        machine: topology::machine(),
+        syscall: pipes::syscall(batches, home)?,
+        message: pipes::message(batches, home)?,
+        one_way: pipes::one_way(batches, home, home)?,
+        one_way_to,
+        fork,
+        child,
+        line,
+        shared: cold::shared(batches, home, &topology)?,
+        memory: cold::memory(batches, home, &topology)?,
+        topology,
+    })
+}

@@ -1,0 +1,40 @@
+//! What is measured here goes into a machine's file, and the simulator runs on it.
+use flsched_calibrate::{calibrate, fragment};
+use flsched_sim::machine::Machine;
+
+/// A machine's file with these sections in place of its own.
+fn with_fragment(text: &str, fragment: &str) -> String {
+    let mut file: toml::Table = toml::from_str(text).unwrap();
+    let new: toml::Table = toml::from_str(fragment).unwrap();
+    for (section, fields) in new {
+        let fields = fields.as_table().unwrap().clone();
+        let section = file.entry(section).or_insert_with(|| toml::Table::new().into());
+        section.as_table_mut().unwrap().extend(fields);
+    }
+    toml::to_string(&file).unwrap()
+}
+
+#[test]
+fn the_present_machine_can_be_simulated() {
+    let found = calibrate(5).unwrap();
+    for (what, sample) in [
+        ("syscall", &found.syscall),
+        ("message", &found.message),
+        ("one way", &found.one_way),
+        ("fork", &found.fork),
+        ("child", &found.child),
+    ] {
+        assert!(sample.ns() > 1.0, "{what}: {sample:?}");
+    }
+    // A message is two calls, a way between two tasks is two calls and a switch, a child's life has
+    // its fork in it: whatever the machine.
+    assert!(found.message.ns() > found.syscall.ns());
+    assert!(found.child.quantile(0.0) > found.fork.quantile(0.0));
+    let fragment = fragment::render(&found);
+    assert!(fragment.starts_with("# Measured by flsched calibrate on "), "{fragment}");
+    let text = with_fragment(include_str!("../../../machines/ryzen-3400g.toml"), &fragment);
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let machine = Machine::find(file.path().to_str().unwrap()).unwrap();
+    assert_eq!(machine.costs.syscall_ns, found.syscall.ns().round() as u64);
+}
