@@ -1,4 +1,5 @@
 //! Drives a comparison: plan, runs, report after every run.
+use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
@@ -8,7 +9,6 @@ use crate::timestamp::timestamp;
 use crate::warnings::warnings;
 use crate::workload::BuildError;
 use crate::{Scheduler, UsageError, Workload};
-use flsched_vm::Clock;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,8 @@ pub enum Place {
     Host,
     /// In a VM on this machine.
     Vm,
+    /// In the simulator.
+    Sim,
 }
 
 /// What to compare.
@@ -72,7 +74,7 @@ impl CompareSpec {
         let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let mut parsed: Vec<Workload> = Vec::new();
         for name in or_default(workloads, default_workloads) {
-            parsed.push(name.parse()?);
+            parsed.extend(Workload::parse_all(&name)?);
         }
         parsed.extend(further);
         for (index, workload) in parsed.iter().enumerate() {
@@ -88,6 +90,39 @@ impl CompareSpec {
             limit: Duration::from_secs(300),
             on: Place::Vm,
             clock: Clock::Instructions,
+            command_line: Vec::new(),
+        })
+    }
+
+    /// The same for the simulator: its schedulers and workloads. Without names, those of the defaults that
+    /// it has.
+    pub fn simulated(schedulers: &[String], workloads: &[String]) -> Result<Self, UsageError> {
+        let known =
+            Self::SCHEDULERS.into_iter().filter(|name| flsched_sim::classes::parse_scheduler(name).is_ok());
+        let schedulers = match schedulers.is_empty() {
+            true => known.map(String::from).collect(),
+            false => schedulers.to_vec(),
+        };
+        let workloads: Vec<String> = match workloads.is_empty() {
+            true => Self::WORKLOADS.map(String::from).to_vec(),
+            false => workloads.to_vec(),
+        };
+        let mut parsed: Vec<Workload> = Vec::new();
+        for name in &workloads {
+            let workload = Workload::simulated(name)?;
+            if parsed.contains(&workload) {
+                return Err(UsageError(format!("workload `{workload}` is named twice")));
+            }
+            parsed.push(workload);
+        }
+        Ok(Self {
+            schedulers: Scheduler::parse_simulated_list(&schedulers)?,
+            workloads: parsed,
+            runs: Self::RUNS,
+            seed: rand::random::<u32>().into(),
+            limit: Duration::from_secs(300),
+            on: Place::Sim,
+            clock: Clock::Model,
             command_line: Vec::new(),
         })
     }
@@ -109,6 +144,9 @@ impl CompareSpec {
         }
         if self.on == Place::Host && self.clock == Clock::Instructions {
             return wrong("--clock instructions needs an emulated machine: use it with --on vm");
+        }
+        if (self.on == Place::Sim) != (self.clock == Clock::Model) {
+            return wrong("the simulator has a clock of its own, and nobody else has it");
         }
         Ok(())
     }
@@ -210,11 +248,18 @@ pub fn compare(
         spec,
         arms: arms(spec.schedulers.len()),
         steps: plan(spec.workloads.len(), spec.schedulers.len(), spec.runs, spec.seed),
+        seeds: Vec::new(),
         environment,
         started: Instant::now(),
         started_at: timestamp(SystemTime::now()),
         records: Vec::new(),
     };
+    if spec.on == Place::Sim {
+        // There is nothing to warm up.
+        comparison.steps.retain(|step| !step.warm_up);
+    }
+    comparison.seeds = comparison.draw_seeds();
+    executor.prepare(&comparison.requests());
     // Also finds out before the first run whether they can be written.
     outputs.write(&comparison.report())?;
     observer.event(&Event::Started {
@@ -240,6 +285,8 @@ struct Comparison<'a> {
     spec: &'a CompareSpec,
     arms: Vec<Arm>,
     steps: Vec<Step>,
+    /// Of each step.
+    seeds: Vec<u64>,
     environment: Environment,
     started: Instant,
     started_at: String,
@@ -265,21 +312,46 @@ impl Comparison<'_> {
             last_time_s: self.of_same(&step).find_map(|record| record.outcome.time_s()),
         };
         observer.event(&Event::RunStarted(info));
-        let outcome = self.outcome(&step, executor)?;
+        let outcome = self.outcome(index, executor)?;
         observer.event(&Event::RunEnded(info, &outcome));
         self.records.push(Record { run: index + 1, step, outcome });
         Ok(())
     }
 
-    fn outcome(&self, step: &Step, executor: &mut dyn Executor) -> Result<RunOutcome, ExecError> {
-        if let Some(reason) = self.hopeless(step) {
-            return Ok(RunOutcome::without_measurement(Ending::NotTried { reason }));
-        }
-        let request = RunRequest {
+    /// The first runs of all schedulers have the same seed, so have the second ones; the second copy of the
+    /// first scheduler has seeds of its own, as what differs by them is the noise.
+    fn draw_seeds(&self) -> Vec<u64> {
+        let runs = u64::from(self.spec.runs);
+        let seed = |index: usize| {
+            let step = self.steps[index];
+            let alike = |other: &&Step| (other.workload, other.arm) == (step.workload, step.arm);
+            let before = self.steps[..index].iter().filter(alike).count() as u64;
+            let again = u64::from(self.arms[step.arm].again);
+            self.spec.seed.wrapping_add(before + again * (runs + 1))
+        };
+        (0..self.steps.len()).map(seed).collect()
+    }
+
+    fn requests(&self) -> Vec<RunRequest> {
+        (0..self.steps.len()).map(|index| self.request(index)).collect()
+    }
+
+    fn request(&self, index: usize) -> RunRequest {
+        let step = self.steps[index];
+        RunRequest {
             scheduler: self.spec.schedulers[self.arms[step.arm].scheduler].clone(),
             workload: self.spec.workloads[step.workload].clone(),
             limit_s: self.spec.limit.as_secs_f64(),
-        };
+            seed: self.seeds[index],
+        }
+    }
+
+    fn outcome(&self, index: usize, executor: &mut dyn Executor) -> Result<RunOutcome, ExecError> {
+        let step = &self.steps[index];
+        if let Some(reason) = self.hopeless(step) {
+            return Ok(RunOutcome::without_measurement(Ending::NotTried { reason }));
+        }
+        let request = self.request(index);
         if executor.is_cold() && !step.warm_up {
             let warm_up = executor.run(&request)?;
             if warm_up.time_s().is_none() {
@@ -310,6 +382,8 @@ impl Comparison<'_> {
     fn report(&self) -> Report {
         let spec = self.spec;
         let (noise, results) = results(spec, &self.arms, &self.records);
+        // The same seed gives the same bytes.
+        let is_model = spec.on == Place::Sim;
         Report {
             version: VERSION,
             flsched_version: env!("CARGO_PKG_VERSION").into(),
@@ -320,13 +394,18 @@ impl Comparison<'_> {
             runs: spec.runs,
             on: spec.on,
             complete: self.records.len() == self.steps.len(),
-            started_at: self.started_at.clone(),
-            duration_s: self.started.elapsed().as_secs_f64(),
+            started_at: if is_model { String::new() } else { self.started_at.clone() },
+            duration_s: if is_model { 0.0 } else { self.started.elapsed().as_secs_f64() },
             command_line: shell_words::join(&spec.command_line),
             limit_s: spec.limit.as_secs_f64(),
             warnings: warnings(spec, &self.environment, &results),
             environment: self.environment.clone(),
             noise,
+            published: spec
+                .workloads
+                .iter()
+                .filter_map(|workload| Some((workload.to_string(), workload.published()?)))
+                .collect(),
             results,
         }
     }

@@ -40,6 +40,9 @@ pub struct Environment {
     pub sched_ext: bool,
     /// As hackbench states it.
     pub hackbench_version: Option<String>,
+    /// The simulated machine's name, if it is one; then only this, the CPUs and their topology are known.
+    #[serde(default)]
+    pub model: Option<String>,
     /// The machine around this one, if this one is a VM that `compare` booted.
     pub vm: Option<VmEnvironment>,
 }
@@ -117,6 +120,7 @@ impl Environment {
             openmp: openmp_settings(),
             sched_ext: Path::new("/sys/kernel/sched_ext").exists(),
             hackbench_version: first_line("hackbench", "--help"),
+            model: None,
             vm: None,
         }
     }

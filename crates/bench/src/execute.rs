@@ -12,6 +12,9 @@ pub struct RunRequest {
     pub workload: Workload,
     /// Seconds after which the run counts as hung and is killed.
     pub limit_s: f64,
+    /// Of what is drawn in the run, where it is repeatable.
+    #[serde(default)]
+    pub seed: u64,
 }
 
 /// How a run ended.
@@ -59,7 +62,7 @@ pub struct RunOutcome {
     pub migrations: Option<u64>,
     /// Calls of `sched_yield` that the workload counted.
     pub yields: Option<u64>,
-    /// Further figures of the workload's own, by name with the unit last.
+    /// Further figures, the workload's own and the frequencies of the CPUs, by name with the unit last.
     pub figures: Vec<(String, f64)>,
     /// That the scheduler was in force.
     pub proof: Proof,
@@ -152,6 +155,9 @@ pub enum ExecError {
 pub trait Executor {
     /// The machine that the runs happen on.
     fn environment(&mut self) -> Result<Environment, ExecError>;
+
+    /// Is told beforehand which runs will be asked for, in their order, if none hangs.
+    fn prepare(&mut self, _requests: &[RunRequest]) {}
 
     /// Does one run. A run that fails is an outcome, not an error.
     fn run(&mut self, request: &RunRequest) -> Result<RunOutcome, ExecError>;

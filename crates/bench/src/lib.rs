@@ -3,13 +3,14 @@
 //! The way of a comparison, one module a step:
 //! [`scheduler`] and [`workload`] say *what* is compared, [`plan`] in which order, [`execute`] what
 //! one run takes and gives; [`host`] really does a run on this machine, [`agent`] does so on request
-//! of another machine and [`vm`] is that other machine's end; [`stats`] and [`verdict`] make figures
+//! of another machine and [`vm`] is that other machine's end, [`sim`] does it on a simulated one; [`stats`] and [`verdict`] make figures
 //! of times, [`result`] is the report as data, [`report`] the report to look at, and [`mod@compare`]
 //! drives it all.
 //!
-//! A caller builds a [`CompareSpec`], picks an [`Executor`] ([`HostExecutor`] or [`VmExecutor`]) and
+//! A caller builds a [`CompareSpec`], picks an [`Executor`] ([`HostExecutor`], [`VmExecutor`] or [`SimExecutor`]) and
 //! calls [`compare()`].
 pub mod agent;
+pub mod clock;
 pub mod compare;
 pub mod environment;
 pub mod execute;
@@ -19,6 +20,7 @@ pub mod plan;
 pub mod report;
 pub mod result;
 pub mod scheduler;
+pub mod sim;
 pub mod stats;
 mod timestamp;
 pub mod usage;
@@ -27,12 +29,14 @@ pub mod vm;
 mod warnings;
 pub mod workload;
 
+pub use clock::Clock;
 pub use compare::{CompareError, CompareSpec, Event, Observer, compare};
 pub use execute::{ExecError, Executor, RunOutcome, RunRequest};
 pub use host::HostExecutor;
 pub use output::Outputs;
 pub use result::Report;
 pub use scheduler::Scheduler;
+pub use sim::SimExecutor;
 pub use usage::UsageError;
 pub use vm::VmExecutor;
 pub use workload::{Workload, workload_main};

@@ -42,7 +42,7 @@ impl Outputs {
 }
 
 /// Writes a new file beside the old one and renames it.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // A link keeps pointing to the file, and a device is not replaced by a file.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     if path.metadata().is_ok_and(|meta| !meta.is_file()) {

@@ -1,11 +1,12 @@
 //! The report as data: what `--json` writes. Described for its readers in `docs/compare-json.md`.
+use crate::clock::Clock;
 use crate::compare::{CompareSpec, Place};
 use crate::environment::Environment;
 use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{Arm, Step};
 use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
 use crate::verdict::{Evidence, Noise, Verdict, decide};
-use flsched_vm::Clock;
+use crate::workload::Published;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,13 +30,15 @@ pub struct Report {
     pub seed: u64,
     /// Timed runs asked for, of each workload under each scheduler.
     pub runs: u32,
-    /// On this machine, or in a VM on it.
+    /// On this machine, in a VM on it, or in the simulator.
     pub on: Place,
     /// All runs have been done.
     pub complete: bool,
-    /// Date and time of the first run, UTC.
+    /// Date and time of the first run, UTC; empty in the simulator, where the same seed gives the same
+    /// report.
     pub started_at: String,
-    /// Seconds from then until this was written, on the clock of the machine that compares.
+    /// Seconds from then until this was written, on the clock of the machine that compares; 0 in
+    /// the simulator.
     pub duration_s: f64,
     /// As typed.
     pub command_line: String,
@@ -47,6 +50,8 @@ pub struct Report {
     pub environment: Environment,
     /// By workload: how much times differ by themselves.
     pub noise: BTreeMap<String, Noise>,
+    /// By workload: what others have published for the same work.
+    pub published: BTreeMap<String, Published>,
     /// Every workload under every scheduler, in the order named.
     pub results: Vec<ArmResult>,
 }

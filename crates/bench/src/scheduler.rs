@@ -1,6 +1,6 @@
 //! Schedulers under test: the kernel's own classes, this build's policies, and peers from PATH.
 use crate::usage::{UsageError, number};
-use flsched_policies::{Policy, parse_spec};
+use flsched_policies::{Policy, parse_spec, render_spec};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,11 +14,10 @@ use std::str::FromStr;
 pub enum Scheduler {
     /// One of the kernel's own classes, set for the workload only.
     Class(KernelClass),
-    /// The default class with another base slice, set for the whole machine: how long a task may run
-    /// before others that are as entitled get their turn.
-    EevdfSlice {
-        /// In microseconds.
-        slice_us: u64,
+    /// The default class with another setting, for the whole machine.
+    Eevdf {
+        /// Which.
+        setting: EevdfSetting,
     },
     /// A sched_ext policy of this build, attached to the whole machine.
     Policy {
@@ -34,6 +33,46 @@ pub enum Scheduler {
         /// Its arguments.
         arguments: Vec<String>,
     },
+    /// One of the simulator's.
+    Simulated {
+        /// With its parameters, as the simulator reads and writes it.
+        name: String,
+    },
+}
+
+/// A setting of the default class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EevdfSetting {
+    /// Its base slice, in microseconds: how long a task may run before others that are as entitled get
+    /// their turn.
+    SliceUs(u64),
+    /// Cache-aware scheduling, which keeps the threads of a process in one last-level cache: on or off.
+    LlcBalancing(bool),
+}
+
+impl FromStr for EevdfSetting {
+    type Err = UsageError;
+
+    fn from_str(text: &str) -> Result<Self, UsageError> {
+        match text.split_once('=') {
+            Some(("slice_us", value)) => number("eevdf:slice_us", value, SLICES_US).map(Self::SliceUs),
+            Some(("llc_balancing", "on")) => Ok(Self::LlcBalancing(true)),
+            Some(("llc_balancing", "off")) => Ok(Self::LlcBalancing(false)),
+            _ => Err(UsageError(format!(
+                "`eevdf:{text}`: eevdf has the settings slice_us=MICROSECONDS and llc_balancing=on|off"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for EevdfSetting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SliceUs(slice_us) => write!(out, "slice_us={slice_us}"),
+            Self::LlcBalancing(on) => write!(out, "llc_balancing={}", if *on { "on" } else { "off" }),
+        }
+    }
 }
 
 /// The kernel's own scheduling classes.
@@ -125,6 +164,22 @@ impl Scheduler {
     /// at least one. `KNOB=VALUE` after a comma belongs to the policy before it:
     /// `eevdf,flsched:slice_us=5000,max_delay_us=9000,rr` are three.
     pub fn parse_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
+        Self::parse_list_with(items, str::parse)
+    }
+
+    /// The same of the simulator's schedulers.
+    pub fn parse_simulated_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
+        Self::parse_list_with(items, |text| {
+            let scheduler = flsched_sim::classes::parse_scheduler(text);
+            let scheduler = scheduler.map_err(|error| UsageError(format!("in the simulator: {error}")))?;
+            Ok(Self::Simulated { name: scheduler.to_string() })
+        })
+    }
+
+    fn parse_list_with(
+        items: &[String],
+        parse: impl Fn(&str) -> Result<Self, UsageError>,
+    ) -> Result<Vec<Self>, UsageError> {
         let mut names: Vec<String> = Vec::new();
         for word in items.iter().flat_map(|item| item.split(',')).filter(|word| !word.is_empty()) {
             match names.last_mut() {
@@ -137,7 +192,7 @@ impl Scheduler {
         }
         let mut schedulers = Vec::new();
         for name in names {
-            let scheduler = name.parse()?;
+            let scheduler = parse(&name)?;
             if schedulers.contains(&scheduler) {
                 return Err(UsageError(format!("scheduler `{name}` is named twice")));
             }
@@ -162,7 +217,7 @@ impl Scheduler {
 impl FromStr for Scheduler {
     type Err = UsageError;
 
-    /// `eevdf`, `batch`, `fifo`, `rr`; `eevdf:slice_us=MICROSECONDS`; `POLICY` or `POLICY:KNOB=VALUE,…`; `scx_NAME` or
+    /// `eevdf`, `batch`, `fifo`, `rr`; `eevdf:SETTING=VALUE`; `POLICY` or `POLICY:KNOB=VALUE,…`; `scx_NAME` or
     /// `scx_NAME:ARGUMENTS` with arguments as in a shell.
     fn from_str(text: &str) -> Result<Self, UsageError> {
         let (name, settings) = match text.split_once(':') {
@@ -172,12 +227,19 @@ impl FromStr for Scheduler {
         if let Some(class) = KernelClass::ALL.into_iter().find(|class| class.name() == name) {
             return match settings {
                 None => Ok(Self::Class(class)),
-                Some(settings) if class == KernelClass::Eevdf => eevdf_slice(settings),
+                Some(settings) if class == KernelClass::Eevdf => {
+                    settings.parse().map(|setting| Self::Eevdf { setting })
+                }
                 Some(_) => Err(UsageError(format!("`{text}`: the kernel's own {name} has no settings here"))),
             };
         }
         if Policy::all().iter().any(|policy| policy.name == name) {
             let (policy, options) = parse_spec(text).map_err(|error| UsageError(error.to_string()))?;
+            if let Some(list) = options.pids.keys().next() {
+                return Err(UsageError(format!(
+                    "`{text}`: {list} is for attach and run, whose processes are there before the scheduler"
+                )));
+            }
             return Ok(Self::Policy { name: policy.name.into(), knobs: options.knobs });
         }
         if name.starts_with("scx_") && which::which(name).is_ok() {
@@ -187,17 +249,6 @@ impl FromStr for Scheduler {
         }
         let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names());
         Err(UsageError(format!("{message}; peers are programs called scx_… in PATH")))
-    }
-}
-
-/// Reads what stands after `eevdf:`.
-fn eevdf_slice(settings: &str) -> Result<Scheduler, UsageError> {
-    match settings.split_once('=') {
-        Some(("slice_us", value)) => {
-            let slice_us = number("eevdf:slice_us", value, SLICES_US)?;
-            Ok(Scheduler::EevdfSlice { slice_us })
-        }
-        _ => Err(UsageError(format!("`eevdf:{settings}`: eevdf has one setting, slice_us=MICROSECONDS"))),
     }
 }
 
@@ -220,12 +271,9 @@ impl fmt::Display for Scheduler {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Class(class) => out.write_str(class.name()),
-            Self::EevdfSlice { slice_us } => write!(out, "eevdf:slice_us={slice_us}"),
-            Self::Policy { name, knobs } => {
-                let knobs: Vec<_> = knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
-                let colon = if knobs.is_empty() { "" } else { ":" };
-                write!(out, "{name}{colon}{}", knobs.join(","))
-            }
+            Self::Eevdf { setting } => write!(out, "eevdf:{setting}"),
+            Self::Policy { name, knobs } => out.write_str(&render_spec(name, knobs)),
+            Self::Simulated { name } => out.write_str(name),
             Self::Peer { program, arguments } if arguments.is_empty() => out.write_str(program),
             Self::Peer { program, arguments } => {
                 write!(out, "{program}:{}", shell_words::join(arguments))
@@ -247,14 +295,18 @@ mod tests {
     }
 
     #[test]
-    fn eevdf_with_another_slice() {
+    fn eevdf_with_another_setting() {
         let items = ["eevdf,eevdf:slice_us=20000,rr".to_string()];
         let schedulers = Scheduler::parse_list(&items).unwrap();
-        assert_eq!(schedulers[1], Scheduler::EevdfSlice { slice_us: 20_000 });
+        assert_eq!(schedulers[1], Scheduler::Eevdf { setting: EevdfSetting::SliceUs(20_000) });
         assert_eq!(schedulers[1].to_string(), "eevdf:slice_us=20000");
         let error = |text: &str| text.parse::<Scheduler>().unwrap_err().to_string();
         assert!(error("eevdf:slice_us=99").contains("from 100 to 100000"));
         assert!(error("eevdf:slice=99").contains("slice_us=MICROSECONDS"));
+        assert!(error("eevdf:llc_balancing=1").contains("llc_balancing=on|off"));
+        let items = ["eevdf:llc_balancing=on,eevdf:llc_balancing=off".to_string()];
+        let names: Vec<_> = Scheduler::parse_list(&items).unwrap().iter().map(Scheduler::to_string).collect();
+        assert_eq!(names, ["eevdf:llc_balancing=on", "eevdf:llc_balancing=off"]);
     }
 
     #[test]

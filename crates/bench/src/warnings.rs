@@ -1,9 +1,10 @@
 //! What to know before believing a comparison's figures, each with what would mend it.
+use crate::Scheduler;
+use crate::clock::Clock;
 use crate::compare::{CompareSpec, Place};
 use crate::environment::Environment;
 use crate::result::ArmResult;
 use crate::verdict::MIN_RUNS;
-use flsched_vm::Clock;
 
 /// Share of the CPUs that others may use before it is worth a warning.
 const BUSY: f64 = 0.25;
@@ -42,7 +43,20 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
             "migrations are not counted: that needs root, or kernel.perf_event_paranoid below 1".into(),
         );
     }
+    warnings.extend(no_frequencies(spec, results));
     warnings
+}
+
+/// Who compares a scheduler that chooses CPUs by their frequency wants to see those.
+fn no_frequencies(spec: &CompareSpec, results: &[ArmResult]) -> Option<String> {
+    let is_smove = |it: &Scheduler| matches!(it, Scheduler::Policy { name, .. } if name == "smove");
+    let is_told = |result: &ArmResult| result.figures.iter().any(|it| it.name == "busy_mhz");
+    let timed = || results.iter().filter(|result| result.time_s.is_some());
+    (spec.schedulers.iter().any(is_smove) && timed().count() > 0 && !timed().any(is_told)).then(|| {
+        "the CPUs' frequencies are not reported: that needs their counters (APERF, MPERF), which virtual \
+         machines hardly ever have, and root, or kernel.perf_event_paranoid below 1"
+            .into()
+    })
 }
 
 /// They may decide more than any scheduler does.

@@ -41,7 +41,12 @@ fn executor() -> HostExecutor {
 }
 
 fn request(scheduler: &str, workload: &str) -> RunRequest {
-    RunRequest { scheduler: scheduler.parse().unwrap(), workload: workload.parse().unwrap(), limit_s: 60.0 }
+    RunRequest {
+        scheduler: scheduler.parse().unwrap(),
+        workload: workload.parse().unwrap(),
+        limit_s: 60.0,
+        seed: 0,
+    }
 }
 
 /// Those that this user may use.
@@ -206,7 +211,7 @@ fn a_whole_comparison() {
         runs: 3,
         limit: Duration::from_secs(60),
         on: Place::Host,
-        clock: flsched_vm::Clock::Wall,
+        clock: flsched_bench::Clock::Wall,
         ..CompareSpec::new(&schedulers, &workloads, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };

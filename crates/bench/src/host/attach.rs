@@ -1,6 +1,6 @@
 //! A scheduler's time on this machine: in force before a run, gone after it.
-use super::base_slice::BaseSlice;
 use super::child::Captured;
+use super::setting::Setting;
 use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
 use crate::{Scheduler, environment};
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// What is attached, or nothing for a kernel class. Dropping it detaches.
 pub(super) enum Attached {
     Nothing,
-    BaseSlice(BaseSlice),
+    Setting(Setting),
     Policy(Running),
     Peer(Peer),
 }
@@ -66,18 +66,19 @@ pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
             .strip_prefix(name.as_str())
             .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric())),
         Scheduler::Peer { .. } => true,
-        Scheduler::Class(_) | Scheduler::EevdfSlice { .. } => false,
+        Scheduler::Class(_) | Scheduler::Eevdf { .. } | Scheduler::Simulated { .. } => false,
     }
 }
 
 /// As it calls itself.
 pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
     match scheduler {
-        Scheduler::Class(_) | Scheduler::EevdfSlice { .. } => {
+        Scheduler::Class(_) | Scheduler::Eevdf { .. } => {
             Some(format!("kernel {}", environment::kernel_release()))
         }
         Scheduler::Policy { name, .. } => Policy::find(name).ok().map(|policy| policy.version().to_string()),
         Scheduler::Peer { program, .. } => first_line(program, "--version"),
+        Scheduler::Simulated { .. } => None,
     }
 }
 
@@ -90,10 +91,9 @@ pub(super) fn attach(
     free(attachment())?;
     match scheduler {
         Scheduler::Class(_) => Ok(Ok(Attached::Nothing)),
-        Scheduler::EevdfSlice { slice_us } => {
-            let slice = BaseSlice::set(*slice_us);
-            Ok(slice.map(Attached::BaseSlice).map_err(|error| format!("cannot set the base slice: {error}")))
-        }
+        Scheduler::Eevdf { setting } => Ok(Setting::set(*setting)
+            .map(Attached::Setting)
+            .map_err(|error| format!("cannot set eevdf:{setting}: {error}"))),
         Scheduler::Policy { name, knobs } => {
             let options = Options { knobs: knobs.clone(), ..Options::default() };
             let started = Policy::find(name).and_then(|policy| policy.start(&options));
@@ -102,6 +102,7 @@ pub(super) fn attach(
         Scheduler::Peer { program, arguments } => {
             Peer::start(program, arguments, cancel).map(|peer| peer.map(Attached::Peer))
         }
+        Scheduler::Simulated { name } => Ok(Err(format!("{name} is a scheduler of the simulator"))),
     }
 }
 
@@ -121,9 +122,9 @@ impl Attached {
     pub(super) fn detach(self) -> Result<Detached, ExecError> {
         let (premature, stats) = match self {
             Self::Nothing => (None, Vec::new()),
-            Self::BaseSlice(slice) => {
-                let changed = slice.restore().map_err(|error| {
-                    ExecError::Unable(format!("cannot set the base slice back to what it was: {error}"))
+            Self::Setting(setting) => {
+                let changed = setting.restore().map_err(|error| {
+                    ExecError::Unable(format!("cannot set eevdf back to what it was: {error}"))
                 })?;
                 (changed.map(Premature::Ended), Vec::new())
             }

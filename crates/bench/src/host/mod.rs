@@ -1,9 +1,10 @@
 //! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
 mod attach;
-mod base_slice;
 mod child;
 mod counters;
+mod frequency;
 pub mod preflight;
+mod setting;
 
 use crate::environment::Environment;
 use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
@@ -12,6 +13,7 @@ use crate::{Scheduler, Workload};
 use attach::{Detached, Premature};
 use child::{Child, ChildEnd};
 use counters::{ContextSwitches, Migrations};
+use frequency::Frequencies;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ pub struct HostExecutor {
     helper: Vec<OsString>,
     cancel: Arc<AtomicBool>,
     migrations: Migrations,
+    frequencies: Frequencies,
     versions: HashMap<String, Option<String>>,
 }
 
@@ -34,7 +37,13 @@ impl HostExecutor {
 
     /// Starts this build's own workloads by another command than `/proc/self/exe workload`.
     pub fn with_helper(cancel: Arc<AtomicBool>, helper: Vec<OsString>) -> Self {
-        Self { helper, cancel, migrations: Migrations::open(), versions: HashMap::new() }
+        Self {
+            helper,
+            cancel,
+            migrations: Migrations::open(),
+            frequencies: Frequencies::open(),
+            versions: HashMap::new(),
+        }
     }
 
     /// The version of what schedules; asked once, because asking a peer means to start it.
@@ -52,6 +61,7 @@ impl HostExecutor {
         let limit = Duration::try_from_secs_f64(request.limit_s).unwrap_or(Duration::MAX);
         let switches = ContextSwitches::now();
         let migrations = self.migrations.now();
+        let frequencies = self.frequencies.now();
         let environment = request.workload.environment();
         let child = match Child::spawn(&argv, environment, request.scheduler.class()) {
             Ok(child) => child,
@@ -63,6 +73,7 @@ impl HostExecutor {
             elapsed_s: Some(end.elapsed.as_secs_f64()),
             context_switches: switches.and_then(ContextSwitches::since),
             migrations: migrations.and_then(|before| self.migrations.now()?.checked_sub(before)),
+            frequencies: self.frequencies.since(frequencies),
             class,
             result: judge(&request.workload, &end, limit),
         })
@@ -74,6 +85,7 @@ struct Measurement {
     elapsed_s: Option<f64>,
     context_switches: Option<u64>,
     migrations: Option<u64>,
+    frequencies: Vec<(String, f64)>,
     class: Option<libc::c_int>,
     result: Result<Measured, Ending>,
 }
@@ -84,6 +96,7 @@ impl Measurement {
             elapsed_s: None,
             context_switches: None,
             migrations: None,
+            frequencies: Vec::new(),
             class: None,
             result: Err(Ending::Failed { reason }),
         }
@@ -135,7 +148,10 @@ impl Executor for HostExecutor {
             context_switches: measured.context_switches,
             migrations: measured.migrations,
             yields: measured.result.as_ref().ok().and_then(|measured| measured.yields),
-            figures: measured.result.map(|measured| measured.figures).unwrap_or_default(),
+            figures: measured
+                .result
+                .map(|of_workload| [of_workload.figures, measured.frequencies].concat())
+                .unwrap_or_default(),
             proof,
             scheduler_version: version,
             stats: detached.stats,
@@ -215,7 +231,7 @@ mod tests {
     use crate::scheduler::KernelClass;
 
     fn request(scheduler: Scheduler) -> RunRequest {
-        RunRequest { scheduler, workload: "hackbench".parse().unwrap(), limit_s: 1.0 }
+        RunRequest { scheduler, workload: "hackbench".parse().unwrap(), limit_s: 1.0, seed: 0 }
     }
 
     fn measurement(class: KernelClass) -> Measurement {
@@ -223,6 +239,7 @@ mod tests {
             elapsed_s: Some(1.0),
             context_switches: Some(1),
             migrations: None,
+            frequencies: Vec::new(),
             class: Some(class.policy()),
             result: Ok(Measured { time_s: 0.5, yields: None, figures: Vec::new() }),
         }

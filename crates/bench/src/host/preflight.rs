@@ -45,7 +45,7 @@ fn obstacles(schedulers: &[Scheduler], has_sched_ext: bool, root: bool) -> Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::KernelClass;
+    use crate::scheduler::{EevdfSetting, KernelClass};
 
     #[test]
     fn each_obstacle_has_its_remedy() {
@@ -61,7 +61,9 @@ mod tests {
     fn the_default_class_needs_nothing() {
         let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(Scheduler::Class);
         assert!(obstacles(&schedulers, false, false).is_empty());
-        for privileged in [Scheduler::Class(KernelClass::Fifo), Scheduler::EevdfSlice { slice_us: 100 }] {
+        for privileged in
+            [Scheduler::Class(KernelClass::Fifo), Scheduler::Eevdf { setting: EevdfSetting::SliceUs(100) }]
+        {
             assert_eq!(obstacles(&[privileged], false, false).len(), 1);
         }
     }

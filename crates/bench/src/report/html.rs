@@ -2,11 +2,11 @@
 //!
 //! Every text goes through `maud`, which escapes it.
 use super::{chart, words};
+use crate::clock::Clock;
 use crate::compare::Place;
 use crate::environment::Environment;
 use crate::result::{ArmResult, Report};
 use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
-use flsched_vm::Clock;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The whole page.
@@ -61,6 +61,7 @@ fn facts(report: &Report) -> Markup {
         (Place::Host, _) => "on the machine itself".to_string(),
         (Place::Vm, Some(vm)) => format!("in a VM ({})", vm.accel),
         (Place::Vm, None) => "in a VM".to_string(),
+        (Place::Sim, _) => format!("of {}", report.environment.model.as_deref().unwrap_or("a model")),
     };
     html! {
         ul.facts {
@@ -97,6 +98,7 @@ fn section(report: &Report, workload: &str) -> Markup {
         section.card {
             h2 { (workload) }
             p.headline { (headline(&results, first)) }
+            @if let Some(published) = words::published(report, workload) { p { (published) } }
             ul.findings {
                 @for result in results.iter().filter(|result| result.verdict != Verdict::Baseline) {
                     li class=(chart::class(result)) {
@@ -243,23 +245,25 @@ fn method(report: &Report) -> Markup {
                         compete for caches and locks.",
                     Clock::Wall => "Time is real time. It is disturbed by whatever else happens on the machine, so \
                         only the ratios count, and only beyond the noise.",
+                    Clock::Model => "The machine is simulated: its file says what everything costs there, and how \
+                        sure that is. The runs of a scheduler differ by their seeds.",
                 }
             }
-            p {
+            @if report.clock != Clock::Model { p {
                 "After one warm-up of each, every round runs each workload under each scheduler once, in a random \
                 order that the seed repeats. The first scheduler takes part twice: the difference between it and \
                 itself is the noise."
-            }
+            } }
             p {
                 "A scheduler is better or worse if the 95 % interval of its ratio (time of the first / its time, \
                 bootstrap of medians) lies on one side of 1, and the ratio lies beyond the noise and "
                 (format!("{:.0} %", (MIN_EFFECT - 1.0) * 100.0)) "; with fewer than " (MIN_RUNS)
                 " timed runs, or when runs failed, it is not called better."
             }
-            p {
+            @if report.clock != Clock::Model { p {
                 "In every run the kernel is asked, before and after, which scheduler is in force. A run in which the \
                 kernel threw the scheduler out counts as ejected, and its time does not count."
-            }
+            } }
             @if !report.command_line.is_empty() { pre { (report.command_line) } }
         }
     }

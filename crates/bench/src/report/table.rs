@@ -30,6 +30,9 @@ pub fn render(report: &Report, style: Style) -> String {
         if let Some(time_is) = results.first().and_then(|result| result.time_is.as_ref()) {
             let _ = writeln!(text, "The time is the {time_is}; medians of what else it says:");
         }
+        if let Some(published) = words::published(report, workload) {
+            let _ = writeln!(text, "{}", wrap(&published, style.width, "  "));
+        }
         for result in results {
             if let Some(figures) = words::figures(result) {
                 let line = format!("{}: {figures}", result.scheduler);
@@ -120,9 +123,10 @@ fn or_dash(text: Option<String>) -> String {
 
 /// Everything that a result must name besides itself.
 fn caption(report: &Report) -> Vec<String> {
-    let place = match report.environment.vm.as_ref() {
-        Some(vm) => format!(" in a VM ({})", vm.accel),
-        None => String::new(),
+    let place = match (&report.environment.vm, &report.environment.model) {
+        (Some(vm), _) => format!(" in a VM ({})", vm.accel),
+        (None, Some(machine)) => format!(" of {machine}"),
+        (None, None) => String::new(),
     };
     let mut lines = vec![
         format!(
@@ -180,6 +184,7 @@ fn wrap(line: &str, width: u16, indent: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::html::tests::sample;
+    use crate::workload::Published;
 
     fn render_at(width: u16, color: bool) -> String {
         render(&sample(), Style { width, color })
@@ -227,6 +232,17 @@ mod tests {
         ] {
             assert!(text.contains(needed), "{needed} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn sets_the_published_gain_beside_ours() {
+        let mut report = sample();
+        let workload = report.results[0].workload.clone();
+        let published = Published { what: "RR2 over RR, Table I, test 2".into(), gain_percent: 16.02 };
+        report.published.insert(workload, published);
+        let text = render(&report, Style { width: 1000, color: false });
+        let line = text.lines().find(|line| line.starts_with("published gain")).expect("a line");
+        assert!(line.contains("+16.02 % (RR2 over RR, Table I, test 2); here over eevdf: "), "{line}");
     }
 
     #[test]

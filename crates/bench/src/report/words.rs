@@ -1,7 +1,8 @@
 //! Figures and findings in words, the same in the table and on the page.
+use crate::clock::Clock;
 use crate::result::{ArmResult, FailureKind, Figure, Report, Values};
 use crate::verdict::Verdict;
-use flsched_vm::Clock;
+use indicatif::HumanCount;
 
 /// Seconds with about three significant digits.
 pub(super) fn seconds(value: f64) -> String {
@@ -28,15 +29,7 @@ fn digits(seconds: f64) -> usize {
 
 /// A whole number with a comma between thousands.
 pub(super) fn count(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(value.round_ties_even() as u64).to_string()
 }
 
 /// A ratio with two digits after the point, more if it is tiny.
@@ -55,6 +48,7 @@ pub(super) fn clock(clock: Clock) -> &'static str {
     match clock {
         Clock::Wall => "wall clock",
         Clock::Instructions => "instructions clock (1 instruction = 1 ns)",
+        Clock::Model => "model clock (a simulated machine: as good as its file)",
     }
 }
 
@@ -86,14 +80,32 @@ pub(super) fn finding(result: &ArmResult, first: &str) -> String {
     }
 }
 
-/// Further figures of the workload's own, in words.
+/// Further figures, in words; but for those of each CPU, which are many.
 pub(super) fn figures(result: &ArmResult) -> Option<String> {
     let figure = |Values { name, median, .. }: &Values| match median.abs() >= 100.0 {
         true => format!("{name} {}", count(*median)),
         false => format!("{name} {median:.1}"),
     };
-    let figures: Vec<_> = result.figures.iter().map(figure).collect();
+    let of_one_cpu = |name: &str| name.starts_with("cpu") && name.ends_with("_mhz");
+    let figures: Vec<_> = result.figures.iter().filter(|it| !of_one_cpu(&it.name)).map(figure).collect();
     (!figures.is_empty()).then(|| figures.join(", "))
+}
+
+/// What others have published for a workload, and beside it what each scheduler gains here over the first.
+pub(super) fn published(report: &Report, workload: &str) -> Option<String> {
+    let published = report.published.get(workload)?;
+    let results = results_of(report, workload);
+    let first = results.first()?;
+    let gain = |result: &&ArmResult| {
+        let ratio = result.ratio_to_first.filter(|_| result.verdict != Verdict::Baseline)?;
+        Some(format!("{} {:+.2} %", result.scheduler, 100.0 * (ratio - 1.0)))
+    };
+    let gains: Vec<_> = results.iter().filter_map(gain).collect();
+    let here = match gains.is_empty() {
+        true => String::new(),
+        false => format!("; here over {}: {}", first.scheduler, gains.join(", ")),
+    };
+    Some(format!("published gain {:+.2} % ({}){here}", published.gain_percent, published.what))
 }
 
 /// What must not be overlooked: runs without a time, and why. An ejection before anything else.

@@ -1,4 +1,5 @@
 //! What is run: built-in workloads by name, or any command.
+pub mod co_threads;
 pub mod command;
 pub mod hackbench;
 pub mod make;
@@ -11,6 +12,7 @@ pub mod spin_barrier;
 mod team;
 mod work;
 
+pub use co_threads::{CoThreads, Published};
 pub use command::CommandLine;
 pub use hackbench::Hackbench;
 pub use make::Make;
@@ -40,6 +42,8 @@ pub enum Workload {
     OpenMp(OpenMp),
     /// Workers that are woken for requests.
     Requests(Requests),
+    /// Processes whose threads work on the same data.
+    CoThreads(CoThreads),
     /// Two processes that wake each other; the real program from the kernel's tools.
     PerfPipe(PerfPipe),
     /// A parallel build by a real compiler.
@@ -48,6 +52,13 @@ pub enum Workload {
     Npb(Npb),
     /// Any command, timed from start to exit.
     Command(CommandLine),
+    /// One of the simulator's.
+    Simulated {
+        /// With its parameters, as the simulator reads and writes it.
+        name: String,
+        /// What its time is, if not how long it takes.
+        time_is: Option<String>,
+    },
 }
 
 /// What a finished workload says about itself.
@@ -62,7 +73,7 @@ pub struct Measured {
 }
 
 /// What [`Workload::from_str`] understands: form, and what it is, for messages and help texts.
-pub const FORMS: [(&str, &str); 7] = [
+pub const FORMS: [(&str, &str); 9] = [
     (hackbench::FORM, "groups of 40 tasks that send each other messages (rt-tests)"),
     (spin_barrier::FORM, "threads that compute, then wait for each other with sched_yield"),
     (openmp::LIBOMP_FORM, "an OpenMP program on LLVM's runtime; KERNEL is one of those below"),
@@ -71,6 +82,11 @@ pub const FORMS: [(&str, &str); 7] = [
         requests::FORM,
         "workers woken for requests, as in schbench: the time is the 99th percentile of the wake-up latency",
     ),
+    (
+        co_threads::FORM,
+        "processes whose threads work on shared data: the time is that of a million operations",
+    ),
+    (co_threads::TABLE_FORM, "the same as SCHED_RR2's paper has it in Table I: five tests"),
     (perf_pipe::FORM, "two processes that wake each other (perf bench sched pipe)"),
     (make::FORM, "a parallel build of generated C files by the real compiler"),
 ];
@@ -79,6 +95,14 @@ impl Workload {
     /// The workload that `-- CMD…` asks for.
     pub fn command(argv: Vec<OsString>) -> Result<Self, UsageError> {
         CommandLine::new(argv).map(Self::Command)
+    }
+
+    /// One of the simulator's, with its parameters. Files that it names are read.
+    pub fn simulated(text: &str) -> Result<Self, UsageError> {
+        let workload = flsched_sim::workload::parse_workload(text);
+        let workload = workload.map_err(|error| UsageError(format!("in the simulator: {error}")))?;
+        let time_is = workload.time_is().map(String::from);
+        Ok(Self::Simulated { name: workload.to_string(), time_is })
     }
 
     /// Makes the program that it needs, if it comes as source. Before anything else, and on the machine
@@ -101,6 +125,7 @@ impl Workload {
             Self::SpinBarrier(spin) => built_in(spin.arguments()),
             Self::OpenMp(openmp) => openmp.argv(),
             Self::Requests(requests) => built_in(requests.arguments()),
+            Self::CoThreads(co_threads) => built_in(co_threads.arguments()),
             Self::PerfPipe(pipe) => pipe.argv(),
             Self::Make(make) => {
                 let mut argv = built_in(make.arguments());
@@ -109,6 +134,7 @@ impl Workload {
             }
             Self::Npb(npb) => npb.argv(),
             Self::Command(command) => command.argv().to_vec(),
+            Self::Simulated { name, .. } => vec![name.into()],
         }
     }
 
@@ -124,7 +150,9 @@ impl Workload {
     pub fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
         match self {
             Self::Hackbench(_) => Ok(vec![hackbench::program()?]),
-            Self::SpinBarrier(_) | Self::Requests(_) => Ok(Vec::new()),
+            Self::SpinBarrier(_) | Self::Requests(_) | Self::CoThreads(_) | Self::Simulated { .. } => {
+                Ok(Vec::new())
+            }
             Self::OpenMp(openmp) => Ok(vec![openmp.program()]),
             Self::PerfPipe(_) => Ok(vec![perf_pipe::program()?]),
             Self::Make(_) => make::programs(),
@@ -134,8 +162,30 @@ impl Workload {
     }
 
     /// What its time is, where it is not how long it takes.
-    pub fn time_is(&self) -> Option<&'static str> {
-        matches!(self, Self::Requests(_)).then_some(requests::TIME_IS)
+    pub fn time_is(&self) -> Option<&str> {
+        match self {
+            Self::Requests(_) => Some(requests::TIME_IS),
+            Self::CoThreads(_) => Some(co_threads::TIME_IS),
+            Self::Simulated { time_is, .. } => time_is.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What others have published for the same work.
+    pub fn published(&self) -> Option<Published> {
+        match self {
+            Self::CoThreads(co_threads) => co_threads.published(),
+            _ => None,
+        }
+    }
+
+    /// Reads a name that may stand for several workloads.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, UsageError> {
+        let table = text.strip_prefix("co-threads:").and_then(CoThreads::parse_table);
+        match table {
+            Some(tests) => Ok(tests?.into_iter().map(Self::CoThreads).collect()),
+            None => Ok(vec![text.parse()?]),
+        }
     }
 
     /// Its figures, from what it printed and how long it took; or why there are none.
@@ -148,7 +198,7 @@ impl Workload {
         };
         let (yields, figures) = match self {
             Self::SpinBarrier(_) => (spin_barrier::yields(output), Vec::new()),
-            Self::Requests(_) => (None, figures(output)),
+            Self::Requests(_) | Self::CoThreads(_) => (None, figures(output)),
             _ => (None, Vec::new()),
         };
         Ok(Measured { time_s, yields, figures })
@@ -182,6 +232,7 @@ impl FromStr for Workload {
             "spin-barrier" => SpinBarrier::parse(parameters).map(Self::SpinBarrier),
             "libomp" => OpenMp::parse(Runtime::Libomp, parameters).map(Self::OpenMp),
             "requests" => Requests::parse(parameters).map(Self::Requests),
+            "co-threads" => CoThreads::parse(parameters).map(Self::CoThreads),
             "perf-pipe" => PerfPipe::parse(parameters).map(Self::PerfPipe),
             "make" => Make::parse(parameters).map(Self::Make),
             "libgomp" => OpenMp::parse(Runtime::Libgomp, parameters).map(Self::OpenMp),
@@ -202,10 +253,12 @@ impl fmt::Display for Workload {
             Self::SpinBarrier(spin) => spin.fmt(out),
             Self::OpenMp(openmp) => openmp.fmt(out),
             Self::Requests(requests) => requests.fmt(out),
+            Self::CoThreads(co_threads) => co_threads.fmt(out),
             Self::PerfPipe(pipe) => pipe.fmt(out),
             Self::Make(make) => make.fmt(out),
             Self::Npb(npb) => npb.fmt(out),
             Self::Command(command) => command.fmt(out),
+            Self::Simulated { name, .. } => out.write_str(name),
         }
     }
 }
@@ -219,6 +272,8 @@ pub fn workload_main(arguments: &[String]) -> i32 {
         match (name.as_str(), parameters) {
             ("spin-barrier", _) => Ok(SpinBarrier::parse(&parameters.join(":"))?.run()),
             ("requests", _) => Ok(Requests::parse(&parameters.join(":"))?.run()),
+            ("co-threads", _) => Ok(CoThreads::parse(&parameters.join(":"))?.run()),
+            (co_threads::PROCESS, _) => co_threads::run_process(parameters),
             ("make", [parameters @ .., folder]) => {
                 Ok(Make::parse(&parameters.join(":"))?.run(Path::new(folder)))
             }
@@ -244,6 +299,7 @@ mod tests {
             "libomp:sparse:32:1",
             "libgomp:ep:4:100",
             "requests:1:2:3:4",
+            "co-threads:9:3:16384:10",
             "perf-pipe:100",
             "make:2:3",
         ] {

@@ -93,6 +93,7 @@ pub(in crate::report) fn sample() -> Report {
         limit_s: 300.0,
         warnings: warnings(&spec, &environment, &results),
         environment,
+        published: Default::default(),
         noise,
         results,
     }

@@ -1,7 +1,8 @@
-//! The default class's base slice, changed for a while.
+//! A number among the default class's settings, changed for a while.
 //!
 //! Who puts it back is a shell of its own that waits for the end of its input: that end comes when the
 //! run is over, and also when this program is killed, however hard.
+use crate::scheduler::EevdfSetting;
 use nix::mount::{MsFlags, mount};
 use std::fs;
 use std::io;
@@ -10,31 +11,38 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const DEBUGFS: &str = "/sys/kernel/debug";
-const FILE: &str = "/sys/kernel/debug/sched/base_slice_ns";
+const BASE_SLICE: &str = "/sys/kernel/debug/sched/base_slice_ns";
+const LLC_BALANCING: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
 /// Waits until its input ends, then writes its first argument into its second.
 const RESTORE: &str = "while read -r line; do :; done; echo \"$1\" >\"$2\"";
 
 /// Dropping it puts the old value back.
-pub(super) struct BaseSlice {
+pub(super) struct Setting {
     file: &'static Path,
     wanted: u64,
     before: u64,
     restorer: Child,
 }
 
-impl BaseSlice {
+impl Setting {
     /// Sets it for the whole machine.
-    pub(super) fn set(slice_us: u64) -> io::Result<Self> {
-        let file = Path::new(FILE);
+    pub(super) fn set(setting: EevdfSetting) -> io::Result<Self> {
+        let (file, wanted, since) = match setting {
+            EevdfSetting::SliceUs(slice_us) => (BASE_SLICE, slice_us * 1000, "Linux 6.6 or newer has it"),
+            EevdfSetting::LlcBalancing(on) => {
+                (LLC_BALANCING, on.into(), "Linux 7.2 or newer with CONFIG_SCHED_CACHE=y has it")
+            }
+        };
+        let file = Path::new(file);
         if !file.exists() && !Path::new(DEBUGFS).join("sched").exists() {
             // As every distribution does at boot; it stays.
             mount(Some("debugfs"), DEBUGFS, Some("debugfs"), MsFlags::empty(), None::<&str>)
                 .map_err(|error| io::Error::other(format!("cannot mount debugfs at {DEBUGFS}: {error}")))?;
         }
         if !file.exists() {
-            return Err(io::Error::other(format!("this kernel has no {FILE} (Linux 6.6 or newer has)")));
+            return Err(io::Error::other(format!("this kernel has no {} ({since})", file.display())));
         }
-        Self::set_in(file, slice_us * 1000)
+        Self::set_in(file, wanted)
     }
 
     fn set_in(file: &'static Path, wanted: u64) -> io::Result<Self> {
@@ -48,11 +56,11 @@ impl BaseSlice {
             // Ctrl-C is for this program, which ends the run and then the restorer's input.
             .process_group(0)
             .spawn()?;
-        let slice = Self { file, wanted, before, restorer };
+        let setting = Self { file, wanted, before, restorer };
         fs::write(file, wanted.to_string())
             .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
         match read(file)? {
-            now if now == wanted => Ok(slice),
+            now if now == wanted => Ok(setting),
             now => Err(io::Error::other(format!("{} is {now}, not {wanted}", file.display()))),
         }
     }
@@ -75,7 +83,7 @@ impl BaseSlice {
     }
 }
 
-impl Drop for BaseSlice {
+impl Drop for Setting {
     fn drop(&mut self) {
         let _ = self.put_back();
     }
@@ -101,11 +109,11 @@ mod tests {
     #[test]
     fn comes_back() {
         let file = file();
-        let slice = BaseSlice::set_in(file, 20_000_000).unwrap();
+        let setting = Setting::set_in(file, 20_000_000).unwrap();
         assert_eq!(read(file).unwrap(), 20_000_000);
-        assert_eq!(slice.restore().unwrap(), None);
+        assert_eq!(setting.restore().unwrap(), None);
         assert_eq!(read(file).unwrap(), 2_800_000);
-        drop(BaseSlice::set_in(file, 100_000).unwrap());
+        drop(Setting::set_in(file, 100_000).unwrap());
         assert_eq!(read(file).unwrap(), 2_800_000);
         fs::remove_file(file).unwrap();
     }
@@ -113,9 +121,9 @@ mod tests {
     #[test]
     fn another_hand_is_noticed() {
         let file = file();
-        let slice = BaseSlice::set_in(file, 20_000_000).unwrap();
+        let setting = Setting::set_in(file, 20_000_000).unwrap();
         fs::write(file, "5").unwrap();
-        assert!(slice.restore().unwrap().is_some_and(|text| text.contains("changed to 5")));
+        assert!(setting.restore().unwrap().is_some_and(|text| text.contains("changed to 5")));
         assert_eq!(read(file).unwrap(), 2_800_000);
         fs::remove_file(file).unwrap();
     }

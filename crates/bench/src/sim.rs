@@ -1,0 +1,170 @@
+//! Runs in the simulator, several at a time if asked for; what comes out does not depend on how many.
+use crate::environment::{Environment, Topology};
+use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use flsched_sim::classes::parse_scheduler;
+use flsched_sim::machine::Machine;
+use flsched_sim::output::Outcome;
+use flsched_sim::run::Setup;
+use flsched_sim::workload::parse_workload;
+use flsched_sim::{Error, Simulation};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// In simulated time, in ns: an hour.
+const LIMIT_NS: u64 = 3_600_000_000_000;
+/// Between two looks whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Carries out runs in the simulator.
+pub struct SimExecutor {
+    machine: Arc<Machine>,
+    jobs: usize,
+    cancel: Arc<AtomicBool>,
+    /// The workers' own: this executor is gone.
+    abandoned: Arc<AtomicBool>,
+    workers: Option<Receiver<(RunRequest, RunOutcome)>>,
+    /// Done, and not yet asked for.
+    done: Vec<(RunRequest, RunOutcome)>,
+}
+
+impl SimExecutor {
+    /// On this machine; so many runs at a time, at least one. `cancel` also stops a run.
+    pub fn new(machine: Machine, jobs: usize, cancel: Arc<AtomicBool>) -> Self {
+        let abandoned = Arc::default();
+        Self { machine: Arc::new(machine), jobs, cancel, abandoned, workers: None, done: Vec::new() }
+    }
+}
+
+impl Executor for SimExecutor {
+    fn environment(&mut self) -> Result<Environment, ExecError> {
+        let places = &self.machine.places;
+        let distinct = |of: &dyn Fn(usize) -> usize| (0..places.len()).map(of).collect::<BTreeSet<_>>().len();
+        Ok(Environment {
+            kernel: "6.18, modelled".into(),
+            cpus: places.len() as u32,
+            cpu_model: Some(self.machine.description.clone()),
+            topology: Topology {
+                sockets: distinct(&|cpu| places[cpu].package),
+                cores: distinct(&|cpu| places[cpu].core),
+                nodes: distinct(&|cpu| places[cpu].node),
+                caches: distinct(&|cpu| places[cpu].cache),
+            },
+            sched_ext: true,
+            model: Some(self.machine.name.clone()),
+            ..Environment::default()
+        })
+    }
+
+    fn prepare(&mut self, requests: &[RunRequest]) {
+        if self.jobs < 2 {
+            return;
+        }
+        let (sender, receiver) = channel();
+        let next = Arc::new(AtomicUsize::new(0));
+        let requests: Arc<Vec<RunRequest>> = Arc::new(requests.to_vec());
+        for _ in 0..self.jobs {
+            let (sender, next, requests) = (sender.clone(), Arc::clone(&next), Arc::clone(&requests));
+            let machine = Arc::clone(&self.machine);
+            let (cancel, abandoned) = (Arc::clone(&self.cancel), Arc::clone(&self.abandoned));
+            std::thread::spawn(move || {
+                while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (cancel, abandoned) = (Arc::clone(&cancel), Arc::clone(&abandoned));
+                    let stop = move || cancel.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed);
+                    let outcome = simulate(&machine, request, stop);
+                    if sender.send((request.clone(), outcome)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        self.workers = Some(receiver);
+    }
+
+    fn run(&mut self, request: &RunRequest) -> Result<RunOutcome, ExecError> {
+        let outcome = loop {
+            if let Some(at) = self.done.iter().position(|(of, _)| of == request) {
+                break self.done.swap_remove(at).1;
+            }
+            let Some(workers) = &self.workers else {
+                let cancel = Arc::clone(&self.cancel);
+                break simulate(&self.machine, request, move || cancel.load(Ordering::Relaxed));
+            };
+            match workers.recv_timeout(LOOK) {
+                Ok(done) => self.done.push(done),
+                Err(RecvTimeoutError::Timeout) if self.cancel.load(Ordering::Relaxed) => {
+                    return Err(ExecError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Not one of those that were announced.
+                Err(RecvTimeoutError::Disconnected) => self.workers = None,
+            }
+        };
+        match self.cancel.load(Ordering::Relaxed) {
+            true => Err(ExecError::Interrupted),
+            false => Ok(outcome),
+        }
+    }
+}
+
+impl Drop for SimExecutor {
+    fn drop(&mut self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+}
+
+fn simulate(machine: &Arc<Machine>, request: &RunRequest, stop: impl Fn() -> bool + 'static) -> RunOutcome {
+    let started = Instant::now();
+    let limit_s = request.limit_s;
+    let stop = move || stop() || started.elapsed().as_secs_f64() > limit_s;
+    let run = || -> Result<Outcome, Error> {
+        let setup = Setup {
+            machine: Arc::clone(machine),
+            scheduler: parse_scheduler(&request.scheduler.to_string())?,
+            workload: parse_workload(&request.workload.to_string())?,
+            seed: request.seed,
+            limit: LIMIT_NS,
+        };
+        Simulation::new(setup)?.stop_if(stop).run()
+    };
+    match run() {
+        Ok(outcome) => outcome_of(&outcome),
+        Err(error) => {
+            let reason = error.to_string();
+            RunOutcome::without_measurement(match error {
+                Error::Limit(_) => Ending::Hung { reason },
+                Error::Stopped => Ending::Hung { reason: format!("no end within {limit_s} s of real time") },
+                // The kernel would have thrown it out.
+                Error::Violation(_) => Ending::Ejected { reason },
+                _ => Ending::Failed { reason },
+            })
+        }
+    }
+}
+
+fn outcome_of(outcome: &Outcome) -> RunOutcome {
+    let mut figures: Vec<(String, f64)> =
+        outcome.figures.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+    let latency = |name: &str| outcome.wakeup_latency_us.get(name).copied();
+    let all = [
+        ("all_wakeups_p50_us", latency("p50")),
+        ("all_wakeups_p99_us", latency("p99")),
+        ("busy_percent", Some(outcome.busy_share * 100.0)),
+        ("lock_wait_percent", Some(outcome.lock_wait_share * 100.0)),
+        ("fairness_percent", Some(outcome.fairness * 100.0)),
+    ];
+    figures.extend(all.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+    RunOutcome {
+        elapsed_s: Some(outcome.whole_s),
+        context_switches: Some(outcome.context_switches),
+        migrations: Some(outcome.migrations),
+        yields: Some(outcome.yields),
+        figures,
+        // Nobody else is there.
+        proof: Proof { holds: true, ..Proof::default() },
+        stats: outcome.stats.iter().map(|(name, value)| (name.clone(), *value)).collect(),
+        ..RunOutcome::without_measurement(Ending::Timed { time_s: outcome.time_s })
+    }
+}

@@ -1,0 +1,195 @@
+//! One of the processes: started, told to begin with all others, and asked how much it did.
+//!
+//! All threads of all processes sleep reading the same pipe, which nobody ever writes to. When it is
+//! closed they wake up at once; the time to stop is in a file by then.
+use super::sharing::{Shares, Sightings, cache_of};
+use super::{CoThreads, PROCESS};
+use crate::usage::{UsageError, number};
+use nix::sched::sched_getcpu;
+use nix::time::{ClockId, clock_gettime};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::NamedTempFile;
+
+/// What a process says when all its threads are there.
+const READY: &str = "ready";
+/// Between the last one's readiness and the start: until all have fallen asleep.
+const SETTLE: Duration = Duration::from_millis(20);
+/// Bytes of a cache line, nearly everywhere.
+const LINE: u64 = 64;
+/// Operations between two looks at the clock and at the CPU: about 20 µs at a nanosecond each.
+const BATCH: u64 = 16 * 1024;
+
+/// The common start, and the file that says when to stop.
+pub(super) struct Start {
+    gate: PipeReader,
+    closes: Option<PipeWriter>,
+    deadline: NamedTempFile,
+}
+
+impl Start {
+    pub(super) fn new() -> io::Result<Self> {
+        let (gate, closes) = pipe()?;
+        Ok(Self { gate, closes: Some(closes), deadline: NamedTempFile::new()? })
+    }
+
+    /// All work for `duration` from now on.
+    pub(super) fn go(&mut self, duration: Duration) -> io::Result<()> {
+        sleep(SETTLE);
+        let end = now() + duration;
+        self.deadline.write_all(end.as_nanos().to_string().as_bytes())?;
+        drop(self.closes.take());
+        Ok(())
+    }
+}
+
+/// A process under way; killed if it is not asked for its result.
+pub(super) struct Member {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Member {
+    pub(super) fn spawn(start: &Start, work: &CoThreads) -> io::Result<Self> {
+        let mut child = Command::new("/proc/self/exe")
+            .args(std::env::args_os().skip(1).take_while(|word| word != "co-threads"))
+            .args([PROCESS, &work.threads.to_string(), &work.bytes.to_string()])
+            .arg(start.deadline.path())
+            .stdin(Stdio::from(start.gate.try_clone()?))
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("a process without output"))?;
+        Ok(Self { child, output: BufReader::new(output) })
+    }
+
+    pub(super) fn until_ready(&mut self) -> io::Result<()> {
+        match self.line()? == READY {
+            true => Ok(()),
+            false => Err(io::Error::other("a process could not start its threads")),
+        }
+    }
+
+    /// What it did, and where.
+    pub(super) fn finish(mut self) -> io::Result<(u64, Shares)> {
+        let line = self.line()?;
+        let status = self.child.wait()?;
+        let mut words = line.split(' ');
+        let operations = words.next().and_then(|word| word.parse().ok());
+        let [pairs, same_cpu, same_cache] =
+            [(); 3].map(|()| words.next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0));
+        match operations {
+            Some(operations) if status.success() => Ok((operations, Shares { pairs, same_cpu, same_cache })),
+            _ => Err(io::Error::other(format!("a process ended without a result: {status}"))),
+        }
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Runs one here: its threads, its bytes, and the file. The result is an exit code.
+pub(in super::super) fn run(arguments: &[String]) -> Result<i32, UsageError> {
+    let [threads, bytes, deadline] = arguments else {
+        return Err(UsageError(format!("{PROCESS}: threads, bytes and a file")));
+    };
+    let threads = number(PROCESS, threads, 1..=u64::MAX)?;
+    let bytes = number(PROCESS, bytes, LINE..=u64::MAX)?;
+    Ok(match work(threads, bytes, Path::new(deadline)) {
+        Ok((operations, shares)) => {
+            println!("{operations} {} {} {}", shares.pairs, shares.same_cpu, shares.same_cache);
+            0
+        }
+        Err(error) => {
+            eprintln!("{PROCESS}: {error}");
+            1
+        }
+    })
+}
+
+fn work(threads: u64, bytes: u64, deadline: &Path) -> io::Result<(u64, Shares)> {
+    let data: Vec<Line> = (0..bytes / LINE).map(|_| Line::default()).collect();
+    let there = Barrier::new(threads as usize + 1);
+    let did = std::thread::scope(|scope| {
+        let thread = |id: u64| {
+            let (data, there) = (&data, &there);
+            std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || {
+                there.wait();
+                let end = until_start(deadline)?;
+                Ok(go_round(data, id * data.len() as u64 / threads, end))
+            })
+        };
+        // Who cannot be started leaves the others waiting for it: then the process must end.
+        let handles: Vec<_> = match (0..threads).map(thread).collect::<io::Result<_>>() {
+            Ok(handles) => handles,
+            Err(error) => {
+                eprintln!("{PROCESS}: cannot start {threads} threads: {error}");
+                std::process::exit(1);
+            }
+        };
+        there.wait();
+        println!("{READY}");
+        let join = |handle: std::thread::ScopedJoinHandle<'_, io::Result<Did>>| {
+            handle.join().map_err(|_| io::Error::other("a thread panicked"))?
+        };
+        handles.into_iter().map(join).collect::<io::Result<Vec<Did>>>()
+    })?;
+    let sightings: Vec<Sightings> = did.iter().map(|did| did.sightings.clone()).collect();
+    Ok((did.iter().map(|did| did.operations).sum(), Shares::of(&sightings, cache_of)))
+}
+
+/// A cache line of the data.
+#[derive(Default)]
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+/// What a thread has done, and where.
+struct Did {
+    operations: u64,
+    sightings: Sightings,
+}
+
+/// Sleeps until the pipe on standard input is closed; then the file says when to stop. Read without
+/// the standard library's lock, on which the threads would wait instead.
+fn until_start(deadline: &Path) -> io::Result<Duration> {
+    while nix::unistd::read(io::stdin(), &mut [0])? > 0 {}
+    let text = std::fs::read_to_string(deadline)?;
+    let nanoseconds = text.parse().map_err(|_| io::Error::other("no time to stop in the file"))?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Changes one line after the other. Plain loads and stores: what one thread adds while another does
+/// may be lost, and nobody needs it.
+fn go_round(data: &[Line], from: u64, end: Duration) -> Did {
+    let mut did = Did { operations: 0, sightings: Sightings::new() };
+    let mut lines = data.iter().cycle().skip(from as usize % data.len());
+    while now() < end {
+        for Line(count) in lines.by_ref().take(BATCH as usize) {
+            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        did.operations += BATCH;
+        *did.sightings.entry(sched_getcpu().unwrap_or(0)).or_default() += 1;
+    }
+    did
+}
+
+/// Since some moment that is the same for all processes.
+fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}

@@ -1,0 +1,86 @@
+//! Comparisons in the simulator, whole.
+use flsched_bench::{CompareSpec, Event, Outputs, Report, SimExecutor, compare};
+use flsched_sim::machine::Machine;
+use std::path::Path;
+use std::sync::Arc;
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| word.to_string()).collect()
+}
+
+fn run(schedulers: &[&str], workloads: &[&str], jobs: usize, json: Option<&Path>) -> Report {
+    let spec = CompareSpec {
+        runs: 3,
+        seed: 7,
+        ..CompareSpec::simulated(&words(schedulers), &words(workloads)).unwrap()
+    };
+    let machine = Machine::find("ryzen-3400g").unwrap();
+    let cancel = Arc::new(false.into());
+    let mut executor = SimExecutor::new(machine, jobs, Arc::clone(&cancel));
+    let outputs = Outputs { json: json.map(Path::to_path_buf), html: None };
+    compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &outputs, &cancel).unwrap()
+}
+
+#[test]
+fn a_comparison_has_all_that_others_have() {
+    let report = run(&["fifo", "flsched"], &["hackbench:process-pipe:2:20", "requests:1:4:20:3000"], 1, None);
+    assert!(report.complete && report.results.len() == 6);
+    assert_eq!((report.kernel.as_str(), report.cpus), ("6.18, modelled", 8));
+    assert_eq!(report.environment.topology.cores, 4);
+    for result in &report.results {
+        assert_eq!((result.times_s.len(), result.attached_proof.verified), (3, 3), "{result:?}");
+        assert!(result.context_switches.is_some() && result.migrations.is_some());
+        assert!(result.figures.iter().any(|figure| figure.name == "lock_wait_percent"));
+    }
+    let of_requests = &report.results[3];
+    assert_eq!(of_requests.time_is.as_deref(), Some("99th percentile of the wake-up latency"));
+    assert_eq!(of_requests.figures[0].name, "wakeup_p50_us");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_however_many_runs_are_done_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = |jobs: usize| {
+        let path = folder.path().join(format!("{jobs}.json"));
+        run(&["fifo", "flsched"], &["make:4:6", "chain:4:20:10"], jobs, Some(&path));
+        std::fs::read(path).unwrap()
+    };
+    let one = bytes(1);
+    assert_eq!(one, bytes(2));
+    assert_eq!(one, bytes(3));
+}
+
+#[test]
+fn seeds_differ_from_run_to_run_and_not_from_scheduler_to_scheduler() {
+    let report = run(&["fifo", "fifo"][..1], &["make:4:6"], 1, None);
+    let (first, again) = (&report.results[0].times_s, &report.results[1].times_s);
+    assert!(first[0] != first[1] && first[1] != first[2], "{first:?}");
+    assert!(first.iter().all(|time| !again.contains(time)), "{first:?} {again:?}");
+}
+
+#[test]
+fn who_does_not_end_is_reported_as_hung() {
+    // Spinning threads under FIFO: those that wait for a CPU never come to the barrier.
+    let spec = CompareSpec {
+        runs: 1,
+        limit: std::time::Duration::from_secs(1),
+        ..CompareSpec::simulated(&words(&["fifo"]), &words(&["phases:64:1000000:10:0:spin"])).unwrap()
+    };
+    let cancel = Arc::new(false.into());
+    let mut executor = SimExecutor::new(Machine::find("ryzen-3400g").unwrap(), 1, Arc::clone(&cancel));
+    let report =
+        compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &Outputs::default(), &cancel).unwrap();
+    assert_eq!(report.results[0].failed.len(), 1);
+    assert!(report.results[0].time_s.is_none());
+}
+
+#[test]
+fn what_the_simulator_does_not_have_is_refused() {
+    let refused = |scheduler: &str, workload: &str| {
+        CompareSpec::simulated(&words(&[scheduler]), &words(&[workload])).unwrap_err().to_string()
+    };
+    assert!(refused("flshed", "hackbench").contains("did you mean flsched"));
+    assert!(refused("fifo", "hackbnech").contains("did you mean hackbench"));
+    assert!(refused("fifo,fifo", "hackbench").contains("named twice"));
+    assert!(refused("fifo", "tasks:/no/such.toml").contains("/no/such.toml"));
+}
