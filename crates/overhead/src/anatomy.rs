@@ -277,17 +277,21 @@ mod tests {
         }
     }
 
-    /// Bits are set and cleared, and no more. Whoever clears an idle CPU's bit has it; who comes second
-    /// looks for another one and waits for nobody.
+    /// Bits are set and cleared; SCHED_RR2 counts threads, too, and claims a CPU by exchanging its level.
+    /// Whoever clears an idle CPU's bit, or exchanges first, has it; who comes second looks for another one
+    /// and waits for nobody.
     #[test]
-    fn only_bits_of_a_group_change_atomically() {
-        const SET_AND_CLEARED: [&str; 3] = ["or", "and", "fetch_and"];
+    fn only_bits_counts_and_claims_change_atomically() {
+        const SET_AND_CLEARED: &[&str] = &["or", "and", "fetch_and"];
+        const COUNTED_AND_CLAIMED: &[&str] = &["add", "fetch_add", "xchg", "cmpxchg"];
         for policy in Policy::all() {
             let anatomy = Anatomy::of(policy).unwrap();
             // scx's own header stores the reason of the exit atomically.
             let hot = || anatomy.callbacks.iter().filter(|callback| callback.name != "exit");
+            let further = if policy.name == "rr2" { COUNTED_AND_CLAIMED } else { &[] };
+            let may = |operation: &str| SET_AND_CLEARED.contains(&operation) || further.contains(&operation);
             let mut operations = hot().flat_map(|callback| callback.atomics.keys());
-            assert!(operations.all(|operation| SET_AND_CLEARED.contains(operation)), "{anatomy:#?}");
+            assert!(operations.all(|operation| may(operation)), "{anatomy:#?}");
         }
         let flsched = Anatomy::of(Policy::find("flsched").unwrap()).unwrap();
         let operations = |name: &str| {

@@ -3,6 +3,7 @@ use crate::costs::{Cost, CostsReport};
 use crate::locks::{LockUse, LocksReport, SchedulerLocks};
 use crate::run::Machine;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use indicatif::HumanCount;
 use std::fmt::Write;
 
 /// Places of waits that are printed; the JSON report has all.
@@ -238,15 +239,7 @@ fn caption(machine: &Machine, command: &str, policy: &str, version: &str) -> Str
 
 /// 1,234,567
 fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 #[cfg(test)]
