@@ -29,6 +29,10 @@ pub enum Command {
     Locks(Overhead),
     /// How often the scheduler's functions are called while a command runs, and how long they take
     Costs(Overhead),
+    /// Run a workload on a simulated machine: the same policies on machines nobody here has
+    Sim(Sim),
+    /// What switches, wake-ups, cache lines and cold caches cost here, for a simulated machine's file
+    Calibrate(Calibrate),
     /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
     #[command(hide = true)]
     MeasureAgent,
@@ -150,6 +154,8 @@ pub enum Place {
     Host,
     /// A virtual machine with a stock kernel
     Vm,
+    /// The simulator
+    Sim,
 }
 
 #[derive(Debug, Args)]
@@ -157,8 +163,9 @@ pub enum Place {
 pub struct Compare {
     /// What to compare, the baseline first: eevdf, batch, fifo, rr, eevdf:slice_us=20000 (another base
     /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG')
-    #[arg(long, value_name = "S,S,…", default_value = "eevdf,batch,fifo,rr,flsched")]
-    pub schedulers: String,
+    /// [default: eevdf,batch,fifo,rr,flsched]
+    #[arg(long, value_name = "S,S,…")]
+    pub schedulers: Option<String>,
     /// On what (repeatable), see below [default: hackbench and spin-barrier, unless --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
@@ -174,7 +181,14 @@ pub struct Compare {
     /// Where to run [default: host where it can run sched_ext, else vm]
     #[arg(long, value_enum)]
     pub on: Option<Place>,
-    /// CPUs of the virtual machine [default: 2 on the wall clock, 4 on the instructions clock]
+    /// With --on sim: a machine that comes with flsched, or a file: ./mine.toml [default: knc-31s1p]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// With --on sim: so many runs at a time; what comes out is the same [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub jobs: Option<u32>,
+    /// CPUs of the virtual machine [default: 2 on the wall clock, 4 on the instructions clock], or of the
+    /// simulated one [default: as it is]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
     /// Sockets, cores and threads of the virtual machine
@@ -195,7 +209,7 @@ pub struct Compare {
     /// A host file or folder to have in the virtual machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
-    /// Seed of the order of runs [default: drawn, and printed]
+    /// Seed of the order of runs, and in the simulator of the runs [default: drawn, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Limit of one run, in seconds of real time
@@ -226,6 +240,79 @@ pub struct Overhead {
 }
 
 #[derive(Debug, Args)]
+pub struct Calibrate {
+    /// Batches of each measurement
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(3..=10_000))]
+    pub batches: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = simulated_workloads(), args_conflicts_with_subcommands = true)]
+pub struct Sim {
+    #[command(subcommand)]
+    pub other: Option<SimOther>,
+    /// One that comes with flsched (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
+    /// a file: ./mine.toml; another governor: ryzen-3400g:powersave; all CPUs equally fast: :even
+    #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]", default_value = "knc-31s1p")]
+    pub machine: String,
+    /// The same kind of machine with this many CPUs [default: as it is]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<usize>,
+    /// eevdf, batch, cfs, fifo, rr, or a policy, with settings if need be: eevdf:slice_us=3000,
+    /// flsched:slice_us=5000
+    #[arg(long, value_name = "S", default_value = "flsched")]
+    pub scheduler: String,
+    /// What runs, see below
+    #[arg(long, value_name = "NAME[:PARAMS]", default_value = "hackbench")]
+    pub workload: String,
+    /// Of all that is drawn; the same seed gives the same result
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Give up after this many simulated seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub limit: u64,
+    /// Print all figures as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write who ran where and when as a trace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Write the same as a picture
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SimOther {
+    /// Run scenarios that are drawn by chance, under all checks; what fails is shrunk to a file
+    Fuzz(Fuzz),
+    /// Run a scenario from a file, as `flsched sim fuzz` writes it
+    Replay(Replay),
+}
+
+#[derive(Debug, Args)]
+pub struct Fuzz {
+    /// One scenario for each seed from A to B - 1
+    #[arg(long, value_name = "A..B", default_value = "0..1000")]
+    pub seeds: crate::commands::fuzz::Seeds,
+    /// How many at a time; the output is the same
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
+    /// Draw from these schedulers only [default: all]
+    #[arg(long, value_name = "S,S", value_delimiter = ',')]
+    pub schedulers: Vec<String>,
+    /// Where to write the scenarios that fail
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// A scenario
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct Workload {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
@@ -240,6 +327,19 @@ fn workloads() -> String {
     text += "\nOpenMP kernels:\n";
     for (name, what) in flsched_bench::workload::openmp::Kernel::all() {
         text += &format!("  {name:<9} {what}\n");
+    }
+    text + &list_simulated("\nWith --on sim:\n")
+}
+
+/// The list under the options of `sim`.
+fn simulated_workloads() -> String {
+    list_simulated("Workloads; parameters may be left out from the end:\n")
+}
+
+fn list_simulated(title: &str) -> String {
+    let mut text = title.to_string();
+    for (form, what) in flsched_sim::workload::FORMS {
+        text += &format!("  {form}\n          {what}\n");
     }
     text
 }

@@ -38,7 +38,8 @@ fn code_of(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         let usage = cause.is::<Usage>()
             || cause.is::<flsched_bench::UsageError>()
-            || cause.downcast_ref::<flsched_policies::Error>().is_some_and(|e| e.is_usage());
+            || cause.downcast_ref::<flsched_policies::Error>().is_some_and(|e| e.is_usage())
+            || cause.downcast_ref::<flsched_sim::Error>().is_some_and(|e| e.is_usage());
         if usage {
             return USAGE;
         }

@@ -1,8 +1,9 @@
-//! The virtual machine that the command line describes.
+//! The machine that the command line describes, virtual or simulated.
 use crate::args::{Accel, Cgroup, Clock};
 use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
+use flsched_sim::machine::Machine;
 use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Topology};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -55,10 +56,19 @@ pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> R
 }
 
 /// Clap's words for those of the library.
-pub fn clock(clock: Clock) -> flsched_vm::Clock {
+pub fn vm_clock(clock: Clock) -> flsched_vm::Clock {
     match clock {
         Clock::Wall => flsched_vm::Clock::Wall,
         Clock::Instructions => flsched_vm::Clock::Instructions,
+    }
+}
+
+/// A simulated machine, as it is or with another number of CPUs.
+pub fn simulated(name: &str, cpus: Option<usize>) -> Result<Machine, flsched_sim::Error> {
+    let machine = Machine::find(name)?;
+    match cpus {
+        Some(count) => machine.with_cpus(count),
+        None => Ok(machine),
     }
 }
 

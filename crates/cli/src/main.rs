@@ -23,6 +23,8 @@ fn main() -> ExitCode {
         args::Command::Compare(args) => commands::compare::run(&args),
         args::Command::Locks(args) => commands::locks::run(&args),
         args::Command::Costs(args) => commands::costs::run(&args),
+        args::Command::Calibrate(args) => commands::calibrate::run(&args),
+        args::Command::Sim(args) => commands::sim::run(&args),
         args::Command::MeasureAgent => commands::compare::agent(),
         args::Command::Workload(args) => commands::compare::workload(&args),
     };

@@ -3,8 +3,9 @@ use crate::args::Attach;
 use crate::exit;
 use crate::signals;
 use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_policies::{Backoff, Description, Event, Options, Policy, Running, supervise};
+use flsched_policies::{Backoff, Description, Event, Knob, Options, PidList, Policy, Running, supervise};
 use std::time::{Duration, Instant};
 
 pub fn run(args: Attach) -> Result<u8> {
@@ -24,14 +25,7 @@ pub fn run(args: Attach) -> Result<u8> {
 
 /// The command line of one policy, its knobs as options.
 fn command_of(policy: &'static Policy, description: &Description) -> Command {
-    let knobs = description.knobs.iter().map(|knob| {
-        Arg::new(knob.name.clone())
-            .long(knob.name.replace('_', "-"))
-            .value_name("N")
-            .value_parser(value_parser!(u64))
-            .help(format!("{} [{}..={}] [default: {}]", knob.doc, knob.min, knob.max, knob.default))
-            .help_heading("Knobs")
-    });
+    let knobs = description.knobs.iter().map(option_of);
     Command::new("flsched")
         .bin_name(format!("flsched attach {}", policy.name))
         .about(format!("Schedule this machine with {} until Ctrl-C or SIGTERM", policy.name))
@@ -50,6 +44,33 @@ fn command_of(policy: &'static Policy, description: &Description) -> Command {
                 .help("Print the policy's statistics every so often, as counts since the last line"),
         )
         .args(knobs)
+        .args(description.lists.iter().map(list_option_of))
+}
+
+/// A knob as an option; clap lists the names that its values may have.
+fn option_of(knob: &Knob) -> Arg {
+    let default = knob.show(knob.default);
+    let option = Arg::new(knob.name.clone()).long(knob.name.replace('_', "-")).help_heading("Knobs");
+    if knob.names.is_empty() {
+        return option
+            .value_name("N")
+            .value_parser(value_parser!(u64))
+            .help(format!("{} [{}..={}] [default: {default}]", knob.doc, knob.min, knob.max));
+    }
+    let chosen = knob.clone();
+    let parser = PossibleValuesParser::new(&knob.names).try_map(move |name| chosen.parse(&name));
+    option.value_name("NAME").value_parser(parser).help(format!("{} [default: {default}]", knob.doc))
+}
+
+/// A list of processes as an option.
+fn list_option_of(list: &PidList) -> Arg {
+    let wanted = list.clone();
+    Arg::new(list.name.clone())
+        .long(list.name.replace('_', "-"))
+        .help_heading("Knobs")
+        .value_name("PID,PID,…")
+        .value_parser(move |text: &str| wanted.parse(text))
+        .help(list.doc.clone())
 }
 
 fn print_overview() {
@@ -69,6 +90,11 @@ fn attach(policy: &'static Policy, description: &Description, matches: &ArgMatch
             options.knobs.insert(knob.name.clone(), *value);
         }
     }
+    for list in &description.lists {
+        if let Some(pids) = matches.get_one::<Vec<u32>>(&list.name) {
+            options.pids.insert(list.name.clone(), pids.clone());
+        }
+    }
     let mut stats =
         matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
     let scope = if options.partial { "SCHED_EXT tasks" } else { "this machine" };
@@ -80,7 +106,7 @@ fn attach(policy: &'static Policy, description: &Description, matches: &ArgMatch
                 policy.name,
                 policy.version()
             );
-            if let Some(warning) = running.warning() {
+            for warning in running.warnings() {
                 eprintln!("warning: {warning}");
             }
             if let Some(stats) = &mut stats {

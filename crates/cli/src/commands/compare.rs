@@ -10,7 +10,8 @@ use flsched_bench::report::table::{Style, render};
 use flsched_bench::vm::programs;
 use flsched_bench::workload::Npb;
 use flsched_bench::{
-    CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, VmExecutor, Workload, compare,
+    Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
+    VmExecutor, Workload, compare,
 };
 use flsched_policies::sched_ext;
 use flsched_vm::VmSpec;
@@ -20,6 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const DEFAULT_KERNEL: &str = "default";
+const DEFAULT_MACHINE: &str = "knc-31s1p";
 /// Of a virtual machine: as many as a host surely has, and as many as the figures in docs/ have.
 const WALL_CPUS: u32 = 2;
 const INSTRUCTIONS_CPUS: u32 = 4;
@@ -62,7 +64,14 @@ pub fn run(args: &args::Compare) -> Result<u8> {
 }
 
 fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
-    let schedulers = [args.schedulers.clone()];
+    let schedulers: Vec<String> = args.schedulers.iter().cloned().collect();
+    if args.on == Some(Place::Sim) {
+        return simulated_spec_of(args, &schedulers);
+    }
+    let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
+    if let Some((option, _)) = of_the_simulator.iter().find(|(_, given)| *given) {
+        return Err(Usage(format!("{option} belongs to the simulator: use it with --on sim")).into());
+    }
     let mut further = Vec::new();
     if let Some(folder) = &args.npb {
         further.extend(Npb::in_folder(folder, args.npb_threads)?.into_iter().map(Workload::Npb));
@@ -74,13 +83,14 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
     spec.on = match args.on {
         Some(Place::Host) => On::Host,
         Some(Place::Vm) => On::Vm,
+        Some(Place::Sim) => On::Sim,
         None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => On::Host,
         None => On::Vm,
     };
     spec.clock = match (args.clock, spec.on) {
-        (Some(clock), _) => machine::clock(clock),
-        (None, On::Vm) => flsched_vm::Clock::Instructions,
-        (None, On::Host) => flsched_vm::Clock::Wall,
+        (Some(args::Clock::Wall), _) | (None, On::Host) => Clock::Wall,
+        (Some(args::Clock::Instructions), _) | (None, On::Vm) => Clock::Instructions,
+        (None, On::Sim) => Clock::Model,
     };
     if spec.on == On::Host {
         let of_a_vm = [
@@ -93,13 +103,44 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
             return Err(Usage(format!("{option} describes a virtual machine: use it with --on vm")).into());
         }
     }
+    complete(&mut spec, args);
+    spec.command_line = std::env::args().collect();
+    Ok(spec)
+}
+
+fn simulated_spec_of(args: &args::Compare, schedulers: &[String]) -> Result<CompareSpec> {
+    let of_others = [
+        ("--npb", args.npb.is_some()),
+        ("--topology", args.topology.is_some()),
+        ("--memory", args.memory.is_some()),
+        ("--kernel", args.kernel.is_some()),
+        ("--clock", args.clock.is_some()),
+        ("--include", !args.include.is_empty()),
+        ("a command", !args.command.is_empty()),
+    ];
+    if let Some((option, _)) = of_others.iter().find(|(_, given)| *given) {
+        return Err(Usage(format!("{option}: not with --on sim, which runs models of programs")).into());
+    }
+    let mut spec = CompareSpec::simulated(schedulers, &args.workloads)?;
+    complete(&mut spec, args);
+    // The report is the same however many runs are done at a time.
+    let mut words = std::env::args();
+    while let Some(word) = words.next() {
+        if word == "--jobs" {
+            words.next();
+        } else if !word.starts_with("--jobs=") {
+            spec.command_line.push(word);
+        }
+    }
+    Ok(spec)
+}
+
+fn complete(spec: &mut CompareSpec, args: &args::Compare) {
     spec.runs = args.runs;
     spec.limit = Duration::from_secs(args.timeout);
     if let Some(seed) = args.seed {
         spec.seed = seed;
     }
-    spec.command_line = std::env::args().collect();
-    Ok(spec)
 }
 
 fn executor(
@@ -112,7 +153,13 @@ fn executor(
         flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
-    let default_cpus = match spec.clock {
+    let Some(clock) = spec.clock.of_vm() else {
+        let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
+        let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
+        let jobs = args.jobs.unwrap_or(1) as usize;
+        return Ok(Box::new(SimExecutor::new(machine, jobs, cancel.clone())));
+    };
+    let default_cpus = match clock {
         flsched_vm::Clock::Wall => WALL_CPUS,
         flsched_vm::Clock::Instructions => INSTRUCTIONS_CPUS,
     };
@@ -124,7 +171,7 @@ fn executor(
     progress.say(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
     let vm = VmSpec {
         memory_mib,
-        clock: spec.clock,
+        clock,
         cgroup: machine::cgroup(args.cgroup),
         programs: inside,
         files: args.include.clone(),

@@ -1,4 +1,6 @@
 //! `flsched doctor`: can this machine run it? Each finding with its remedy.
+mod frequency;
+
 use crate::args;
 use anyhow::Result;
 use console::style;
@@ -48,6 +50,7 @@ pub fn run(args: &args::Doctor) -> Result<u8> {
     if fit {
         findings.extend(Policy::all().iter().map(loads));
     }
+    findings.extend(frequency::findings());
     findings.push(cgroup_limits(Path::new("/sys/fs/cgroup")));
     findings.push(virtual_machines());
 

@@ -1,9 +1,12 @@
 //! One file a command.
 pub mod attach;
+pub mod calibrate;
 pub mod compare;
 pub mod costs;
 pub mod doctor;
+pub mod fuzz;
 pub mod locks;
 pub mod run;
+pub mod sim;
 pub mod status;
 pub mod vm;

@@ -23,7 +23,7 @@ pub fn run(args: &Run) -> Result<u8> {
 
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let mut running = Some(start(policy, &options)?);
-    if let Some(warning) = running.as_ref().and_then(Running::warning) {
+    for warning in running.iter().flat_map(Running::warnings) {
         eprintln!("flsched: warning: {warning}");
     }
     let mut command = Command::new(program);

@@ -31,7 +31,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
         let spec = VmSpec {
             memory_mib,
             kernel_arguments: args.append.clone(),
-            clock: machine::clock(args.clock),
+            clock: machine::vm_clock(args.clock),
             accel: machine::accel(args.accel),
             cgroup: machine::cgroup(args.cgroup),
             programs: programs_in(&args.command),

@@ -1,0 +1,73 @@
+//! `flsched sim`: a workload on a simulated machine.
+use crate::{args, machine, signals};
+use anyhow::{Context, Result};
+use flsched_bench::output::replace;
+use flsched_sim::classes::parse_scheduler;
+use flsched_sim::run::Setup;
+use flsched_sim::workload::parse_workload;
+use flsched_sim::{Error, Simulation, output};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const NS: u64 = 1_000_000_000;
+
+pub fn run(args: &args::Sim) -> Result<u8> {
+    match &args.other {
+        Some(args::SimOther::Fuzz(args)) => return super::fuzz::fuzz(args),
+        Some(args::SimOther::Replay(args)) => return super::fuzz::replay(args),
+        None => {}
+    }
+    let setup = Setup {
+        machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
+        scheduler: parse_scheduler(&args.scheduler)?,
+        workload: parse_workload(&args.workload)?,
+        seed: args.seed,
+        limit: args.limit * NS,
+    };
+    let title = format!(
+        "{} under {}, on {} ({} CPUs), seed {}",
+        setup.workload,
+        setup.scheduler,
+        setup.machine.name,
+        setup.machine.nr_cpus(),
+        setup.seed
+    );
+    let cancel = signals::stop_flag()?;
+    let simulation = Simulation::new(setup)?.stop_if(move || cancel.load(Ordering::Relaxed));
+    let outcome = if args.trace.is_none() && args.svg.is_none() {
+        simulation.run()
+    } else {
+        // What led to a failure is of interest, too.
+        let (outcome, recording) = simulation.run_recorded();
+        if let Some(path) = &args.trace {
+            let mut trace = Vec::new();
+            output::write_trace(&recording, &title, &mut trace)?;
+            write(path, &trace)?;
+        }
+        if let Some(path) = &args.svg {
+            write(path, output::render_timeline(&recording, &title).as_bytes())?;
+        }
+        if let Some(at) = recording.full_at {
+            let until = at as f64 / NS as f64;
+            eprintln!("flsched: the recording ends at {until:.6} s of simulated time: it holds no more");
+        }
+        outcome
+    };
+    let outcome = match outcome {
+        Err(Error::Stopped) => return Ok(crate::exit::INTERRUPTED),
+        outcome => outcome?,
+    };
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&outcome)? + "\n",
+        false => output::render(&outcome),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(0)
+}
+
+/// As a whole or not at all.
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    replace(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
