@@ -38,3 +38,52 @@ fn what_is_no_knob_or_no_number_is_refused() {
     assert!(text.contains("did you mean slice_us"), "{text}");
     assert!(refused(&["attach", "nosuch"]).contains("valid are flsched"));
 }
+
+#[test]
+fn a_simulation_of_what_does_not_exist_is_refused() {
+    for (arguments, words) in [
+        (["--machine", "knc-31sp1"], "did you mean knc-31s1p"),
+        (["--machine", "./nosuch.toml"], "./nosuch.toml"),
+        (["--machine", "ryzen-3400g:powersafe"], "did you mean powersave"),
+        (["--machine", "knc-31s1p:powersave"], "do not change"),
+        (["--cpus", "0"], "1 to 4096"),
+        (["--scheduler", "flshced"], "did you mean flsched"),
+        (["--scheduler", "flsched:slice_us=0"], "1000 to 10000000"),
+        (["--workload", "hackbench:process-pipe:0"], "GROUPS"),
+        (["--workload", "tasks:/no/such.toml"], "/no/such.toml"),
+        (["--workload", "npb:lu"], "bt, cg, ep"),
+    ] {
+        let text = refused(&["sim", arguments[0], arguments[1]]);
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+    assert!(refused(&["calibrate", "--batches", "0"]).contains("3..=10000"));
+}
+
+#[test]
+fn choices_and_smoves_limits_are_told() {
+    let text = refused(&["attach", "smove", "--strategy", "locale"]);
+    assert!(text.contains("possible values: smove, local, off"), "{text}");
+    let text = refused(&["run", "--policy", "smove:strategy=of", "--", "true"]);
+    assert!(text.contains("valid are smove, local, off; did you mean off?"), "{text}");
+    let text = refused(&["compare", "--schedulers", "smove:strategy=1", "--", "true"]);
+    assert!(text.contains("valid are smove, local, off"), "{text}");
+    let text = refused(&["attach", "smove", "--delay-us", "10001"]);
+    assert!(text.contains("1..=10000") && text.contains("microseconds"), "{text}");
+}
+
+#[test]
+fn a_comparison_takes_what_its_place_has() {
+    for (arguments, words) in [
+        ("--on host --machine knc-31s1p", "--on sim"),
+        ("--on vm --jobs 2", "--on sim"),
+        ("--on sim --kernel 6.18", "--kernel: not with --on sim"),
+        ("--on sim --clock wall", "--clock: not with --on sim"),
+        ("--on sim -- true", "a command: not with --on sim"),
+        ("--on sim --machine knc", "did you mean knc-31s1p"),
+        ("--on sim --workload libomp:ep", "unknown workload libomp"),
+    ] {
+        let arguments: Vec<&str> = std::iter::once("compare").chain(arguments.split(' ')).collect();
+        let text = refused(&arguments);
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+}

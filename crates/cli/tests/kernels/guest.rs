@@ -2,21 +2,28 @@
 use crate::machine::Machine;
 use crate::scenarios;
 use crate::scheduler::{is_any_attached, sched_ext};
+use flsched_policies::Policy;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
 
 const PREFIX: &str = "scenario";
 
-/// The machine we are in: `--guest MACHINE SCENARIOS`.
+/// The machine we are in: `--guest MACHINE POLICY SCENARIOS`.
 pub fn machine() -> Machine {
     std::env::args().nth(2).unwrap_or_default().parse().expect("a machine's name")
 }
 
-/// Plays this machine's scenarios, or those of them whose name contains what is wanted.
+/// The policy that is tested.
+pub fn policy() -> &'static Policy {
+    Policy::find(&std::env::args().nth(3).unwrap_or_default()).expect("a policy's name")
+}
+
+/// Plays this machine's and policy's scenarios, or those of them whose name contains what is wanted.
 pub fn play() -> ExitCode {
-    let wanted = std::env::args().nth(3).unwrap_or_default();
+    let wanted = std::env::args().nth(4).unwrap_or_default();
     let mut failed = false;
-    for scenario in scenarios::all().filter(|s| s.is_for(machine()) && s.is_wanted(&wanted)) {
+    let is_played = |s: &&scenarios::Scenario| s.is_for(machine(), policy().name) && s.is_wanted(&wanted);
+    for scenario in scenarios::all().filter(is_played) {
         let name = scenario.name;
         clear_kernel_log();
         let began = std::time::Instant::now();

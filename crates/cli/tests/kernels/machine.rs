@@ -13,8 +13,11 @@ pub enum Machine {
     /// only three threads are online, so that a core has half its threads and a node no CPU. The kernel
     /// preempts itself wherever it can.
     Odd,
+    /// Two nodes of two CPUs each.
+    Nodes,
 }
 
+/// Where what holds everywhere is shown.
 pub const ALL: [Machine; 3] = [Machine::Instructions, Machine::Wall, Machine::Odd];
 
 impl Machine {
@@ -23,6 +26,7 @@ impl Machine {
             Self::Instructions => "instructions",
             Self::Wall => "wall",
             Self::Odd => "odd",
+            Self::Nodes => "nodes",
         }
     }
 
@@ -31,6 +35,7 @@ impl Machine {
         match self {
             Self::Instructions => &["--cpus", "4", "--clock", "instructions"],
             Self::Wall => &["--cpus", "4", "--clock", "wall"],
+            Self::Nodes => &["--topology", "2n1s2c1t", "--clock", "instructions"],
             Self::Odd => {
                 &["--topology", "2n1s2c2t", "--append", "maxcpus=3 preempt=full", "--clock", "instructions"]
             }
@@ -48,6 +53,7 @@ impl FromStr for Machine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        ALL.into_iter().find(|machine| machine.name() == text).ok_or_else(|| format!("no machine {text}"))
+        let mut all = ALL.into_iter().chain([Self::Nodes]);
+        all.find(|machine| machine.name() == text).ok_or_else(|| format!("no machine {text}"))
     }
 }

@@ -1,26 +1,36 @@
-//! FLSCHED on stock kernels: every scenario on every supported kernel series, one virtual machine a
-//! kernel. This program is both sides: started by cargo it boots the machines, with `--guest` it is
-//! the command inside that plays the scenarios.
+//! The policies on stock kernels: FLSCHED in every scenario on every supported kernel series, the others
+//! on the oldest and the newest that matter, one virtual machine for each policy and kernel. This program
+//! is both sides: started by cargo it boots the machines, with `--guest` it is the command inside that
+//! plays the scenarios.
 //!
-//! `FLSCHED_TEST_KERNELS=6.18` picks kernels, `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by
-//! parts of their names, and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
+//! `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and `FLSCHED_TEST_MACHINES=odd` pick policies,
+//! kernels and machines, `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names,
+//! and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
 mod guest;
 mod load;
 mod machine;
 mod scenarios;
 mod scheduler;
 
+use flsched_policies::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use machine::Machine;
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
 
+/// FLSCHED's kernels, Smove's, and those of the other policies.
 const KERNELS: &str = "6.16,6.18,7.0,7.2,7.3";
+const SMOVES_KERNELS: &str = "6.18,7.3";
+const FEWER_KERNELS: &str = "6.18";
+/// FLSCHED's machines, Smove's, and those of the other policies.
+const MACHINES: &str = "instructions,wall,odd";
+const SMOVES_MACHINES: &str = "instructions,odd";
+const FEWER_MACHINES: &str = "instructions,nodes";
 /// The kernel of the machines there is only one of.
 const KERNEL: &str = "6.18";
-/// Real seconds that all scenarios on one kernel may take; a quiet machine needs a fifth of it.
-const LIMIT: &str = "600";
+/// Real seconds that all scenarios on one machine may take; a quiet host needs an eighth of it.
+const LIMIT: &str = "900";
 
 /// What one machine told: scenario → outcome, and its whole output for the failures.
 struct Told {
@@ -33,26 +43,55 @@ fn main() -> ExitCode {
         return guest::play();
     }
     let arguments = Arguments::from_args();
-    let kernels = std::env::var("FLSCHED_TEST_KERNELS").unwrap_or_else(|_| KERNELS.into());
-    let wanted = std::env::var("FLSCHED_TEST_SCENARIOS").unwrap_or_default();
-
-    let machines = kernels.split(',').map(|kernel| (kernel, Machine::Instructions));
-    let machines = machines.chain([(KERNEL, Machine::Wall), (KERNEL, Machine::Odd)]);
-    let machines: Vec<_> =
-        machines.map(|(kernel, machine)| (kernel.to_owned(), machine, Arc::new(OnceLock::new()))).collect();
+    let wanted = variable("SCENARIOS").unwrap_or_default();
+    let rigs = rigs();
 
     // By scenario first, so that the test threads boot different machines.
     let mut trials = Vec::new();
     for scenario in scenarios::all().filter(|scenario| scenario.is_wanted(&wanted)) {
-        for (kernel, machine, told) in machines.iter().filter(|(_, machine, _)| scenario.is_for(*machine)) {
-            let (kernel, machine, told) = (kernel.clone(), *machine, told.clone());
-            let wanted = wanted.clone();
-            trials.push(Trial::test(format!("{kernel}::{machine}::{}", scenario.name), move || {
-                judge(told.get_or_init(|| boot(&kernel, machine, &wanted)), scenario.name)
+        for (rig, told) in rigs.iter().filter(|(rig, _)| scenario.is_for(rig.machine, rig.policy)) {
+            let (rig, told, wanted) = (rig.clone(), told.clone(), wanted.clone());
+            let name = format!("{}::{}::{}::{}", rig.policy, rig.kernel, rig.machine, scenario.name);
+            trials.push(Trial::test(name, move || {
+                judge(told.get_or_init(|| boot(&rig, &wanted)), scenario.name)
             }));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// A policy on a kernel on a machine.
+#[derive(Clone)]
+struct Rig {
+    policy: &'static str,
+    kernel: String,
+    machine: Machine,
+}
+
+/// All that are asked for, each with room for what it will tell.
+fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
+    let policies = variable("POLICIES");
+    let is_picked = |name: &str| policies.as_ref().is_none_or(|picked| picked.split(',').any(|p| p == name));
+    let mut rigs = Vec::new();
+    for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| is_picked(name)) {
+        let (kernels, machines) = match policy {
+            "flsched" => (KERNELS, MACHINES),
+            "smove" => (SMOVES_KERNELS, SMOVES_MACHINES),
+            _ => (FEWER_KERNELS, FEWER_MACHINES),
+        };
+        let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());
+        let machines = variable("MACHINES").unwrap_or_else(|| machines.into());
+        for machine in machines.split(',').map(|name| name.parse().expect("FLSCHED_TEST_MACHINES")) {
+            let kernels = if machine == Machine::Instructions { &kernels } else { KERNEL };
+            let rig = |kernel: &str| Rig { policy, kernel: kernel.into(), machine };
+            rigs.extend(kernels.split(',').map(|kernel| (rig(kernel), Arc::default())));
+        }
+    }
+    rigs
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(format!("FLSCHED_TEST_{name}")).ok()
 }
 
 fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
@@ -65,14 +104,14 @@ fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
     }
 }
 
-fn boot(kernel: &str, machine: Machine, wanted: &str) -> Told {
+fn boot(rig: &Rig, wanted: &str) -> Told {
     let me = std::env::current_exe().expect("this program has a path");
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
-        .args(["vm", "--verbose", "--kernel", kernel, "--timeout", LIMIT])
-        .args(machine.arguments())
+        .args(["vm", "--verbose", "--kernel", &rig.kernel, "--timeout", LIMIT])
+        .args(rig.machine.arguments())
         .args(["--include", "/usr/bin/hackbench", "--"])
         .arg(me)
-        .args(["--guest", &machine.to_string(), wanted])
+        .args(["--guest", &rig.machine.to_string(), rig.policy, wanted])
         .output()
         .expect("flsched runs");
     let transcript =

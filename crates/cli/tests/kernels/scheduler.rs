@@ -1,10 +1,18 @@
-//! FLSCHED as a user starts it, as this process itself can hold it, and what the kernel says of it.
+//! The tested policy as a user starts it, as this process itself can hold it, and what the kernel says
+//! of it.
+use crate::guest::policy;
 use crate::load::wait_until;
-use flsched_policies::{Options, Policy, Running};
+use flsched_policies::{Running, parse_spec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, Command, ExitStatus};
+
+/// Runs a command under the policy by `flsched run`: exit code and output.
+pub fn run(options: &[&str], command: &[&str]) -> (i32, String) {
+    flsched(&[&["run", "--policy", policy().name], options, &["--"], command].concat())
+}
 
 /// Runs `flsched` to its end: exit code and output.
 pub fn flsched(arguments: &[&str]) -> (i32, String) {
@@ -14,14 +22,14 @@ pub fn flsched(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap_or(-1), text)
 }
 
-/// `flsched attach flsched` in the background; killed if the scenario panics.
+/// `flsched attach POLICY` in the background; killed if the scenario panics.
 pub struct Attached(pub Child);
 
 impl Attached {
     pub fn with(arguments: &[&str]) -> Self {
-        let child = Command::new("flsched").args(["attach", "flsched"]).args(arguments).spawn();
+        let child = Command::new("flsched").args(["attach", policy().name]).args(arguments).spawn();
         let attached = Self(child.expect("flsched starts"));
-        wait_until("flsched is attached", is_flsched_attached);
+        wait_until("the policy is attached", is_attached);
         attached
     }
 
@@ -45,14 +53,45 @@ impl Drop for Attached {
     }
 }
 
-/// FLSCHED held by this process: quicker than the command, and not attached again after an ejection.
+/// The policy held by this process: quicker than the command, and not attached again after an ejection.
 /// Detached if the scenario panics.
 pub struct Held(Running);
 
 impl Held {
     pub fn start() -> Self {
-        let policy = Policy::find("flsched").expect("it is in this build");
-        Self(policy.start(&Options::default()).expect("it attaches"))
+        Self::with("")
+    }
+
+    /// `knobs`: as after the colon of `--policy`.
+    pub fn with(knobs: &str) -> Self {
+        let (policy, options) = parse_spec(&format!("{}:{knobs}", policy().name)).expect("knobs");
+        Self(policy.start(&options).expect("it attaches"))
+    }
+
+    /// How often the policy has counted an event.
+    pub fn count(&self, statistic: &str) -> u64 {
+        let counts = self.0.stats().expect("statistics");
+        counts.iter().find(|(name, _)| name == statistic).expect("a statistic's name").1
+    }
+
+    /// Writes an entry of one of the policy's maps.
+    pub fn set_entry(&self, map: &str, key: usize, words: [u32; 2]) {
+        let value: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.0.set_entry(map, key as u32, &value).expect("an entry");
+    }
+
+    /// Nanoseconds that one of the policy's callbacks takes while something runs, by the kernel's own count.
+    pub fn run_time<T>(&self, callback: &str, run: impl FnOnce() -> T) -> f64 {
+        const COUNTING: &str = "/proc/sys/kernel/bpf_stats_enabled";
+        let program = self.0.callbacks().find(|program| program.name() == callback).expect("a callback");
+        let fdinfo = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
+        let total = || run_time_of(&fs::read_to_string(&fdinfo).expect("it is ours"));
+        fs::write(COUNTING, "1").expect("root may");
+        let before = total();
+        run();
+        let took = total() - before;
+        fs::write(COUNTING, "0").expect("root may");
+        took as f64
     }
 
     /// Detaches it, which must have been attached until now.
@@ -64,6 +103,11 @@ impl Held {
     }
 }
 
+fn run_time_of(fdinfo: &str) -> u64 {
+    let line = fdinfo.lines().find_map(|line| line.strip_prefix("run_time_ns:"));
+    line.expect("a program's").trim().parse().expect("a number")
+}
+
 pub fn sched_ext(file: &str) -> String {
     fs::read_to_string(format!("/sys/kernel/sched_ext/{file}")).unwrap_or_default().trim().to_owned()
 }
@@ -72,6 +116,8 @@ pub fn is_any_attached() -> bool {
     sched_ext("state") != "disabled"
 }
 
-pub fn is_flsched_attached() -> bool {
-    sched_ext("state") == "enabled" && sched_ext("root/ops").starts_with("flsched")
+pub fn is_attached() -> bool {
+    let name = sched_ext("root/ops");
+    let is_ours = name.strip_prefix(policy().name).is_some_and(|rest| rest.starts_with('_'));
+    sched_ext("state") == "enabled" && is_ours
 }

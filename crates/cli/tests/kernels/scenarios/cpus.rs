@@ -33,12 +33,12 @@ fn attaches_while_cpus_are_offline_from_boot() {
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, true);
     }
-    wait_until("flsched is attached again", is_flsched_attached);
+    wait_until("the policy is attached again", is_attached);
     hogs.stop();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, false);
     }
-    wait_until("flsched is attached again", is_flsched_attached);
+    wait_until("the policy is attached again", is_attached);
     assert!(attached.is_alive());
     assert!(attached.interrupt().success());
 }
@@ -135,7 +135,7 @@ impl Drop for Group {
     }
 }
 
-fn set_online(cpu: usize, online: bool) {
+pub fn set_online(cpu: usize, online: bool) {
     let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     fs::write(&file, if online { "1" } else { "0" }).unwrap_or_else(|e| panic!("{file}: {e}"));
 }
@@ -147,7 +147,7 @@ fn hotplug_under_load() {
     let hogs = Hogs::part_time(4);
     for online in [false, true] {
         set_online(2, online);
-        wait_until("flsched is attached again", is_flsched_attached);
+        wait_until("the policy is attached again", is_attached);
     }
     bench.finish();
     hogs.stop();
@@ -177,13 +177,13 @@ fn hotplug_storm() {
         set_online(cpu, !offline.contains(&cpu));
         sleep(millis(random.random_range(0..30)));
         if change == CHANGES / 2 {
-            wait_until("flsched is attached in a lull", is_flsched_attached);
+            wait_until("the policy is attached in a lull", is_attached);
         }
     }
     for cpu in offline {
         set_online(cpu, true);
     }
-    wait_until("flsched is attached after the storm", is_flsched_attached);
+    wait_until("the policy is attached after the storm", is_attached);
     bench.finish();
     pinned.stop();
     hogs.stop();
@@ -208,14 +208,14 @@ fn all_but_one_cpu_offline() {
     for cpu in cpus.iter().rev() {
         set_online(*cpu, false);
     }
-    wait_until("flsched is attached to the one CPU", is_flsched_attached);
+    wait_until("the policy is attached to the one CPU", is_attached);
     hogs.go_on();
     sleep(millis(100));
     for cpu in &cpus {
         set_online(*cpu, true);
     }
     bench.finish();
-    wait_until("flsched is attached again", is_flsched_attached);
+    wait_until("the policy is attached again", is_attached);
     hogs.stop();
     assert!(attached.is_alive());
     assert!(attached.interrupt().success());

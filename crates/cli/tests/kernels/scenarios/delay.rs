@@ -1,6 +1,6 @@
 //! How long tasks wait, and who gets how much of a CPU.
 use super::{EVERYWHERE, REPEATABLE, Scenario, scenario};
-use crate::guest::machine;
+use crate::guest::{machine, policy};
 use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::Held;
@@ -30,8 +30,10 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// Tasks on a CPU up to which `max_delay_us` is the bound.
 const CROWD: u32 = 16;
-/// The default of `max_delay_us`.
+/// The longest wait among a crowd that a policy promises: by default FLSCHED's `max_delay_us`.
 const MAX_DELAY: Duration = Duration::from_millis(100);
+/// SCHED_RR2 promises round robin: a turn of `slice_us` for each of the others.
+const RR2_TURN: Duration = Duration::from_millis(100);
 /// Of the kernel: the turn that is just running ends at one.
 const TICK: Duration = Duration::from_millis(4);
 /// On the wall clock four emulated CPUs share what the host has left for them: there only a task that
@@ -44,7 +46,11 @@ fn host_noise() -> Duration {
 
 /// How long a task may wait among `tasks` on a CPU, itself one of them.
 fn delay_limit(tasks: u32) -> Duration {
-    MAX_DELAY * tasks.max(CROWD) / CROWD + TICK + host_noise()
+    let promised = match policy().name {
+        "rr2" => (RR2_TURN + TICK) * (tasks - 1) + TICK,
+        _ => MAX_DELAY * tasks.max(CROWD) / CROWD,
+    };
+    promised + TICK + host_noise()
 }
 
 fn pinned_task_beside_a_hog_keeps_the_bound() {

@@ -1,8 +1,10 @@
-//! What FLSCHED must stand. Each scenario leaves the machine on the default scheduler; `guest.rs`
+//! What a policy must stand. Each scenario leaves the machine on the default scheduler; `guest.rs`
 //! checks that after each, and that the kernel's log tells of nothing bad, an ejection being bad.
 mod commands;
 mod cpus;
 mod delay;
+mod rr2;
+mod smove;
 mod tasks;
 
 use crate::machine::Machine;
@@ -10,12 +12,14 @@ use crate::machine::Machine;
 pub struct Scenario {
     pub name: &'static str,
     machines: &'static [Machine],
+    /// Those it is about; none: all.
+    policies: &'static [&'static str],
     pub play: fn(),
 }
 
 impl Scenario {
-    pub fn is_for(&self, machine: Machine) -> bool {
-        self.machines.contains(&machine)
+    pub fn is_for(&self, machine: Machine, policy: &str) -> bool {
+        self.machines.contains(&machine) && (self.policies.is_empty() || self.policies.contains(&policy))
     }
 
     /// `wanted`: parts of names, with commas between them; nothing wants all.
@@ -25,13 +29,24 @@ impl Scenario {
 }
 
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    [commands::SCENARIOS, delay::SCENARIOS, tasks::SCENARIOS, cpus::SCENARIOS].into_iter().flatten()
+    let all = [
+        commands::SCENARIOS,
+        delay::SCENARIOS,
+        tasks::SCENARIOS,
+        cpus::SCENARIOS,
+        smove::SCENARIOS,
+        rr2::SCENARIOS,
+    ];
+    all.into_iter().flatten()
 }
 
-/// A function and the machines it is played on.
+/// A function, the machines it is played on, and the policies it is about if not all.
 macro_rules! scenario {
     ($play:ident, $machines:expr) => {
-        Scenario { name: stringify!($play), machines: $machines, play: $play }
+        scenario!($play, $machines, &[])
+    };
+    ($play:ident, $machines:expr, $policies:expr) => {
+        Scenario { name: stringify!($play), machines: $machines, policies: $policies, play: $play }
     };
 }
 use scenario;

@@ -58,10 +58,13 @@ fn hundreds_of_short_processes() {
     held.stop();
 }
 
-/// All tasks of a workload at once, again and again.
+/// All tasks of a workload at once, again and again. Only when all are there: a task that is being
+/// forked keeps a stop signal but not the one to continue, whatever schedules it.
 fn stopped_and_continued() {
+    const TASKS: usize = 2 * 40;
     let held = Held::start();
-    let bench = Hackbench::start("-p -g 2 -l 200");
+    let bench = Hackbench::start("-p -g 2 -l 400");
+    wait_until("all of hackbench's tasks are there", || bench.tasks().len() == TASKS);
     let hogs = Hogs::part_time(2);
     for pause in 0..30 {
         bench.signal(Signal::SIGSTOP);

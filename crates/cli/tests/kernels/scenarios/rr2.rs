@@ -1,0 +1,416 @@
+//! What SCHED_RR2 promises: strict priorities over the whole machine, turns within a level, a trickle for
+//! those below, and co-threads together.
+use super::{REPEATABLE, Scenario, scenario};
+use crate::load::*;
+use crate::machine::Machine;
+use crate::scheduler::{Held, flsched};
+use nix::libc;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+const RR2: &[&str] = &["rr2"];
+/// Two groups of CPUs.
+const NODES: &[Machine] = &[Machine::Nodes];
+
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(lower_levels_never_run_beside_waiting_higher_ones, REPEATABLE, RR2),
+    scenario!(higher_levels_run_at_once, REPEATABLE, RR2),
+    scenario!(a_changed_nice_value_counts_at_once, REPEATABLE, RR2),
+    scenario!(turns_in_a_level, REPEATABLE, RR2),
+    scenario!(a_hog_leaves_a_trickle, REPEATABLE, RR2),
+    scenario!(search_steps, REPEATABLE, RR2),
+    scenario!(search_step_any, NODES, RR2),
+    scenario!(cothreads_share_a_cpu, REPEATABLE, RR2),
+    scenario!(no_cothreads_no_difference, REPEATABLE, RR2),
+    scenario!(large_teams_spread, NODES, RR2),
+    scenario!(teams_of_listed_processes, REPEATABLE, RR2),
+    scenario!(processes_that_are_not_there, REPEATABLE, RR2),
+];
+
+/// Beyond what the scheduler promises: the emulated machine's own work, and the tick that notices.
+const TICKS: Duration = Duration::from_millis(12);
+
+fn be_nice(nice: i32) {
+    // SAFETY: takes integers only; 0 is the calling thread.
+    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    assert_eq!(outcome, 0, "setpriority {nice}");
+}
+
+/// A process of its own that computes until it is dropped.
+struct Burner(Child);
+
+impl Burner {
+    fn start(nice: i32, cpu: Option<usize>) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        let above_others = || {
+            be_nice(-20);
+            Ok(())
+        };
+        // SAFETY: between fork and exec only a system call is made.
+        unsafe { command.pre_exec(above_others) };
+        let burner = Self(command.spawn().expect("sh starts"));
+        // Not before it is there: on its way it would wait for those above it, and we for it.
+        if let Some(cpu) = cpu {
+            allow(burner.0.id() as i32, [cpu]);
+        }
+        renice(&burner, nice);
+        burner
+    }
+
+    /// CPU time it has had.
+    fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.id())).expect("it runs");
+        Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
+    }
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        // Below others it would never come to its end.
+        renice(self, -20);
+        let _ = self.0.wait();
+    }
+}
+
+/// This thread is not to wait for those that it starts; they are normal tasks.
+fn above_all() {
+    enter_class(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 50);
+}
+
+/// On four CPUs four tasks of one level always run; whatever is below has nothing, wherever it may run.
+fn lower_levels_never_run_beside_waiting_higher_ones() {
+    const DURING: Duration = Duration::from_millis(600);
+    above_all();
+    let held = Held::with("trickle_us=0");
+    let cpus = possible_cpus().len();
+    let lower: Vec<Burner> = (0..3).map(|_| Burner::start(5, None)).collect();
+    let pinned: Vec<Burner> = possible_cpus().map(|cpu| Burner::start(1, Some(cpu))).collect();
+    let lowest = Burner::start(19, None);
+    let higher: Vec<Burner> = (0..cpus + 2).map(|_| Burner::start(0, None)).collect();
+    // One more that comes and goes, so that pushes and pulls never end.
+    let moving = Hogs::part_time(2);
+    sleep(millis(100));
+    let below = || lower.iter().chain(&pinned).chain([&lowest]).map(Burner::cpu_time).sum::<Duration>();
+    let before = below();
+    sleep(DURING);
+    let had = below() - before;
+    let above: Duration = higher.iter().map(Burner::cpu_time).sum();
+    eprintln!("those below had {had:?} of {:?}, those above {above:?}", DURING * cpus as u32);
+    assert!(above > DURING * cpus as u32 / 2, "those above had {above:?}");
+    // Not even one tick on one of the CPUs.
+    assert!(had < millis(4), "those below had {had:?} while others waited");
+    moving.stop();
+    drop((lower, pinned, lowest, higher));
+    held.stop();
+}
+
+/// A task that wakes up does not wait for less important ones, whatever CPU they run on; and a CPU on
+/// which two of its level would have to share is left for one that runs something lower.
+fn higher_levels_run_at_once() {
+    const ROUNDS: u32 = 100;
+    let held = Held::start();
+    let hogs: Vec<Burner> = possible_cpus().map(|_| Burner::start(10, None)).collect();
+    let longest = |nice: i32| {
+        spawn(move || {
+            be_nice(nice);
+            let mut late: Vec<Duration> = (0..ROUNDS)
+                .map(|_| {
+                    let due = Instant::now() + millis(3);
+                    sleep(millis(3));
+                    work_for(millis(1));
+                    due.elapsed() - millis(1)
+                })
+                .collect();
+            late.sort();
+            late[ROUNDS as usize - 1]
+        })
+    };
+    let sleepers: Vec<_> = [0, 0, -5].map(longest).into();
+    let late: Vec<Duration> = sleepers.into_iter().map(|it| it.join().expect("it ends well")).collect();
+    eprintln!(
+        "longest delays of nice 0, 0, -5 among hogs of nice 10: {late:?}, preempted {}",
+        held.count("preempted")
+    );
+    assert!(late.iter().all(|late| *late < millis(3)), "waited {late:?} for less important tasks");
+    assert!(held.count("preempted") > u64::from(ROUNDS), "they interrupt, and do not wait for turns");
+    drop(hogs);
+    held.stop();
+}
+
+/// Who runs is made less important than who waits, and the other way round.
+fn a_changed_nice_value_counts_at_once() {
+    above_all();
+    let held = Held::with("trickle_us=0");
+    let cpu = a_cpu();
+    let one = Burner::start(0, Some(cpu));
+    let other = Burner::start(1, Some(cpu));
+    let times = || (one.cpu_time(), other.cpu_time());
+    sleep(millis(50));
+    let first = times();
+    sleep(millis(100));
+    let second = times();
+    renice(&one, 2);
+    sleep(TICKS);
+    let third = times();
+    sleep(millis(100));
+    let fourth = times();
+    eprintln!("one and other: {first:?} {second:?}, then {third:?} {fourth:?}");
+    // While one is on its way to the CPU the other may be there for some microseconds.
+    assert!(
+        second.0 - first.0 > millis(80) && second.1 - first.1 < millis(1),
+        "nice 0 runs, nice 1 does not"
+    );
+    assert!(
+        fourth.1 - third.1 > millis(80) && fourth.0 - third.0 < millis(1),
+        "nice 1 runs, nice 2 does not"
+    );
+    drop((one, other));
+    held.stop();
+}
+
+fn renice(burner: &Burner, nice: i32) {
+    // SAFETY: takes integers only.
+    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, burner.0.id(), nice) };
+    assert_eq!(outcome, 0, "setpriority {nice}");
+}
+
+/// Among equals nobody waits longer than a turn of each of the others.
+fn turns_in_a_level() {
+    const TASKS: u32 = 8;
+    const SLICE: Duration = Duration::from_millis(10);
+    let held = Held::with("slice_us=10000");
+    let crew: Vec<_> = (0..TASKS).map(|_| spawn(|| longest_wait_on(a_cpu(), SLICE * TASKS * 6))).collect();
+    let waits: Vec<Duration> = crew.into_iter().map(|it| it.join().expect("it ends well")).collect();
+    eprintln!("longest waits of {TASKS} tasks with turns of {SLICE:?}: {waits:?}");
+    // A turn ends at the first tick after it.
+    let limit = (SLICE + TICKS / 3) * TASKS;
+    assert!(waits.iter().all(|wait| *wait <= limit), "{waits:?} > {limit:?}");
+    held.stop();
+}
+
+/// Below a hog on its CPU, each of many gets a turn; more often if so set.
+fn a_hog_leaves_a_trickle() {
+    const BELOW: u32 = 5;
+    const EVERY: Duration = Duration::from_millis(40);
+    above_all();
+    let held = Held::with("trickle_us=40000");
+    let cpu = a_cpu();
+    let hog = Burner::start(-10, Some(cpu));
+    let below: Vec<Burner> = [0, 0, 5, 10, 19].map(|nice| Burner::start(nice, Some(cpu))).into();
+    // None goes without while all the others have had two turns.
+    sleep(EVERY * BELOW + TICKS);
+    let before: Vec<Duration> = below.iter().map(Burner::cpu_time).collect();
+    let (hog_before, began) = (hog.cpu_time(), Instant::now());
+    sleep((EVERY + TICKS) * BELOW * 2);
+    let during = began.elapsed();
+    let had: Vec<Duration> = below.iter().zip(&before).map(|(it, before)| it.cpu_time() - *before).collect();
+    let hog_had = hog.cpu_time() - hog_before;
+    eprintln!(
+        "of {during:?} the hog had {hog_had:?}, those below {had:?}, trickled {}",
+        held.count("trickled")
+    );
+    assert!(had.iter().all(|had| *had > Duration::ZERO), "somebody had nothing: {had:?}");
+    assert!(hog_had > during * 3 / 4, "the hog had only {hog_had:?} of {during:?}");
+    drop((hog, below));
+    held.stop();
+}
+
+/// A thread that sleeps until it is told to work, on a CPU that it has run on before.
+struct Sleeper {
+    tell: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Sleeper {
+    fn on(cpu: usize) -> Self {
+        let (tell, told) = channel();
+        let thread = spawn(move || {
+            pin_to(cpu);
+            allow(0, possible_cpus());
+            while told.recv().is_ok() {
+                work_for(millis(2));
+            }
+        });
+        sleep(millis(30));
+        Self { tell, thread }
+    }
+
+    fn wake(&self) {
+        self.tell.send(()).expect("it sleeps");
+        sleep(millis(30));
+    }
+
+    fn end(self) {
+        drop(self.tell);
+        self.thread.join().expect("it ends well");
+    }
+}
+
+/// A thread of this process that computes on `cpu` until it is told to stop.
+fn companion(cpu: usize, nice: i32, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let stop = stop.clone();
+    spawn(move || {
+        pin_to(cpu);
+        be_nice(nice);
+        while !stop.load(Ordering::Relaxed) {
+            work();
+        }
+    })
+}
+
+/// How often a step is taken when a thread of nice 0 wakes up that ran on CPU 2 last, on a machine where
+/// nothing is idle. `hogs`: CPU and nice value of each. `co_thread`: the same of a thread of its process.
+fn hits(step: &str, knobs: &str, hogs: &[(usize, i32)], co_thread: Option<(usize, i32)>) -> u64 {
+    let held = Held::with(&format!("load_threads=0,trickle_us=0,{knobs}"));
+    // Who wakes the sleeper is of a class above, and its CPU not available.
+    pin_to(0);
+    // While nobody is above them.
+    let sleeper = Sleeper::on(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let co_thread = co_thread.map(|(cpu, nice)| companion(cpu, nice, &stop));
+    sleep(millis(20));
+    let hogs: Vec<Burner> = hogs.iter().map(|(cpu, nice)| Burner::start(*nice, Some(*cpu))).collect();
+    sleep(millis(60));
+    let steps = ["pushed_1", "pushed_2", "pushed_3", "pushed_4", "pushed_5", "joined", "queued"];
+    let before = steps.map(|step| held.count(step));
+    sleeper.wake();
+    let all: Vec<u64> = steps.iter().zip(before).map(|(step, before)| held.count(step) - before).collect();
+    drop(hogs);
+    stop.store(true, Ordering::Relaxed);
+    co_thread.into_iter().for_each(|it| it.join().expect("it ends well"));
+    sleeper.end();
+    held.stop();
+    allow(0, possible_cpus());
+    eprintln!("{step}: of {steps:?} {all:?}");
+    steps.iter().position(|name| *name == step).map_or(0, |place| all[place])
+}
+
+/// One case for each of the first four steps of the search.
+fn search_steps() {
+    const LOW: [(usize, i32); 4] = [(0, 10), (1, 10), (2, 10), (3, 10)];
+    const LAST_IS_HIGH: [(usize, i32); 4] = [(0, 10), (1, 10), (2, -5), (3, 10)];
+    const HIGH: [(usize, i32); 6] = [(0, -5), (1, -5), (2, -5), (3, -5), (0, -5), (0, -5)];
+    above_all();
+    // CPU 1 runs what is lowest, and a co-thread waits there.
+    assert!(hits("pushed_1", "", &LOW, Some((1, 15))) > 0);
+    assert!(hits("pushed_2", "", &LOW, None) > 0);
+    // The co-thread runs above nice 0, so its CPU is not available; nor is the last one.
+    assert!(hits("pushed_3", "", &LAST_IS_HIGH, Some((1, -1))) > 0);
+    assert!(hits("pushed_4", "", &LAST_IS_HIGH, None) > 0);
+    // Nobody is available: wait where the co-thread waits.
+    assert!(hits("joined", "trickle_us=100000", &HIGH, Some((1, 0))) > 0);
+    // And without grouping none of these.
+    assert_eq!(hits("pushed_3", "grouping=off", &LAST_IS_HIGH, Some((1, -1))), 0);
+}
+
+/// No group but its own may be searched by distance, and who is available is in the other one.
+fn search_step_any() {
+    above_all();
+    assert!(hits("pushed_5", "reach=0", &[(0, 10), (1, 10), (2, -5), (3, -5)], None) > 0);
+}
+
+/// What `flsched workload co-threads` says under these knobs: its figures by name.
+fn co_threads(knobs: &str, parameters: &[&str]) -> impl Fn(&str) -> f64 {
+    let held = Held::with(knobs);
+    let (code, text) = flsched(&[&["workload", "co-threads"], parameters].concat());
+    eprintln!(
+        "{knobs} {parameters:?}: gathered {}, joined {}: {}",
+        held.count("gathered"),
+        held.count("joined"),
+        text.replace('\n', ", ")
+    );
+    held.stop();
+    assert_eq!(code, 0, "{text}");
+    move |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("Figure: ")?.strip_prefix(name));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+    }
+}
+
+/// The paper's third test: nine processes of three threads.
+fn cothreads_share_a_cpu() {
+    let share = |grouping: &str| {
+        co_threads(&format!("slice_us=10000,grouping={grouping}"), &["9", "3", "16384", "4"])(
+            "same_cpu_percent",
+        )
+    };
+    let (off, on) = (share("off"), share("on"));
+    assert!(
+        on >= 50.0 && on >= 3.0 * off,
+        "co-threads shared a CPU for {on} % of their time, without grouping {off} %"
+    );
+}
+
+/// The paper's first test.
+fn no_cothreads_no_difference() {
+    let speed = |grouping: &str| {
+        co_threads(&format!("grouping={grouping}"), &["7", "1", "16384", "1"])("operations_per_s")
+    };
+    let (off, on) = (speed("off"), speed("on"));
+    assert!((on / off - 1.0).abs() <= 0.01, "{on} operations a second with grouping, {off} without");
+}
+
+/// A process with more threads than its share of a node: it may not have one node for itself while the
+/// other idles or runs less.
+fn large_teams_spread() {
+    let held = Held::with("slice_us=10000");
+    // CPU time by node, in nanoseconds.
+    let had = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let counted = had.clone();
+    let hogs = Hogs::repeating(16, None, move |_| {
+        let before = cpu_time();
+        work_for(Duration::from_micros(200));
+        let cpu = nix::sched::sched_getcpu().expect("a CPU");
+        counted[cpu / 2].fetch_add((cpu_time() - before).as_nanos() as u64, Ordering::Relaxed);
+    });
+    sleep(millis(800));
+    let nodes = [0, 1].map(|node: usize| Duration::from_nanos(had[node].load(Ordering::Relaxed)));
+    hogs.stop();
+    held.stop();
+    eprintln!("CPU time in the two nodes: {nodes:?}");
+    assert!(nodes.iter().all(|had| *had > millis(1200)), "of 1.6 s each: {nodes:?}");
+}
+
+/// Processes that the user lists are one team, though they have one thread each.
+fn teams_of_listed_processes() {
+    above_all();
+    let listed: Vec<Burner> = (0..4).map(|_| Burner::start(0, None)).collect();
+    let _others: Vec<Burner> = (0..12).map(|_| Burner::start(0, None)).collect();
+    let pids: Vec<String> = listed.iter().map(|it| it.0.id().to_string()).collect();
+    let held = Held::with(&format!("slice_us=10000,pids={}", pids.join("+")));
+    sleep(millis(1000));
+    let cpus: Vec<String> = listed.iter().map(last_cpu).collect();
+    eprintln!("listed processes ran on {cpus:?}, gathered {}", held.count("gathered"));
+    drop(listed);
+    held.stop();
+    assert!(cpus.iter().all(|cpu| *cpu == cpus[0]), "{cpus:?}");
+}
+
+/// Field 39 of proc_pid_stat(5).
+fn last_cpu(burner: &Burner) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", burner.0.id())).expect("it runs");
+    let after_name = stat.rsplit_once(") ").expect("a name in parentheses").1;
+    after_name.split(' ').nth(36).expect("39 fields").to_owned()
+}
+
+fn processes_that_are_not_there() {
+    for (arguments, why) in [
+        (&["attach", "rr2", "--pids", "4000000"][..], "there is no process 4000000"),
+        (&["attach", "rr2", "--pids", "x"], "not a process id"),
+        (&["attach", "rr2", "--group-by", "pids"], "group_by=pids needs it"),
+        (&["attach", "rr2", "--group-by", "cgroup", "--pids", "1"], "does not go with group_by=cgroup"),
+        (&["attach", "rr2", "--group-by", "colour"], "possible values: process, cgroup, pids"),
+        (&["attach", "rr2", "--slice-us", "5"], "1000..=10000000"),
+        (&["run", "--policy", "rr2:pids=4000000", "--", "true"], "there is no process 4000000"),
+    ] {
+        let (code, text) = flsched(arguments);
+        assert!(code == 2 && text.contains(why), "{arguments:?}: {code} {text}");
+    }
+}

@@ -1,0 +1,419 @@
+//! What Smove decides. A virtual machine's frequency is constant, so the frequencies are the test's:
+//! every other part of the policy is as on a machine that has some.
+use super::cpus::set_online;
+use super::{ONCE, REPEATABLE, Scenario, scenario};
+use crate::load::*;
+use crate::scheduler::*;
+use nix::libc;
+use nix::sched::sched_getcpu;
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, gettid};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{park, sleep, spawn};
+use std::time::{Duration, Instant};
+
+const SMOVE: &[&str] = &["smove"];
+
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(slow_and_the_parent_goes_on_moves_after_the_delay, REPEATABLE, SMOVE),
+    scenario!(slow_and_the_parent_waits_runs_there, REPEATABLE, SMOVE),
+    scenario!(fast_or_slow_by_threshold_and_age, REPEATABLE, SMOVE),
+    scenario!(slow_and_woken_moves_or_runs_there, REPEATABLE, SMOVE),
+    scenario!(who_may_not_stay_goes_at_once, REPEATABLE, SMOVE),
+    scenario!(many_that_stay_spread_over_idle_cpus, REPEATABLE, SMOVE),
+    scenario!(off_goes_at_once_and_local_stays, REPEATABLE, SMOVE),
+    scenario!(threads_of_a_core_are_equally_fast, ONCE, SMOVE),
+    scenario!(who_comes_from_another_clock_waits_its_turn, REPEATABLE, SMOVE),
+    scenario!(ten_thousand_forks, REPEATABLE, SMOVE),
+    scenario!(a_timer_round_costs_little, REPEATABLE, SMOVE),
+    scenario!(the_wakers_cpu_goes_offline, REPEATABLE, SMOVE),
+    scenario!(says_that_there_are_no_frequencies, REPEATABLE, SMOVE),
+];
+
+const THRESHOLD_MHZ: u32 = 1000;
+const SLOW_MHZ: u32 = THRESHOLD_MHZ;
+const FAST_MHZ: u32 = THRESHOLD_MHZ + 1;
+/// The longest delay there may be, to be told from the time that a CPU takes to see an interrupt: the
+/// emulated CPUs take turns of some milliseconds.
+const DELAY: Duration = Duration::from_millis(10);
+/// What starting a thread, or being woken, takes at most without any delay.
+const AT_ONCE: Duration = Duration::from_millis(7);
+/// For so long who makes or wakes a thread goes on, so that its CPU is not free before.
+const BUSY: Duration = Duration::from_millis(30);
+
+/// Smove with the test's frequencies, by which all CPUs are slow at first. A turn is longer than the
+/// delay, so that it is not the end of a turn that frees a CPU.
+fn smove(knobs: &str) -> Held {
+    let delay_us = DELAY.as_micros();
+    let all = "frequency_source=test,slice_us=100000";
+    Held::with(&format!("{all},delay_us={delay_us},threshold_mhz={THRESHOLD_MHZ},{knobs}"))
+}
+
+fn set_frequencies(held: &Held, mhz: u32, age: Duration) {
+    for cpu in possible_cpus() {
+        held.set_entry("test_readings", cpu, [mhz, age.as_micros() as u32]);
+    }
+}
+
+fn here() -> usize {
+    sched_getcpu().expect("it runs somewhere")
+}
+
+/// Where a thread began to run, and how long after it was made or woken.
+struct Began {
+    parent: usize,
+    child: usize,
+    after: Duration,
+}
+
+impl Began {
+    fn is_moved(&self) -> bool {
+        self.child != self.parent
+    }
+}
+
+/// Makes a thread. The parent runs on for `busy`, then waits for it.
+fn fork(busy: Duration) -> Began {
+    let (parent, made) = (here(), Instant::now());
+    let child = spawn(move || (here(), made.elapsed()));
+    work_for(busy);
+    let (child, after) = child.join().expect("it ends well");
+    Began { parent, child, after }
+}
+
+/// The same so many times, with pauses, so that the other CPUs are idle each time.
+fn forks(count: usize, busy: Duration) -> Vec<Began> {
+    let fork = |_| {
+        sleep(millis(2));
+        fork(busy)
+    };
+    (0..count).map(fork).collect()
+}
+
+fn slow_and_the_parent_goes_on_moves_after_the_delay() {
+    for early_wake in [0, 1] {
+        let held = smove(&format!("early_wake={early_wake}"));
+        for began in forks(10, BUSY) {
+            let after = began.after;
+            assert!(began.is_moved(), "it ran on its parent's CPU, after {after:?}");
+            assert!((DELAY..DELAY + AT_ONCE).contains(&after), "it waited {after:?}");
+        }
+        for event in ["avoided", "armed", "expired", "migrated"] {
+            assert!(held.count(event) >= 10, "{event} {}", held.count(event));
+        }
+        held.stop();
+    }
+}
+
+fn slow_and_the_parent_waits_runs_there() {
+    for early_wake in [0, 1] {
+        let held = smove(&format!("early_wake={early_wake}"));
+        let all = forks(20, Duration::ZERO);
+        let moved = all.iter().filter(|began| began.is_moved()).count();
+        let longest = all.iter().map(|began| began.after).max().expect("some");
+        assert!(moved == 0 && longest < AT_ONCE, "{moved} moved, the longest wait was {longest:?}");
+        assert!(held.count("cancelled") >= 20, "cancelled {}", held.count("cancelled"));
+        // The chosen CPUs are idle for all to see afterwards.
+        set_frequencies(&held, FAST_MHZ, Duration::ZERO);
+        assert_eq!(cpus_of_hogs(possible_cpus().len()), possible_cpus().collect::<Vec<_>>());
+        held.stop();
+    }
+}
+
+/// Where so many threads run that never wait.
+fn cpus_of_hogs(count: usize) -> Vec<usize> {
+    let last: Arc<Vec<_>> = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect());
+    let seen = last.clone();
+    let hogs = Hogs::repeating(count, None, move |number| {
+        work();
+        seen[number].store(here(), Ordering::Relaxed);
+    });
+    sleep(millis(50));
+    let mut cpus: Vec<_> = last.iter().map(|cpu| cpu.load(Ordering::Relaxed)).collect();
+    hogs.stop();
+    cpus.sort();
+    cpus
+}
+
+fn fast_or_slow_by_threshold_and_age() {
+    const STALE: Duration = Duration::from_millis(50);
+    let held = smove("stale_ms=50");
+    for (mhz, age, stays) in [
+        (SLOW_MHZ, Duration::ZERO, true),
+        (FAST_MHZ, Duration::ZERO, false),
+        (FAST_MHZ, STALE, false),
+        (FAST_MHZ, STALE + millis(1), true),
+    ] {
+        set_frequencies(&held, mhz, age);
+        let avoided = held.count("avoided");
+        for Began { after, .. } in forks(5, BUSY) {
+            assert_eq!(after > AT_ONCE, stays, "{mhz} MHz {age:?} ago: it began after {after:?}");
+        }
+        let avoided = held.count("avoided") - avoided;
+        assert_eq!(avoided >= 5, stays, "{mhz} MHz {age:?} ago: {avoided} stayed");
+    }
+    assert!(held.count("warm") >= 10);
+    held.stop();
+}
+
+/// A thread that sleeps, its last CPU busy, and may run on `allowed`; woken on the first online CPU by
+/// one that then goes on for `busy`.
+fn wake(allowed: &[usize], busy: Duration) -> Began {
+    let online = cpus_in("online");
+    let (waker, last) = (online[0], online[1]);
+    let (tell, told) = channel();
+    let (tell_woken, woken) = channel();
+    let sleeper = spawn(move || {
+        pin_to(last);
+        tell.send(gettid()).expect("somebody listens");
+        park();
+        let began = (here(), Instant::now());
+        tell_woken.send(began).expect("somebody listens");
+    });
+    let id = told.recv().expect("it tells its number");
+    let hog = Hogs::start(1, Some(last));
+    hog.go_on();
+    sleep(millis(5));
+    allow(id.as_raw(), allowed.iter().copied());
+    let handle = sleeper.thread().clone();
+    let asked = spawn(move || {
+        pin_to(waker);
+        let asked = Instant::now();
+        handle.unpark();
+        work_for(busy);
+        asked
+    });
+    let (child, began) = woken.recv().expect("it wakes up");
+    let asked = asked.join().expect("it ends well");
+    sleeper.join().expect("it ends well");
+    hog.stop();
+    Began { parent: waker, child, after: began - asked }
+}
+
+fn slow_and_woken_moves_or_runs_there() {
+    let held = smove("");
+    let online = cpus_in("online");
+    for _ in 0..5 {
+        let moved = wake(&online, BUSY);
+        assert!(moved.is_moved() && moved.child != online[1], "it ran on CPU {}", moved.child);
+        assert!((DELAY..DELAY + AT_ONCE).contains(&moved.after), "it waited {:?}", moved.after);
+        let stayed = wake(&online, Duration::ZERO);
+        assert!(!stayed.is_moved() && stayed.after < AT_ONCE, "on {} {:?}", stayed.child, stayed.after);
+    }
+    assert!(held.count("migrated") >= 5 && held.count("cancelled") >= 5);
+    held.stop();
+}
+
+fn who_may_not_stay_goes_at_once() {
+    let held = smove("");
+    let online = cpus_in("online");
+    for _ in 0..5 {
+        let gone = wake(&online[1..3], BUSY);
+        assert_eq!(gone.child, online[2]);
+        assert!(gone.after < AT_ONCE, "it waited {:?}", gone.after);
+    }
+    assert!(held.count("forbidden") >= 5, "forbidden {}", held.count("forbidden"));
+    held.stop();
+}
+
+/// All of them wait for the same moment, on one CPU, and the others are idle.
+fn many_that_stay_spread_over_idle_cpus() {
+    for early_wake in [0, 1] {
+        let held = smove(&format!("early_wake={early_wake}"));
+        let others = possible_cpus().len() - 1;
+        for _ in 0..5 {
+            sleep(millis(5));
+            let made = Instant::now();
+            let child = move || {
+                let (cpu, after) = (here(), made.elapsed());
+                work_for(BUSY);
+                (cpu, after)
+            };
+            let children: Vec<_> = (0..others).map(|_| spawn(child)).collect();
+            work_for(BUSY);
+            let began: Vec<_> = children.into_iter().map(|it| it.join().expect("it ends well")).collect();
+            let mut cpus: Vec<_> = began.iter().map(|(cpu, _)| *cpu).collect();
+            cpus.sort();
+            cpus.dedup();
+            assert_eq!(cpus.len(), others, "each has its own: {began:?}");
+            let most = DELAY + AT_ONCE * others as u32;
+            assert!(began.iter().all(|(_, after)| (DELAY..most).contains(after)), "{began:?}");
+        }
+        held.stop();
+    }
+}
+
+fn off_goes_at_once_and_local_stays() {
+    let off = smove("strategy=off");
+    for Began { after, .. } in forks(5, BUSY) {
+        assert!(after < AT_ONCE, "it waited {after:?}");
+    }
+    assert_eq!(off.count("avoided") + off.count("armed") + off.count("local"), 0);
+    off.stop();
+
+    let local = smove("strategy=local");
+    set_frequencies(&local, FAST_MHZ, Duration::ZERO);
+    for began in forks(5, Duration::ZERO) {
+        assert!(!began.is_moved() && began.after < AT_ONCE, "it waited {:?}", began.after);
+    }
+    // Until the load is balanced, which the tick of a busy CPU sees to.
+    for began in forks(5, BUSY) {
+        assert!(began.is_moved() && began.after < BUSY, "it waited {:?}", began.after);
+    }
+    assert!(local.count("local") >= 10);
+    assert_eq!(local.count("avoided") + local.count("armed"), 0);
+    local.stop();
+}
+
+/// Two threads of a core have one clock: who waits for one of them is no better off on the other.
+fn threads_of_a_core_are_equally_fast() {
+    let online = cpus_in("online");
+    let siblings = || cpus_in(&format!("cpu{}/topology/core_cpus_list", online[0]));
+    // The machine has half a core.
+    let other = online[0] + 1;
+    set_online(other, true);
+    let pair = siblings();
+    assert_eq!(pair, [online[0], other]);
+    let held = smove("");
+    for (allowed, stays) in [(pair.clone(), false), (vec![pair[0], online[1]], true)] {
+        let forks = spawn(move || {
+            allow(0, allowed);
+            forks(5, BUSY)
+        });
+        for Began { after, .. } in forks.join().expect("they end well") {
+            assert_eq!(after > AT_ONCE, stays, "it began after {after:?}");
+        }
+    }
+    held.stop();
+    set_online(other, false);
+}
+
+/// Makes a process and waits for it, as a compiler's driver does, but with as little work of its own as
+/// can be: the child shares its parent's memory.
+fn fork_and_wait(stack: &mut [u8], count: &AtomicU64) {
+    extern "C" fn child(count: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: it is the parent's counter, and the parent waits for us.
+        unsafe { &*count.cast::<AtomicU64>() }.fetch_add(1, Ordering::Relaxed);
+        0
+    }
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let counter = std::ptr::from_ref(count).cast_mut().cast();
+    // SAFETY: the parent sleeps until the child has ended, so that nobody else uses the stack or goes
+    // away with the counter; the child calls nothing.
+    let pid = unsafe { libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, counter) };
+    assert!(pid > 0, "clone");
+    waitpid(Pid::from_raw(pid), None).expect("it has ended");
+}
+
+/// CPUs' virtual times differ: who comes from one that is behind must not have all that time to himself.
+fn who_comes_from_another_clock_waits_its_turn() {
+    let held = Held::start();
+    let online = cpus_in("online");
+    let (ahead, behind) = (online[1], online[2]);
+    let watcher = spawn(move || {
+        pin_to(ahead);
+        longest_wait(millis(1500))
+    });
+    // Among five, its virtual time passes at a fifth of the rate.
+    let crowd = Hogs::start(4, Some(behind));
+    let visitor = spawn(move || {
+        pin_to(behind);
+        work_for(millis(900));
+        pin_to(ahead);
+        work_for(millis(400));
+    });
+    let longest = watcher.join().expect("it ends well");
+    visitor.join().expect("it ends well");
+    crowd.stop();
+    held.stop();
+    assert!(longest < millis(100), "waited {longest:?} for who came from another CPU");
+}
+
+/// As many a second as the emulated CPUs can make, which is about 8,000. There is one timer for each CPU,
+/// however many stay.
+fn ten_thousand_forks() {
+    const PARENTS: usize = 2;
+    const EACH: u64 = 5000;
+    const DELAY_US: u64 = 50;
+    let held = smove(&format!("delay_us={DELAY_US}"));
+    let ran = Arc::new(AtomicU64::new(0));
+    let counted = ran.clone();
+    let began = Instant::now();
+    let parents = Crew::start(PARENTS, EACH, move |_, _| fork_and_wait(&mut [0; 16384], &counted));
+    parents.finish();
+    let took = began.elapsed();
+    let (avoided, armed) = (held.count("avoided"), held.count("armed"));
+    let forks = PARENTS as u64 * EACH;
+    eprintln!("{forks} forks in {took:.2?}, {avoided} stayed, the timer was set {armed} times");
+    assert_eq!(ran.load(Ordering::Relaxed), forks);
+    assert!(avoided >= forks / 2, "{avoided} stayed");
+    let most = (took.as_micros() as u64 / DELAY_US + 1) * possible_cpus().len() as u64;
+    assert!(armed <= most.min(avoided), "the timer was set {armed} times");
+    held.stop();
+}
+
+/// The same forks with a timer that is set for nearly each of them, and with one that hardly ever is: the
+/// difference is what it takes to set it. Nothing is done to cancel it.
+fn a_timer_round_costs_little() {
+    const FORKS: u64 = 4000;
+    const MOST_INSTRUCTIONS: f64 = 1500.0;
+    let measure = |delay_us: u64| {
+        let held = smove(&format!("delay_us={delay_us}"));
+        let (forked, mut stack) = (AtomicU64::new(0), [0; 16384]);
+        let ran = held.run_time("smove_enqueue", || {
+            while forked.load(Ordering::Relaxed) < FORKS {
+                fork_and_wait(&mut stack, &forked);
+            }
+        });
+        assert!(held.count("cancelled") >= FORKS, "cancelled {}", held.count("cancelled"));
+        let armed = held.count("armed") as f64;
+        held.stop();
+        (ran, armed)
+    };
+    let (often, seldom) = (measure(50), measure(DELAY.as_micros() as u64));
+    let rounds = often.1 - seldom.1;
+    assert!(rounds > FORKS as f64 / 4.0, "timers: {often:?} {seldom:?}");
+    let round = (often.0 - seldom.0) / rounds;
+    eprintln!("to set a timer takes {round:.0} instructions");
+    assert!((1.0..=MOST_INSTRUCTIONS).contains(&round), "{round:.0} instructions: {often:?} {seldom:?}");
+}
+
+/// With as many moves pending as can be. Nobody is lost, and the scheduler is back each time.
+fn the_wakers_cpu_goes_offline() {
+    let mut attached = Attached::with(&["--frequency-source", "test", "--delay-us", "10000"]);
+    let cpu = a_cpu();
+    let ran = Arc::new(AtomicU64::new(0));
+    for _ in 0..3 {
+        let counted = ran.clone();
+        let parent = spawn(move || {
+            pin_to(cpu);
+            allow(0, possible_cpus());
+            let child = |_| {
+                work_for(Duration::from_micros(200));
+                let counted = counted.clone();
+                spawn(move || counted.fetch_add(1, Ordering::Relaxed))
+            };
+            let children: Vec<_> = (0..200).map(child).collect();
+            for child in children {
+                child.join().expect("it ends well");
+            }
+        });
+        sleep(millis(20));
+        set_online(cpu, false);
+        sleep(millis(5));
+        set_online(cpu, true);
+        parent.join().expect("it ends well");
+        wait_until("the policy is attached again", is_attached);
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 600);
+    assert!(attached.is_alive());
+    assert!(attached.interrupt().success());
+}
+
+fn says_that_there_are_no_frequencies() {
+    let (code, text) = run(&[], &["true"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("warning: smove finds no slow CPU here") && text.contains("no cpufreq"), "{text}");
+}
