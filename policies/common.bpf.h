@@ -113,6 +113,16 @@ static __always_inline bool is_pinned(const struct task_struct *p)
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
 }
 
+/*
+ * May another CPU take @p, which is being enqueued? Whom a higher class has pushed aside is still
+ * the current task of his CPU, and in a BPF program that one counts as migration-disabled: there
+ * the kernel is to find out, when the task is moved.
+ */
+static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags)
+{
+	return (enq_flags & SCX_ENQ_REENQ) ? p->nr_cpus_allowed > 1 : !is_pinned(p);
+}
+
 /* A policy's license and its exit report: the same line in each. */
 #define POLICY_BOILERPLATE()                    \
 	char _license[] SEC("license") = "GPL"; \

@@ -312,7 +312,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* Its turn is over: somewhere else it need not wait for the next (push, 3.2). */
-	if (!(enq_flags & SCX_ENQ_WAKEUP) && !is_pinned(p)) {
+	if (!(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && !is_pinned(p)) {
 		s32 idle = claim_idle_near(p, cpu);
 
 		if (idle >= 0) {
@@ -324,7 +324,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	COUNT(queued_tail);
 	state->has_queued = true;
 	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
-	if (!is_pinned(p)) {
+	if (may_leave(p, enq_flags)) {
 		set_bits(queued_in(group_of(cpu)), bit_of(cpu));
 		offer(p, cpu);
 	}
@@ -686,7 +686,7 @@ bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct 
 /*
  * A task of a higher class, real-time for one, takes the CPU for as long as it likes. Who waits at
  * the head here, the task that ran among them, would wait for it: no other CPU takes a task from
- * there. So they are enqueued once more, to an idle CPU or where others look for work.
+ * there. So they are enqueued once more, where others look for work.
  */
 void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
@@ -751,5 +751,5 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .cpu_release	= (void *)flsched_cpu_release,
 	       .init		= (void *)flsched_init,
 	       .exit		= (void *)flsched_exit,
-	       .flags		= SCX_OPS_ENQ_LAST,
+	       .flags		= SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_MIGRATION_DISABLED,
 	       .name		= "flsched");

@@ -507,7 +507,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 		slice = rest_of_turn(state, now);
 	}
 	state->levels |= level_bit(level);
-	if (!is_pinned(p)) {
+	if (may_leave(p, enq_flags)) {
 		level_set(&waiting, level, cpu);
 		if (!__COMPAT_is_enq_cpu_selected(enq_flags)) {
 			/* It is no co-thread of itself. */
@@ -1056,5 +1056,6 @@ SCX_OPS_DEFINE(rr2_ops,
 	       .init_task	= (void *)rr2_init_task,
 	       .init		= (void *)rr2_init,
 	       .exit		= (void *)rr2_exit,
+	       .flags		= SCX_OPS_ENQ_MIGRATION_DISABLED,
 	       .name		= "rr2");
 /* clang-format on */

@@ -321,7 +321,7 @@ void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 	else if (time_after(vtime, latest))
 		vtime = latest;
 	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), vtime, enq_flags);
-	if (is_pinned(p))
+	if (!may_leave(p, enq_flags))
 		return;
 	set_bits(queued_in(group_of(cpu)), bit_of(cpu));
 	/* Pushed aside by a task of a higher class: nobody knows for how long. */
@@ -599,4 +599,5 @@ SCX_OPS_DEFINE(smove_ops,
 	       .cpu_release	= (void *)smove_cpu_release,
 	       .init		= (void *)smove_init,
 	       .exit		= (void *)smove_exit,
+	       .flags		= SCX_OPS_ENQ_MIGRATION_DISABLED,
 	       .name		= "smove");
