@@ -14,6 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
+/// The longest that making a thread, or waking one, takes where nobody is waited for: emulated CPUs take
+/// turns of some milliseconds.
+pub const AT_ONCE: Duration = Duration::from_millis(7);
+
 pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {

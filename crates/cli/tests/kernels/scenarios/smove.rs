@@ -38,8 +38,6 @@ const FAST_MHZ: u32 = THRESHOLD_MHZ + 1;
 /// The longest delay there may be, to be told from the time that a CPU takes to see an interrupt: the
 /// emulated CPUs take turns of some milliseconds.
 const DELAY: Duration = Duration::from_millis(10);
-/// What starting a thread, or being woken, takes at most without any delay.
-const AT_ONCE: Duration = Duration::from_millis(7);
 /// For so long who makes or wakes a thread goes on, so that its CPU is not free before.
 const BUSY: Duration = Duration::from_millis(30);
 
@@ -180,6 +178,8 @@ fn wake(allowed: &[usize], busy: Duration) -> Began {
     let handle = sleeper.thread().clone();
     let asked = spawn(move || {
         pin_to(waker);
+        // So long that the CPU where this thread was before is idle for all to see.
+        work_for(AT_ONCE);
         let asked = Instant::now();
         handle.unpark();
         work_for(busy);
