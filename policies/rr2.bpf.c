@@ -527,7 +527,10 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* Level of the first that waits on @cpu; IDLE: nobody does. */
+/*
+ * Level of the first that waits on @cpu; IDLE: nobody does. Nobody comes meanwhile, as @cpu's lock
+ * is held, but others may take tasks away: if that happened while one was looked at, it may be any.
+ */
 static u32 first_waiting(s32 cpu)
 {
 	struct task_struct *first;
@@ -537,11 +540,24 @@ static u32 first_waiting(s32 cpu)
 	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
 	if (first)
 		level = level_of_key(first->scx.dsq_vtime);
+	if (first != __COMPAT_scx_bpf_dsq_peek(run_queue(cpu)))
+		level = 0;
 	bpf_rcu_read_unlock();
 	return level;
 }
 
-/* The same, where what the CPU knows of its queue was found to be out of date. */
+/* The tick: whatever raced, nobody who waits here is forgotten for long. */
+static void remember_waiting(s32 cpu, struct cpu_state *state)
+{
+	u32 level = first_waiting(cpu);
+
+	if (level == IDLE || (state->levels & level_bit(level)))
+		return;
+	state->levels |= level_bit(level);
+	level_set(&waiting, level, cpu);
+}
+
+/* What the CPU knows of its queue was found to be out of date. Returns the first's level. */
 ONCE u32 rr2_correct_levels(s32 cpu)
 {
 	struct cpu_state *state = cpu_state(cpu);
@@ -971,8 +987,10 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	struct cpu_state *state = cpu_state(cpu);
 	u32 level = level_of(p);
 	u64 now = scx_bpf_now();
-	bool ends = waiting.levels & levels_above(level);
+	bool ends;
 
+	remember_waiting(cpu, state);
+	ends = waiting.levels & levels_above(level);
 	if (grouping)
 		rr2_count_runnable(cpu, now);
 	if (state->is_trickle)

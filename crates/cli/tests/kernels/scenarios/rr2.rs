@@ -104,8 +104,8 @@ fn lower_levels_never_run_beside_waiting_higher_ones() {
     let above: Duration = higher.iter().map(Burner::cpu_time).sum();
     eprintln!("those below had {had:?} of {:?}, those above {above:?}", DURING * cpus as u32);
     assert!(above > DURING * cpus as u32 / 2, "those above had {above:?}");
-    // Not even one tick on one of the CPUs.
-    assert!(had < millis(4), "those below had {had:?} while others waited");
+    // Two who look at the same moment are found out at the next tick.
+    assert!(had < DURING * cpus as u32 / 100, "those below had {had:?} while others waited");
     moving.stop();
     drop((lower, pinned, lowest, higher));
     held.stop();
