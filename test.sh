@@ -1,17 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# All tests: units in milliseconds, then FLSCHED on stock kernels in virtual machines.
-#   ./test.sh            everything
+# All tests: units in milliseconds, then the policies on stock kernels in virtual machines.
+#   ./test.sh            everything, on the kernels that differ most (20 minutes)
 #   ./test.sh units      only what needs no virtual machine
+#   ./test.sh matrix     every policy on every supported kernel series (an hour)
 set -eu
 cd "$(dirname "$0")"
 . ./setup.sh
 
 case ${1:-all} in
-units) set -- --lib --bins ;;
-all) set -- ;;
+units) set -- --workspace --lib --bins ;;
+all) set -- --workspace ;;
+matrix)
+	export FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3
+	set -- -p flsched --test kernels
+	;;
 *)
-	echo "usage: ./test.sh [all|units]" >&2
+	echo "usage: ./test.sh [all|units|matrix]" >&2
 	exit 2
 	;;
 esac
@@ -19,4 +24,4 @@ esac
 say "building"
 cargo build --release --locked --workspace >&2
 say "testing"
-cargo test --release --locked --workspace "$@" -- --include-ignored
+cargo test --release --locked "$@" -- --include-ignored
