@@ -12,7 +12,7 @@ case ${1:-all} in
 units) set -- --workspace --lib --bins ;;
 all) set -- --workspace ;;
 matrix)
-	export FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3
+	export FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
 	set -- -p flsched --test kernels
 	;;
 *)

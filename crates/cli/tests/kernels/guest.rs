@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 const PREFIX: &str = "scenario";
 
-/// The machine we are in: `--guest MACHINE POLICY SCENARIOS`.
+/// The machine we are in: `--guest MACHINE POLICY SCENARIOS ROUNDS`.
 pub fn machine() -> Machine {
     std::env::args().nth(2).unwrap_or_default().parse().expect("a machine's name")
 }
@@ -16,6 +16,11 @@ pub fn machine() -> Machine {
 /// The policy that is tested.
 pub fn policy() -> &'static Policy {
     Policy::find(&std::env::args().nth(3).unwrap_or_default()).expect("a policy's name")
+}
+
+/// How many times over what is better done more often.
+pub fn rounds() -> u32 {
+    std::env::args().nth(5).map_or(1, |text| text.parse().expect("FLSCHED_TEST_ROUNDS"))
 }
 
 /// Plays this machine's and policy's scenarios, or those of them whose name contains what is wanted.

@@ -3,9 +3,11 @@
 //! scenarios.
 //!
 //! Without more words each policy is played on the kernels where a difference is most likely to show;
-//! `./test.sh matrix` plays all on all. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and `FLSCHED_TEST_MACHINES=odd` pick policies,
-//! kernels and machines, `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names,
-//! and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
+//! `./test.sh matrix` plays all on all. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
+//! `FLSCHED_TEST_MACHINES=odd` pick policies, kernels and machines, and
+//! `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names;
+//! `FLSCHED_TEST_ROUNDS=5` attaches and detaches five times as often, and `FLSCHED_TEST_SEED=7` repeats
+//! what is drawn at random.
 mod guest;
 mod load;
 mod machine;
@@ -108,6 +110,7 @@ fn boot(rig: &Rig, wanted: &str) -> Told {
         .args(["--include", "/usr/bin/hackbench", "--"])
         .arg(me)
         .args(["--guest", &rig.machine.to_string(), rig.policy, wanted])
+        .args(variable("ROUNDS"))
         .output()
         .expect("flsched runs");
     let transcript =

@@ -1,6 +1,6 @@
 //! Tasks that come and go, stop and go on; and the scheduler that does.
 use super::{EVERYWHERE, Scenario, scenario};
-use crate::guest::machine;
+use crate::guest::{machine, rounds};
 use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::Held;
@@ -116,7 +116,7 @@ fn ending_among_hogs() {
 /// At any moment, with tasks that run, wait, sleep and are being made. More often where attaching runs
 /// beside them in earnest; elsewhere the verifier's work is on the same clock as theirs.
 fn attached_and_detached_again_and_again() {
-    let times = if machine() == Machine::Wall { 20 } else { 5 };
+    let times = rounds() * if machine() == Machine::Wall { 20 } else { 5 };
     let hogs = Hogs::part_time(1);
     let makers = Hogs::repeating(1, None, |_| {
         spawn(|| sleep(millis(1))).join().expect("it ends well");
