@@ -64,7 +64,7 @@ STATS(
 
 FACT(tick_ns);
 
-#define DEFAULT_PRIO	 100 /* static_prio of nice -20 */
+#define HIGHEST_PRIO	 100 /* static_prio of nice -20 */
 #define POLICY_IDLE	 5   /* SCHED_IDLE */
 #define NEVER		 (~0ULL)
 #define NOBODY		 (-1)
@@ -133,7 +133,7 @@ static u64 turn_ns(void)
 /* From nice; SCHED_IDLE is the last. */
 static u32 level_of(const struct task_struct *p)
 {
-	u32 level = p->static_prio - DEFAULT_PRIO;
+	u32 level = p->static_prio - HIGHEST_PRIO;
 
 	return level >= LEVELS || p->policy == POLICY_IDLE ? LEVELS - 1 : level;
 }
