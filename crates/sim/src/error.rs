@@ -10,12 +10,12 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     File {
         /// As given.
         path: String,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A policy's object cannot be loaded.
     #[error("policy {policy}: {what}")]

@@ -238,7 +238,8 @@ impl FromStr for Workload {
             "libgomp" => OpenMp::parse(Runtime::Libgomp, parameters).map(Self::OpenMp),
             _ => {
                 let forms = FORMS.map(|(form, _)| form);
-                let names = forms.map(|form| form.split(':').next().unwrap_or(form).to_string());
+                let mut names = forms.map(|form| form.split(':').next().unwrap_or(form).to_string()).to_vec();
+                names.dedup();
                 let UsageError(message) = UsageError::unknown("workload", name, &names);
                 Err(UsageError(format!("{message}: {}, or any command after `--`", forms.join(", "))))
             }

@@ -46,7 +46,7 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
 pub fn replay(args: &args::Replay) -> Result<u8> {
     let path = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file)
-        .map_err(|source| flsched_sim::Error::File { path: path.clone(), source })?;
+        .map_err(|cause| flsched_sim::Error::File { path: path.clone(), cause })?;
     let scenario = Scenario::parse(&text, &path)?;
     let mut out = io::stdout().lock();
     writeln!(out, "seed {}: {}", scenario.seed, scenario.summary())?;

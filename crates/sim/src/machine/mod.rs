@@ -91,7 +91,7 @@ impl Machine {
             return Err(Error::unknown("machine", name, &names));
         }
         let text =
-            std::fs::read_to_string(name).map_err(|source| Error::File { path: name.to_owned(), source })?;
+            std::fs::read_to_string(name).map_err(|cause| Error::File { path: name.to_owned(), cause })?;
         file::parse(&text, name)
     }
 

@@ -169,8 +169,7 @@ fn script(
     read: fn(&str, &str) -> Result<Script, Error>,
 ) -> Result<Workload, Error> {
     let path = parameters.rest().ok_or_else(|| parameters.wrong("which FILE?"))?;
-    let text =
-        std::fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|cause| Error::File { path: path.to_owned(), cause })?;
     Ok(Workload::Script(Arc::new(read(&text, path)?)))
 }
 
