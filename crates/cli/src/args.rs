@@ -280,6 +280,15 @@ pub struct Sim {
     /// Write the same as a picture
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// What the colours of the picture tell: who has a CPU, or how fast it is meanwhile
+    #[arg(long, value_name = "WHAT", default_value = "task", requires = "svg")]
+    pub svg_colours: SvgColours,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SvgColours {
+    Task,
+    Frequency,
 }
 
 #[derive(Debug, Subcommand)]

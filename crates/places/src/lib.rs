@@ -1,5 +1,9 @@
-//! The tables of `policies/topology.bpf.h`: which CPUs are near each other. For whoever gives a policy
-//! its machine: the loader and the simulator.
+//! The tables of `policies/topology.bpf.h`: which CPUs are near each other; and of
+//! `policies/frequency.bpf.h`. For whoever gives a policy its machine: the loader and the simulator.
+mod clocks;
+
+pub use clocks::{Clock, Clocks, THRESHOLD};
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,13 +1,11 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
 //! for users who ask whether a policy that looks at frequencies has anything to look at.
 use crate::Error;
-use flsched_places::MAX_CPUS;
+use flsched_places::{Clock, Clocks, THRESHOLD};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// The knob that is a frequency; its range is the machine's.
-const THRESHOLD: &str = "threshold_mhz";
 const SYSFS: &str = "/sys/devices/system/cpu";
 const CPUINFO: &str = "/proc/cpuinfo";
 
@@ -85,7 +83,7 @@ impl Frequencies {
 
     /// How many CPUs or groups of CPUs have a frequency of their own.
     pub fn count_domains(&self) -> usize {
-        self.domains.values().collect::<BTreeSet<_>>().len()
+        self.clocks().count_domains()
     }
 
     /// Why there is no choosing between faster and slower CPUs on this machine; `None`: there is.
@@ -111,21 +109,20 @@ impl Frequencies {
             .then(|| format!("governor {} of driver {} pins the frequencies", first.governor, first.driver))
     }
 
-    /// Least and greatest frequency of any CPU whose frequency varies, in MHz.
-    fn range(&self) -> Option<(u64, u64)> {
-        let varying = || self.varying().map(|(_, scaling)| scaling);
-        Some((varying().map(|it| it.min_mhz).min()?, varying().map(|it| it.max_mhz).max()?))
-    }
-
-    fn varying(&self) -> impl Iterator<Item = (usize, &Scaling)> {
-        let known = self.cpus.iter().filter_map(|(cpu, scaling)| Some((*cpu, scaling.as_ref()?)));
-        known.filter(|(_, scaling)| self.is_measured && !scaling.is_pinned())
+    /// For the policies' tables.
+    pub(crate) fn clocks(&self) -> Clocks {
+        let clock = |(&cpu, &domain): (&usize, &usize)| {
+            let scaling = self.cpus.get(&cpu).and_then(Option::as_ref);
+            let varying = scaling.filter(|scaling| self.is_measured && !scaling.is_pinned());
+            Clock { cpu, domain, range_mhz: varying.map(|scaling| (scaling.min_mhz, scaling.max_mhz)) }
+        };
+        Clocks(self.domains.iter().map(clock).collect())
     }
 
     /// Checks a knob whose range is the machine's; 0 leaves the choice to the policy.
     pub(crate) fn check(&self, knobs: &BTreeMap<String, u64>) -> Result<(), Error> {
         let Some(value) = knobs.get(THRESHOLD).copied().filter(|value| *value != 0) else { return Ok(()) };
-        match self.range() {
+        match self.clocks().range_mhz() {
             Some((min, max)) if !(min..=max).contains(&value) => Err(Error::KnobRange {
                 name: THRESHOLD.into(),
                 value,
@@ -135,27 +132,6 @@ impl Frequencies {
             }),
             _ => Ok(()),
         }
-    }
-
-    /// For the variable of a policy that has this name; `None`: it is none of these.
-    pub(crate) fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        let mut table = vec![0u16; MAX_CPUS];
-        let mut set = |cpu: usize, value: u64| {
-            if let Some(slot) = table.get_mut(cpu) {
-                *slot = u16::try_from(value).unwrap_or(u16::MAX);
-            }
-        };
-        match name {
-            "min_mhz" | "max_mhz" if self.count_domains() < 2 => {}
-            "min_mhz" => self.varying().for_each(|(cpu, scaling)| set(cpu, scaling.min_mhz)),
-            "max_mhz" => self.varying().for_each(|(cpu, scaling)| set(cpu, scaling.max_mhz)),
-            "clock_domains" => {
-                (0..MAX_CPUS).for_each(|cpu| set(cpu, cpu as u64));
-                self.domains.iter().for_each(|(&cpu, &first)| set(cpu, first as u64));
-            }
-            _ => return None,
-        }
-        Some(table.iter().flat_map(|value| value.to_ne_bytes()).collect())
     }
 }
 
@@ -182,6 +158,7 @@ fn list(text: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flsched_places::MAX_CPUS;
     use std::fs::{create_dir_all, remove_dir_all, write};
 
     const FLAGS: &str = "flags\t\t: fpu tsc aperfmperf\n";
@@ -216,7 +193,7 @@ mod tests {
     }
 
     fn table(frequencies: &Frequencies, name: &str) -> Vec<u16> {
-        let bytes = frequencies.bytes(name).unwrap();
+        let bytes = frequencies.clocks().bytes(name).unwrap();
         assert_eq!(bytes.len(), MAX_CPUS * 2);
         bytes.chunks(2).take(8).map(|two| u16::from_ne_bytes([two[0], two[1]])).collect()
     }
@@ -229,7 +206,7 @@ mod tests {
         assert_eq!(table(&frequencies, "min_mhz"), [1200; 8]);
         assert_eq!(table(&frequencies, "max_mhz"), [3000; 8]);
         assert_eq!(table(&frequencies, "clock_domains"), [0, 1, 2, 3, 0, 1, 2, 3]);
-        assert_eq!(frequencies.bytes("places"), None);
+        assert_eq!(frequencies.clocks().bytes("places"), None);
     }
 
     #[test]

@@ -230,11 +230,12 @@ fn configure(
     for (name, value) in &options.knobs {
         compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
     }
+    let clocks = frequencies.map(Frequencies::clocks);
     for (name, _, _) in variables(btf, ".rodata") {
         if name == "tick_ns" {
             compat::set_rodata_var(open, name, &tick_ns().to_ne_bytes())?;
         }
-        if let Some(table) = places.bytes(name).or_else(|| frequencies?.bytes(name)) {
+        if let Some(table) = places.bytes(name).or_else(|| clocks.as_ref()?.bytes(name)) {
             compat::set_rodata_var(open, name, &table)?;
         }
         if let Some(constant) = name.strip_prefix("__").filter(|n| n.starts_with("SCX_")) {

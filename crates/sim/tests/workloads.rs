@@ -1,7 +1,7 @@
 //! Workloads, whole: what they take and what they leave behind.
 use flsched_sim::classes::parse_scheduler;
 use flsched_sim::machine::Machine;
-use flsched_sim::output::{Outcome, render_timeline, write_trace};
+use flsched_sim::output::{Colouring, Outcome, render_timeline, write_trace};
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
 use flsched_sim::{Error, Simulation};
@@ -154,6 +154,6 @@ fn a_recording_holds_all_the_time_that_tasks_ran() {
     write_trace(&recording, "test", &mut trace).unwrap();
     let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
     assert!(trace["traceEvents"].as_array().unwrap().len() > 2 * recording.slices.len());
-    let picture = render_timeline(&recording, "a < b");
+    let picture = render_timeline(&recording, "a < b", Colouring::Task);
     assert!(picture.contains("a &lt; b") && picture.ends_with("</svg>\n"));
 }

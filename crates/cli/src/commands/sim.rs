@@ -1,8 +1,11 @@
 //! `flsched sim`: a workload on a simulated machine.
-use crate::{args, machine, signals};
+use crate::args::{self, SvgColours};
+use crate::exit::Usage;
+use crate::{machine, signals};
 use anyhow::{Context, Result};
 use flsched_bench::output::replace;
 use flsched_sim::classes::parse_scheduler;
+use flsched_sim::output::Colouring;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
 use flsched_sim::{Error, Simulation, output};
@@ -34,6 +37,13 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         setup.machine.nr_cpus(),
         setup.seed
     );
+    if args.svg_colours == SvgColours::Frequency && setup.machine.speed.frequency.is_none() {
+        let what = format!("--svg-colours frequency: the frequencies of {} do not change", setup.machine.name);
+        return Err(Usage(what).into());
+    }
+    if let Some(warning) = setup.scheduler.warning(&setup.machine) {
+        eprintln!("flsched: warning: {warning}");
+    }
     let cancel = signals::stop_flag()?;
     let simulation = Simulation::new(setup)?.stop_if(move || cancel.load(Ordering::Relaxed));
     let outcome = if args.trace.is_none() && args.svg.is_none() {
@@ -47,7 +57,11 @@ pub fn run(args: &args::Sim) -> Result<u8> {
             write(path, &trace)?;
         }
         if let Some(path) = &args.svg {
-            write(path, output::render_timeline(&recording, &title).as_bytes())?;
+            let colouring = match args.svg_colours {
+                SvgColours::Task => Colouring::Task,
+                SvgColours::Frequency => Colouring::Frequency,
+            };
+            write(path, output::render_timeline(&recording, &title, colouring).as_bytes())?;
         }
         if let Some(at) = recording.full_at {
             let until = at as f64 / NS as f64;

@@ -2,6 +2,7 @@
 use super::{Cfs, CfsOptions, Class, Eevdf, EevdfOptions, Fair, Rt, RtOptions};
 use crate::core::{Core, Scheduling};
 use crate::ext::Ext;
+use crate::machine::Machine;
 use crate::{Error, Policy};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +42,19 @@ impl Scheduler {
             Self::Batch(_) => Scheduling::Batch,
             Self::Eevdf(_) | Self::Cfs(_) | Self::Policy { .. } => Scheduling::Normal,
         }
+    }
+}
+
+impl Scheduler {
+    /// What a user who chose it for this machine should know.
+    pub fn warning(&self, machine: &Machine) -> Option<String> {
+        let Self::Policy { policy, .. } = self else { return None };
+        let asks = policy.variables.iter().any(|(name, _)| *name == "max_mhz");
+        let why = machine.why_no_choice().filter(|_| asks)?;
+        Some(format!(
+            "{} finds no slow CPU here, so what it does by frequency changes nothing: {why}",
+            policy.name
+        ))
     }
 }
 

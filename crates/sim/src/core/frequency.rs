@@ -4,10 +4,9 @@
 //! moves the frequency by at most the machine's step. Sources: `drivers/cpufreq/intel_pstate.c`,
 //! `get_target_pstate()`; `kernel/sched/cpufreq_schedutil.c`, `get_next_freq()`;
 //! `kernel/sched/pelt.c`.
-use super::{Core, CpuId};
+use super::{Core, CpuId, Meter};
 use crate::engine::{Event, Ns};
 use crate::machine::{FULL_SPEED, Frequency, Governor, Machine};
-use std::collections::BTreeMap;
 
 /// In which utilisation loses half of its weight: `LOAD_AVG_PERIOD`, 32 ms.
 const HALF_LIFE_NS: f64 = 32e6;
@@ -35,8 +34,8 @@ pub struct Frequencies {
     domain_of: Vec<usize>,
     /// Cores of each package that are not idle.
     active: Vec<usize>,
-    /// Time in which a domain was busy, by its frequency in MHz.
-    busy_at: BTreeMap<u32, Ns>,
+    /// By CPU.
+    meters: Vec<Meter>,
 }
 
 impl Frequencies {
@@ -59,7 +58,8 @@ impl Frequencies {
             is_planned: false,
         });
         let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(1);
-        Self { domains: domains.collect(), domain_of, active: vec![0; packages], busy_at: BTreeMap::new() }
+        let meters = vec![Meter::default(); domain_of.len()];
+        Self { domains: domains.collect(), domain_of, active: vec![0; packages], meters }
     }
 
     /// What `cpu` runs at, in MHz.
@@ -79,6 +79,7 @@ impl Frequencies {
             _ => {}
         }
         let domain = &mut self.domains[self.domain_of[cpu]];
+        self.meters[cpu].set_busy(now, is_busy, domain.mhz);
         if is_busy {
             if domain.busy == 0 {
                 domain.busy_since = now;
@@ -88,14 +89,23 @@ impl Frequencies {
             domain.busy -= 1;
             if domain.busy == 0 {
                 domain.busy_ns += now - domain.busy_since;
-                *self.busy_at.entry(domain.mhz).or_default() += now - domain.busy_since;
             }
         }
     }
 
-    /// Time in which a domain was busy, by its frequency in MHz; all domains together.
-    pub fn busy_at(&self) -> &BTreeMap<u32, Ns> {
-        &self.busy_at
+    /// The CPU's mean frequency since it was last asked for, in MHz; `None`: it was idle.
+    pub(super) fn at_tick(&mut self, now: Ns, cpu: CpuId) -> Option<u64> {
+        let mhz = self.of_cpu(cpu);
+        self.meters[cpu].tick(now, mhz)
+    }
+
+    /// For how long each CPU was busy at which frequency, until now; empty if frequencies do not change.
+    pub fn meters(&self, now: Ns) -> Vec<Meter> {
+        let mut meters = self.meters.clone();
+        for (cpu, meter) in meters.iter_mut().enumerate() {
+            meter.count(now, self.of_cpu(cpu));
+        }
+        meters
     }
 }
 
@@ -123,7 +133,6 @@ impl Core {
         let domain = &mut self.frequencies.domains[index];
         if domain.busy > 0 {
             domain.busy_ns += now - domain.busy_since;
-            *self.frequencies.busy_at.entry(domain.mhz).or_default() += now - domain.busy_since;
             domain.busy_since = now;
         }
         let passed = (now - domain.decided_at).max(1);
@@ -143,13 +152,16 @@ impl Core {
         domain.mhz = domain.mhz.min(limit);
         let goes_on = domain.busy > 0 || domain.mhz != target || domain.mhz > resting_mhz(frequency);
         domain.is_planned = goes_on;
-        let changed = domain.mhz != before;
+        let mhz = domain.mhz;
         if goes_on {
             self.queue.push(now + frequency.interval_ns, Event::Frequency { domain: index });
         }
-        if changed {
+        if mhz != before {
             for position in 0..self.frequencies.domains[index].cpus.len() {
-                self.renew_pace(self.frequencies.domains[index].cpus[position]);
+                let cpu = self.frequencies.domains[index].cpus[position];
+                self.frequencies.meters[cpu].count(now, before);
+                self.recording.iter_mut().for_each(|recording| recording.tuned(cpu, mhz, now));
+                self.renew_pace(cpu);
             }
         }
     }

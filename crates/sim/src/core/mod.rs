@@ -5,6 +5,7 @@ mod callback;
 mod counts;
 mod frequency;
 mod lock;
+mod meter;
 mod perf;
 mod recording;
 mod task;
@@ -16,8 +17,9 @@ pub use callback::Callback;
 pub use counts::{CallbackCount, Counts, Histogram};
 pub use frequency::Frequencies;
 pub use lock::{LockCounts, LockId, Locks};
+pub use meter::{Meter, STEP_MHZ};
 pub use perf::Pace;
-pub use recording::{QueueLength, Recording, Slice, WakeUp};
+pub use recording::{QueueLength, Recording, Slice, Tuning, WakeUp};
 pub use task::{SCHED_BATCH, SCHED_FIFO, SCHED_NORMAL, SCHED_RR, Scheduling, State, Task, TaskSpec};
 pub use task_struct::{CpuMask, TaskStruct};
 pub use weight::{NICE_0, load_weight};
@@ -57,7 +59,7 @@ pub struct Cpu {
     pub idled: Ns,
     /// How fast it is now.
     pub pace: Pace,
-    /// Its frequency at its last tick, of [`FULL_SPEED`] at its best.
+    /// Its frequency before its last tick, of [`FULL_SPEED`] at its best.
     pub(crate) perf_seen: u32,
     /// What a policy, or real time, asks its governor for; `None`: nothing.
     pub(crate) perf_target: Option<u32>,
@@ -258,6 +260,15 @@ impl Core {
     pub(crate) fn task_at(&self, pointer: *const TaskStruct) -> TaskId {
         // SAFETY: C has it from Task::as_ptr(), and tasks live as long as the run.
         unsafe { (*pointer).pid as usize - 1 }
+    }
+
+    /// Writes down who runs where and when, from the start of the run on.
+    pub(crate) fn start_recording(&mut self) {
+        let mut recording = Recording::new(self.nr_cpus());
+        if self.machine.speed.frequency.is_some() {
+            (0..self.nr_cpus()).for_each(|cpu| recording.tuned(cpu, self.frequencies.of_cpu(cpu), 0));
+        }
+        self.recording = Some(Box::new(recording));
     }
 
     /// So many more, or fewer, tasks wait for `cpu`.

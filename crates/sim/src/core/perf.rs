@@ -46,8 +46,8 @@ impl Core {
         self.machine.speed.capacity[cpu]
     }
 
-    /// `scx_bpf_cpuperf_cur()`: the frequency at the CPU's last tick, against its own best. A CPU
-    /// that idles without ticks keeps the old one.
+    /// `scx_bpf_cpuperf_cur()`: the mean frequency before the CPU's last tick, against what the kernel
+    /// takes for its best. A CPU that idles without ticks keeps the old one.
     pub(crate) fn perf_cur(&self, cpu: CpuId) -> u32 {
         self.cpus[cpu].perf_seen
     }
@@ -63,11 +63,13 @@ impl Core {
         self.cpus.iter_mut().for_each(|cpu| cpu.perf_target = Some(FULL_SPEED));
     }
 
-    /// `arch_scale_freq_tick()`.
+    /// `arch_scale_freq_tick()`: of the time since the last tick, as far as the CPU was busy.
     pub(crate) fn see_frequency(&mut self, cpu: CpuId) {
-        if let Some(frequency) = &self.machine.speed.frequency {
-            let mhz = self.frequencies.of_cpu(cpu);
-            self.cpus[cpu].perf_seen = (mhz * FULL_SPEED / frequency.max_mhz()).min(FULL_SPEED);
+        if let Some(frequency) = &self.machine.speed.frequency
+            && let Some(mhz) = self.frequencies.at_tick(self.now, cpu)
+        {
+            let perf = mhz * u64::from(FULL_SPEED) / u64::from(frequency.scale_mhz);
+            self.cpus[cpu].perf_seen = perf.min(u64::from(FULL_SPEED)) as u32;
         }
     }
 

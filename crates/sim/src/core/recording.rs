@@ -37,6 +37,17 @@ pub struct QueueLength {
     pub waiting: i64,
 }
 
+/// A CPU runs at a frequency, from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Which.
+    pub cpu: CpuId,
+    /// When.
+    pub at: Ns,
+    /// At which.
+    pub mhz: u32,
+}
+
 /// Entries of each kind, beyond which nothing more is written down: a few hundred MB.
 const MOST: usize = 4_000_000;
 
@@ -49,6 +60,8 @@ pub struct Recording {
     pub wake_ups: Vec<WakeUp>,
     /// In their order.
     pub queues: Vec<QueueLength>,
+    /// In their order; none if frequencies do not change.
+    pub tunings: Vec<Tuning>,
     /// Name and pid of each task.
     pub tasks: Vec<(String, i32)>,
     /// How many CPUs there are.
@@ -67,6 +80,7 @@ impl Recording {
             slices: Vec::new(),
             wake_ups: Vec::new(),
             queues: Vec::new(),
+            tunings: Vec::new(),
             tasks: Vec::new(),
             nr_cpus,
             end: 0,
@@ -98,6 +112,13 @@ impl Recording {
         self.waiting[cpu] += change;
         if self.has_room(self.queues.len(), at) {
             self.queues.push(QueueLength { cpu, at, waiting: self.waiting[cpu] });
+        }
+    }
+
+    /// `cpu` runs at `mhz` from now on.
+    pub(crate) fn tuned(&mut self, cpu: CpuId, mhz: u32, at: Ns) {
+        if self.has_room(self.tunings.len(), at) {
+            self.tunings.push(Tuning { cpu, at, mhz });
         }
     }
 

@@ -5,6 +5,7 @@ use super::kfuncs;
 use crate::Error;
 use crate::core::CpuMask;
 use crate::machine::Machine;
+use flsched_places::THRESHOLD;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -37,15 +38,22 @@ impl Instance {
         let instance = Self { policy, library, _file: file };
         instance.check_layout()?;
         instance.link()?;
+        let clocks = machine.clocks(online);
         for (name, value) in knobs {
             policy.check_knob(name, *value)?;
+            if let Some((min, max)) = clocks.range_mhz().filter(|_| name == THRESHOLD && *value > 0)
+                && !(min..=max).contains(value)
+            {
+                let what = format!("{name}={value} is not from {min} to {max}, the machine's frequencies");
+                return Err(Error::Usage(format!("{}: {what}", policy.name)));
+            }
             instance.set(name, &value.to_ne_bytes())?;
         }
         let places = machine.tables(online);
         for &(name, _) in policy.variables {
             let bytes = match name {
                 "tick_ns" => Some(machine.tick_ns.to_ne_bytes().to_vec()),
-                _ => places.bytes(name),
+                _ => places.bytes(name).or_else(|| clocks.bytes(name)),
             };
             if let Some(bytes) = bytes {
                 instance.set(name, &bytes)?;

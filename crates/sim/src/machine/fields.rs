@@ -107,6 +107,8 @@ pub(super) struct FileFrequency {
     min_mhz: Sourced<u32>,
     /// The highest with 1, 2, … active cores in the package.
     turbo_mhz: Sourced<Vec<u32>>,
+    /// What the kernel takes for full speed when it measures.
+    scale_mhz: Sourced<u32>,
     interval_us: Sourced<Ns>,
     up_mhz_per_ms: Sourced<u32>,
     down_mhz_per_ms: Sourced<u32>,
@@ -148,6 +150,7 @@ impl FileFrequency {
             },
             governor,
             min_mhz: source.within("min_mhz", &self.min_mhz.value, 1..=last)?,
+            scale_mhz: source.within("scale_mhz", &self.scale_mhz.value, 1..=first)?,
             turbo_mhz,
             interval_ns: interval_us * 1000,
             up_mhz: step("up_mhz_per_ms", &self.up_mhz_per_ms)?,

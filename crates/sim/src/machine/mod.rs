@@ -10,7 +10,7 @@ pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, 
 use crate::Error;
 use crate::core::{CpuId, CpuMask};
 use crate::engine::Ns;
-use flsched_places::{MAX_CPUS, Places, Seat};
+use flsched_places::{Clock, Clocks, MAX_CPUS, Places, Seat};
 use std::collections::BTreeMap;
 
 /// How far apart two CPUs are.
@@ -179,6 +179,34 @@ impl Machine {
             .map(|(cpu, place)| Seat { cpu, core: place.core, llc: place.cache, node: place.node })
             .collect();
         Places::of(&seats, usize::abs_diff)
+    }
+
+    /// The clocks of its CPUs that are online, for the policies' tables. A frequency that does not
+    /// follow what the CPU does is none to choose by.
+    pub(crate) fn clocks(&self, online: &CpuMask) -> Clocks {
+        let domain = self.speed.frequency.as_ref().map_or(Domain::Core, |frequency| frequency.domain);
+        let varying = self.speed.frequency.as_ref().filter(|frequency| frequency.varies());
+        let range_mhz =
+            varying.map(|frequency| (u64::from(frequency.min_mhz), u64::from(frequency.max_mhz())));
+        let mut first: BTreeMap<usize, CpuId> = BTreeMap::new();
+        let clock = |cpu| {
+            let domain = *first.entry(domain.of(&self.places[cpu])).or_insert(cpu);
+            Clock { cpu, domain, range_mhz }
+        };
+        Clocks(online.iter().map(clock).collect())
+    }
+
+    /// Why nobody can choose a CPU by its frequency; `None`: one can.
+    pub(crate) fn why_no_choice(&self) -> Option<String> {
+        let Some(frequency) = &self.speed.frequency else {
+            return Some(format!("the frequencies of {} do not change", self.name));
+        };
+        if !frequency.varies() {
+            return Some("governor performance pins the frequencies".to_owned());
+        }
+        let first = frequency.domain.of(&self.places[0]);
+        let is_one = self.places.iter().all(|place| frequency.domain.of(place) == first);
+        is_one.then(|| "all CPUs run at one frequency".to_owned())
     }
 }
 

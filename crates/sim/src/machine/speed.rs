@@ -66,6 +66,8 @@ pub struct Frequency {
     /// The highest with so many cores of the package active, from one on; the last holds for all
     /// further ones. In MHz.
     pub turbo_mhz: Vec<u32>,
+    /// What the kernel takes for full speed when it measures: `arch_max_freq_ratio`. In MHz.
+    pub scale_mhz: u32,
     /// From one decision to the next.
     pub interval_ns: Ns,
     /// Of a rise, in MHz for each decision.
@@ -75,6 +77,11 @@ pub struct Frequency {
 }
 
 impl Frequency {
+    /// False if it does not follow what the CPUs do.
+    pub fn varies(&self) -> bool {
+        self.governor != Governor::Performance && self.min_mhz < self.max_mhz()
+    }
+
     /// The highest of all.
     pub fn max_mhz(&self) -> u32 {
         self.turbo_mhz[0]

@@ -1,10 +1,12 @@
 //! What came out of a run: as data, and as a table.
+mod frequencies;
 mod table;
 mod timeline;
 mod trace;
 
+pub use frequencies::{CpuFrequencies, FrequencyReport};
 pub use table::render;
-pub use timeline::render_timeline;
+pub use timeline::{Colouring, render_timeline};
 pub use trace::write_trace;
 
 use crate::classes::Class;
@@ -55,6 +57,8 @@ pub struct Outcome {
     pub figures: Vec<(&'static str, f64)>,
     /// From wake-up to running, in µs: percentile and value.
     pub wakeup_latency_us: BTreeMap<&'static str, f64>,
+    /// `None`: the machine's frequencies do not change.
+    pub frequencies: Option<FrequencyReport>,
     /// By kind of lock.
     pub locks: BTreeMap<&'static str, LockReport>,
     /// In the order of the scheduling class's interface.
@@ -148,6 +152,7 @@ impl Outcome {
             busy_share: 1.0 - idled as f64 / all,
             lock_wait_share: core.counts.spun as f64 / all,
             wakeup_latency_us: PERCENTILES.into_iter().filter_map(latency).collect(),
+            frequencies: FrequencyReport::of(core),
             locks: locks.collect(),
             callbacks: callbacks.collect(),
             stats: classes.iter().flat_map(|class| class.statistics()).collect(),

@@ -1,5 +1,5 @@
 //! A run's figures for the terminal.
-use super::Outcome;
+use super::{FrequencyReport, Outcome};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use std::fmt::Write;
@@ -24,6 +24,7 @@ pub fn render(outcome: &Outcome) -> String {
         ("yields", count(outcome.yields)),
         ("CPUs not idle", format!("{:.2} % of the whole run", outcome.busy_share * 100.0)),
         ("waiting for locks", format!("{:.2} % of the whole run", outcome.lock_wait_share * 100.0)),
+        ("frequency while busy", outcome.frequencies.as_ref().map_or(String::new(), mean_frequency)),
         ("wake-up to running", latency.join(", ")),
         ("fairness", format!("{:.4} (1: all came to run alike)", outcome.fairness)),
     ];
@@ -32,6 +33,14 @@ pub fn render(outcome: &Outcome) -> String {
         table.add_row([name, &value]);
     }
     let _ = writeln!(text, "{table}\n");
+
+    if let Some(frequencies) = &outcome.frequencies {
+        let mut table = empty(&["MHz, from", "% of busy time"]);
+        for (mhz, share) in frequencies.shares() {
+            table.add_row(numbers(&count(mhz.into()), [format!("{:.1}", share * 100.0)]));
+        }
+        let _ = writeln!(text, "{table}\n");
+    }
 
     let mut table = empty(&["callback", "calls", "mean ns", "total ms"]);
     for callback in outcome.callbacks.iter().filter(|callback| callback.calls > 0) {
@@ -62,6 +71,10 @@ pub fn render(outcome: &Outcome) -> String {
         let _ = writeln!(text, "\n{table}");
     }
     text
+}
+
+fn mean_frequency(frequencies: &FrequencyReport) -> String {
+    format!("{:.0} MHz, mean of all CPUs", frequencies.busy_mhz)
 }
 
 fn empty(header: &[&str]) -> Table {

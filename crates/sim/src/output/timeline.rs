@@ -1,5 +1,6 @@
-//! A recording as a picture: time from left to right, a row for each CPU, a colour for each task.
-use crate::core::{Recording, Slice};
+//! A recording as a picture: time from left to right, a row for each CPU, a colour for each task or for
+//! each frequency, as in the figures of the Smove paper.
+use crate::core::{Recording, STEP_MHZ, Slice, Tuning};
 use crate::engine::{Ns, display_ns};
 use std::fmt::Write;
 
@@ -9,12 +10,36 @@ const LEFT: u64 = 60;
 const TOP: u64 = 40;
 /// Height of all rows together, about; a row has from 3 to 16.
 const HEIGHT: u64 = 800;
+/// Width of a frequency in the legend.
+const LEGEND: u64 = 48;
 
-/// An SVG. Of all tasks that had a CPU within a pixel, the one that had it longest has the pixel.
-pub fn render_timeline(recording: &Recording, title: &str) -> String {
+/// What the colours tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colouring {
+    /// Who has the CPU.
+    Task,
+    /// At which frequency somebody has it, in steps of 100 MHz; of recordings that have frequencies.
+    Frequency,
+}
+
+/// What a pixel shows: the number of a task, or the lowest frequency of a step.
+type Key = u32;
+
+/// A stretch of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    key: Key,
+    from: Ns,
+    to: Ns,
+}
+
+/// An SVG. Of all that was so within a pixel, what was so longest has the pixel.
+pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring) -> String {
     let end = recording.full_at.unwrap_or(recording.end).max(1);
     let row = (HEIGHT / recording.nr_cpus.max(1) as u64).clamp(3, 16);
-    let height = TOP + row * recording.nr_cpus as u64 + 30;
+    let by_frequency = colouring == Colouring::Frequency;
+    let legend = if by_frequency { 24 } else { 0 };
+    let height = TOP + row * recording.nr_cpus as u64 + 30 + legend;
     let width = LEFT + WIDTH + 20;
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -23,60 +48,125 @@ pub fn render_timeline(recording: &Recording, title: &str) -> String {
          <text x=\"{LEFT}\" y=\"18\" font-size=\"14\">{}</text>\n",
         escaped(title)
     );
-    let mut by_cpu: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
-    recording.slices.iter().for_each(|slice| by_cpu[slice.cpu].push(*slice));
-    for (cpu, slices) in by_cpu.iter().enumerate() {
+    let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
+    recording.slices.iter().for_each(|slice| slices[slice.cpu].push(*slice));
+    let mut tunings: Vec<Vec<Tuning>> = vec![Vec::new(); recording.nr_cpus];
+    recording.tunings.iter().for_each(|tuning| tunings[tuning.cpu].push(*tuning));
+    let by_cpu: Vec<Vec<Piece>> = match colouring {
+        Colouring::Task => slices.iter().map(|slices| by_task(slices)).collect(),
+        Colouring::Frequency => {
+            slices.iter().zip(&tunings).map(|(slices, tunings)| by_step(slices, tunings)).collect()
+        }
+    };
+    let steps = by_cpu.iter().flatten().map(|piece| piece.key);
+    let range = (steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
+    for (cpu, pieces) in by_cpu.iter().enumerate() {
         let y = TOP + row * cpu as u64;
         if row >= 10 || cpu % 10 == 0 {
             let _ = writeln!(text, "<text x=\"4\" y=\"{}\">CPU {cpu}</text>", y + row.min(10));
         }
-        for (task, from, to) in runs(slices, end) {
-            let (name, pid) = &recording.tasks[task];
+        for (key, from, to) in runs(pieces, end) {
+            let (colour, what) = match colouring {
+                Colouring::Task => (colour_of_task(key), name(recording, key)),
+                Colouring::Frequency => (colour_of_step(key, range), format!("{key} MHz")),
+            };
             let _ = writeln!(
                 text,
-                "<rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"hsl({},{}%,55%)\">\
-                 <title>{} {pid}</title></rect>",
+                "<rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{colour}\">\
+                 <title>{what}</title></rect>",
                 LEFT + from,
                 to - from,
                 row - 1,
-                task * 137 % 360,
-                45 + task * 31 % 40,
-                escaped(name)
             );
         }
     }
     for tenth in 0..=10 {
-        let (x, y) = (LEFT + WIDTH * tenth / 10, height - 12);
+        let (x, y) = (LEFT + WIDTH * tenth / 10, height - 12 - legend);
         let at = display_ns(end / 10 * tenth);
         let _ = writeln!(text, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{at}</text>");
+    }
+    if by_frequency {
+        add_legend(&mut text, range, height - 22);
     }
     text + "</svg>\n"
 }
 
-/// Who has which pixels of a row: task, from, to.
-fn runs(slices: &[Slice], end: Ns) -> Vec<(usize, u64, u64)> {
+fn add_legend(text: &mut String, range: (Key, Key), y: u64) {
+    for (index, step) in (range.0..=range.1).step_by(STEP_MHZ as usize).enumerate() {
+        let x = LEFT + LEGEND * index as u64;
+        let colour = colour_of_step(step, range);
+        let _ = writeln!(
+            text,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{LEGEND}\" height=\"6\" fill=\"{colour}\"/>\
+             <text x=\"{x}\" y=\"{}\">{step}</text>",
+            y + 16
+        );
+    }
+    let _ = writeln!(text, "<text x=\"4\" y=\"{}\">MHz, from</text>", y + 16);
+}
+
+fn by_task(slices: &[Slice]) -> Vec<Piece> {
+    let piece = |slice: &Slice| Piece { key: slice.task as Key, from: slice.from, to: slice.to };
+    slices.iter().map(piece).collect()
+}
+
+/// The times at which somebody has the CPU, by frequency.
+fn by_step(slices: &[Slice], tunings: &[Tuning]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut first = 0;
+    for slice in slices {
+        // Both are in their order: what was over before this slice is so for the next ones, too.
+        while tunings.get(first + 1).is_some_and(|next| next.at <= slice.from) {
+            first += 1;
+        }
+        for (index, tuning) in tunings.iter().enumerate().skip(first).take_while(|(_, it)| it.at < slice.to) {
+            let until = tunings.get(index + 1).map_or(slice.to, |next| next.at.min(slice.to));
+            let key = tuning.mhz / STEP_MHZ * STEP_MHZ;
+            pieces.push(Piece { key, from: slice.from.max(tuning.at), to: until });
+        }
+    }
+    pieces
+}
+
+/// What has which pixels of a row: key, from, to.
+fn runs(pieces: &[Piece], end: Ns) -> Vec<(Key, u64, u64)> {
     let pixel = |at: Ns| ((u128::from(at) * u128::from(WIDTH) / u128::from(end)) as u64).min(WIDTH - 1);
     let start_of = |pixel: u64| (u128::from(pixel) * u128::from(end) / u128::from(WIDTH)) as u64;
     // How long the best one has each pixel.
-    let mut owners: Vec<Option<(usize, Ns)>> = vec![None; WIDTH as usize];
-    for slice in slices.iter().filter(|slice| slice.from < end) {
-        for at in pixel(slice.from)..=pixel(slice.to.min(end)) {
-            let had = slice.to.min(start_of(at + 1)).saturating_sub(slice.from.max(start_of(at)));
+    let mut owners: Vec<Option<(Key, Ns)>> = vec![None; WIDTH as usize];
+    for piece in pieces.iter().filter(|piece| piece.from < end) {
+        for at in pixel(piece.from)..=pixel(piece.to.min(end)) {
+            let had = piece.to.min(start_of(at + 1)).saturating_sub(piece.from.max(start_of(at)));
             let owner = &mut owners[at as usize];
             if had > owner.map_or(0, |(_, best)| best) {
-                *owner = Some((slice.task, had));
+                *owner = Some((piece.key, had));
             }
         }
     }
-    let mut runs: Vec<(usize, u64, u64)> = Vec::new();
+    let mut runs: Vec<(Key, u64, u64)> = Vec::new();
     for (at, owner) in (0..).zip(owners) {
-        let Some((task, _)) = owner else { continue };
+        let Some((key, _)) = owner else { continue };
         match runs.last_mut() {
-            Some((last, _, to)) if *last == task && *to == at => *to = at + 1,
-            _ => runs.push((task, at, at + 1)),
+            Some((last, _, to)) if *last == key && *to == at => *to = at + 1,
+            _ => runs.push((key, at, at + 1)),
         }
     }
     runs
+}
+
+fn name(recording: &Recording, task: Key) -> String {
+    let (name, pid) = &recording.tasks[task as usize];
+    format!("{} {pid}", escaped(name))
+}
+
+fn colour_of_task(task: Key) -> String {
+    format!("hsl({},{}%,55%)", task * 137 % 360, 45 + task * 31 % 40)
+}
+
+/// From dark to light, so that it can be told apart without seeing colours, and in print.
+fn colour_of_step(step: Key, (low, high): (Key, Key)) -> String {
+    let share = f64::from(step - low) / f64::from((high - low).max(1));
+    format!("hsl({:.0},75%,{:.0}%)", 260.0 - 210.0 * share, 28.0 + 32.0 * share)
 }
 
 fn escaped(text: &str) -> String {
@@ -89,9 +179,22 @@ mod tests {
 
     #[test]
     fn a_pixel_belongs_to_who_had_it_longest() {
-        let slice = |task, from, to| Slice { cpu: 0, task, from, to };
+        let piece = |key, from, to| Piece { key, from, to };
         // 10 ns a pixel.
-        let slices = [slice(1, 0, 25), slice(2, 25, 27), slice(3, 27, 40)];
-        assert_eq!(runs(&slices, 10 * WIDTH), [(1, 0, 3), (3, 3, 4)]);
+        let pieces = [piece(1, 0, 25), piece(2, 25, 27), piece(3, 27, 40)];
+        assert_eq!(runs(&pieces, 10 * WIDTH), [(1, 0, 3), (3, 3, 4)]);
+    }
+
+    #[test]
+    fn a_slice_has_a_piece_for_each_frequency() {
+        let slice = |from, to| Slice { cpu: 0, task: 0, from, to };
+        let tuning = |at, mhz| Tuning { cpu: 0, at, mhz };
+        let slices = [slice(5, 10), slice(20, 60), slice(60, 70)];
+        let tunings = [tuning(0, 1200), tuning(15, 1250), tuning(30, 1850), tuning(60, 2999), tuning(90, 800)];
+        let piece = |key, from, to| Piece { key, from, to };
+        assert_eq!(
+            by_step(&slices, &tunings),
+            [piece(1200, 5, 10), piece(1200, 20, 30), piece(1800, 30, 60), piece(2900, 60, 70)]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A recording in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome read.
 //!
-//! Two "processes": the CPUs, with a row each that shows who has it, and the length of its queue as a
-//! counter; and the tasks, with a row each that shows the CPU it has. Wake-ups are instants in a task's row.
+//! Two "processes": the CPUs, with a row each that shows who has it, and the length of its queue and its
+//! frequency as counters; and the tasks, with a row each that shows the CPU it has. Wake-ups are instants in a task's row.
 use crate::core::Recording;
 use crate::engine::Ns;
 use serde_json::json;
@@ -44,6 +44,12 @@ pub fn write_trace(recording: &Recording, title: &str, out: &mut impl Write) -> 
         lines.add(&json!({
             "ph": "C", "name": format!("waiting for CPU {}", queue.cpu), "pid": CPUS, "ts": us(queue.at),
             "args": { "tasks": queue.waiting },
+        }))?;
+    }
+    for tuning in &recording.tunings {
+        lines.add(&json!({
+            "ph": "C", "name": format!("frequency of CPU {}", tuning.cpu), "pid": CPUS, "ts": us(tuning.at),
+            "args": { "MHz": tuning.mhz },
         }))?;
     }
     writeln!(out, "\n]}}")

@@ -114,7 +114,7 @@ impl Simulation {
 
     /// Runs it to its end, and writes down who ran where and when; what there is of that also if it fails.
     pub fn run_recorded(mut self) -> (Result<Outcome, Error>, Recording) {
-        self.core.recording = Some(Box::new(Recording::new(self.core.nr_cpus())));
+        self.core.start_recording();
         let outcome = self.finish();
         let end = self.core.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
         let mut recording = self.core.recording.take().map(|it| *it).unwrap_or_else(|| Recording::new(0));

@@ -1,0 +1,58 @@
+//! The tables of `policies/frequency.bpf.h`: how fast CPUs can run, and which of them share a clock.
+use crate::MAX_CPUS;
+use std::collections::BTreeSet;
+
+/// The knob that is a frequency; its range is the machine's.
+pub const THRESHOLD: &str = "threshold_mhz";
+
+/// A CPU's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// The CPU's number.
+    pub cpu: usize,
+    /// The first of the CPUs that run at its frequency.
+    pub domain: usize,
+    /// Its least and greatest frequency in MHz; `None`: it does not follow what the CPU does, or
+    /// nobody can tell.
+    pub range_mhz: Option<(u64, u64)>,
+}
+
+/// The clocks of a machine's CPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clocks(pub Vec<Clock>);
+
+impl Clocks {
+    /// How many CPUs or groups of CPUs have a frequency of their own.
+    pub fn count_domains(&self) -> usize {
+        self.0.iter().map(|clock| clock.domain).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Least and greatest frequency of any CPU whose frequency varies, in MHz.
+    pub fn range_mhz(&self) -> Option<(u64, u64)> {
+        let ranges = || self.0.iter().filter_map(|clock| clock.range_mhz);
+        Some((ranges().map(|range| range.0).min()?, ranges().map(|range| range.1).max()?))
+    }
+
+    /// For the variable of a policy that has this name; `None`: it is none of these. No CPU has a
+    /// frequency where there is nothing to choose from.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let mut table = vec![0u16; MAX_CPUS];
+        let mut set = |cpu: usize, value: u64| {
+            if let Some(slot) = table.get_mut(cpu) {
+                *slot = u16::try_from(value).unwrap_or(u16::MAX);
+            }
+        };
+        let varying = || self.0.iter().filter_map(|clock| Some((clock.cpu, clock.range_mhz?)));
+        match name {
+            "min_mhz" | "max_mhz" if self.count_domains() < 2 => {}
+            "min_mhz" => varying().for_each(|(cpu, range)| set(cpu, range.0)),
+            "max_mhz" => varying().for_each(|(cpu, range)| set(cpu, range.1)),
+            "clock_domains" => {
+                (0..MAX_CPUS).for_each(|cpu| set(cpu, cpu as u64));
+                self.0.iter().for_each(|clock| set(clock.cpu, clock.domain as u64));
+            }
+            _ => return None,
+        }
+        Some(table.iter().flat_map(|value| value.to_ne_bytes()).collect())
+    }
+}

@@ -1,0 +1,49 @@
+//! How long CPUs were busy at which frequency.
+use crate::core::{Core, CpuId};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Of a machine whose frequencies change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FrequencyReport {
+    /// Mean of all CPUs while they were busy.
+    pub busy_mhz: f64,
+    /// Time for which CPUs were busy, by the lowest frequency of each step of 100 MHz.
+    pub busy_s_by_mhz: BTreeMap<u32, f64>,
+    /// The same of each CPU that was busy at all.
+    pub cpus: BTreeMap<CpuId, CpuFrequencies>,
+}
+
+/// Of a CPU.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CpuFrequencies {
+    /// Mean while it was busy.
+    pub busy_mhz: f64,
+    /// See [`FrequencyReport`].
+    pub busy_s_by_mhz: BTreeMap<u32, f64>,
+}
+
+impl FrequencyReport {
+    /// `None`: frequencies do not change, or no CPU was ever busy.
+    pub(super) fn of(core: &Core) -> Option<Self> {
+        core.machine.speed.frequency.as_ref()?;
+        let mut cpus = BTreeMap::new();
+        let mut all: BTreeMap<u32, f64> = BTreeMap::new();
+        let (mut cycles, mut busy_ns) = (0.0, 0.0);
+        for (cpu, meter) in core.frequencies.meters(core.now).iter().enumerate() {
+            let Some(busy_mhz) = meter.mean_mhz() else { continue };
+            let by_mhz: BTreeMap<u32, f64> = meter.busy_at().map(|(mhz, ns)| (mhz, ns as f64 / 1e9)).collect();
+            by_mhz.iter().for_each(|(mhz, s)| *all.entry(*mhz).or_default() += s);
+            cycles += busy_mhz * meter.busy_ns() as f64;
+            busy_ns += meter.busy_ns() as f64;
+            cpus.insert(cpu, CpuFrequencies { busy_mhz, busy_s_by_mhz: by_mhz });
+        }
+        (busy_ns > 0.0).then(|| Self { busy_mhz: cycles / busy_ns, busy_s_by_mhz: all, cpus })
+    }
+
+    /// Share of the busy time at each step.
+    pub fn shares(&self) -> impl Iterator<Item = (u32, f64)> {
+        let all: f64 = self.busy_s_by_mhz.values().sum();
+        self.busy_s_by_mhz.iter().map(move |(mhz, s)| (*mhz, s / all))
+    }
+}
