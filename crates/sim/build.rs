@@ -111,6 +111,15 @@ fn entry(name: &str, full: &[u8], lean: &Path) -> String {
             );
         }
     }
+    text += "],\n        lists: &[";
+    for (owner, tag) in &tags {
+        if let Some(rest) = tag.strip_prefix("pids ") {
+            // How many at most, then the choice with which the list matters.
+            let mut words = rest.split(' ').skip(1);
+            let (knob, value) = (words.next().unwrap(), words.next().unwrap());
+            text += &format!("List {{ name: {owner:?}, knob: {knob:?}, value: {value} }}, ");
+        }
+    }
     text += "],\n        statistics: &[";
     for (owner, tag) in &tags {
         if let Some(doc) = tag.strip_prefix("stat ") {

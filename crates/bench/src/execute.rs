@@ -1,5 +1,6 @@
 //! One run: what it takes, what it gives, and who can do it.
 use crate::environment::Environment;
+use crate::residency::Residency;
 use crate::{Scheduler, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,8 @@ pub struct RunOutcome {
     pub yields: Option<u64>,
     /// Further figures, the workload's own and the frequencies of the CPUs, by name with the unit last.
     pub figures: Vec<(String, f64)>,
+    /// For how long CPUs ran at which frequency; `None`: nobody can tell.
+    pub residency: Option<Residency>,
     /// That the scheduler was in force.
     pub proof: Proof,
     /// As it calls itself.
@@ -82,6 +85,7 @@ impl RunOutcome {
             migrations: None,
             yields: None,
             figures: Vec::new(),
+            residency: None,
             proof: Proof::default(),
             scheduler_version: None,
             stats: Vec::new(),

@@ -4,7 +4,7 @@
 //! [`scheduler`] and [`workload`] say *what* is compared, [`plan`] in which order, [`execute`] what
 //! one run takes and gives; [`host`] really does a run on this machine, [`agent`] does so on request
 //! of another machine and [`vm`] is that other machine's end, [`sim`] does it on a simulated one; [`stats`] and [`verdict`] make figures
-//! of times, [`result`] is the report as data, [`report`] the report to look at, and [`mod@compare`]
+//! of times, [`residency`] is time by frequency, [`result`] is the report as data, [`report`] the report to look at, and [`mod@compare`]
 //! drives it all.
 //!
 //! A caller builds a [`CompareSpec`], picks an [`Executor`] ([`HostExecutor`], [`VmExecutor`] or [`SimExecutor`]) and
@@ -18,6 +18,7 @@ pub mod host;
 pub mod output;
 pub mod plan;
 pub mod report;
+pub mod residency;
 pub mod result;
 pub mod scheduler;
 pub mod sim;

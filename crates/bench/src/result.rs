@@ -4,6 +4,7 @@ use crate::compare::{CompareSpec, Place};
 use crate::environment::Environment;
 use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{Arm, Step};
+use crate::residency::Residency;
 use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
 use crate::verdict::{Evidence, Noise, Verdict, decide};
 use crate::workload::Published;
@@ -88,6 +89,9 @@ pub struct ArmResult {
     pub yields: Option<Counts>,
     /// Further figures of the workload's own.
     pub figures: Vec<Values>,
+    /// For how long CPUs ran at which frequency in all runs that have a time; `None`: nobody can tell.
+    #[serde(default)]
+    pub residency: Option<Residency>,
     /// Median time of the first scheduler over median time of this one: above 1, this is faster.
     pub ratio_to_first: Option<f64>,
     /// Lower end of its 95 % interval.
@@ -266,6 +270,7 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
         migrations: counts(records, |outcome| outcome.migrations),
         yields: counts(records, |outcome| outcome.yields),
         figures: figures(records),
+        residency: Residency::sum(timed(records).filter_map(|outcome| outcome.residency.as_ref())),
         ratio_to_first: ratio.map(|ratio| ratio.value),
         ratio_to_first_low: ratio.map(|ratio| ratio.low),
         ratio_to_first_high: ratio.map(|ratio| ratio.high),
@@ -287,6 +292,10 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
     }
 }
 
+fn timed<'a>(records: &'a [&Record]) -> impl Iterator<Item = &'a RunOutcome> + Clone {
+    records.iter().map(|it| &it.outcome).filter(|outcome| outcome.time_s().is_some())
+}
+
 /// Of runs with a time only: the others are not of the scheduler's making, or not of full length.
 fn counts(records: &[&Record], of: impl Fn(&RunOutcome) -> Option<u64>) -> Option<Counts> {
     let values: Vec<u64> = records
@@ -300,12 +309,11 @@ fn counts(records: &[&Record], of: impl Fn(&RunOutcome) -> Option<u64>) -> Optio
 
 /// Of runs with a time only, as the counts; in the workload's order.
 fn figures(records: &[&Record]) -> Vec<Values> {
-    let timed = || records.iter().map(|it| &it.outcome).filter(|outcome| outcome.time_s().is_some());
-    let names = timed().next().map_or(&[][..], |first| &first.figures);
+    let names = timed(records).next().map_or(&[][..], |first| &first.figures);
     let figure = |name: &String| {
         let of_run =
             |outcome: &RunOutcome| outcome.figures.iter().find(|(other, _)| other == name).map(|it| it.1);
-        let values: Vec<f64> = timed().filter_map(of_run).collect();
+        let values: Vec<f64> = timed(records).filter_map(of_run).collect();
         median(&values).map(|median| Values { name: name.clone(), median, values })
     };
     names.iter().filter_map(|(name, _)| figure(name)).collect()

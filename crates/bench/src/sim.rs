@@ -1,6 +1,7 @@
 //! Runs in the simulator, several at a time if asked for; what comes out does not depend on how many.
 use crate::environment::{Environment, Topology};
 use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use crate::residency::{Residency, Source, Time};
 use flsched_sim::classes::parse_scheduler;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Outcome;
@@ -156,7 +157,15 @@ fn outcome_of(outcome: &Outcome) -> RunOutcome {
         ("fairness_percent", Some(outcome.fairness * 100.0)),
     ];
     figures.extend(all.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+    let frequencies = outcome.frequencies.as_ref();
+    let cpus = || frequencies.iter().flat_map(|all| &all.cpus);
+    figures.extend(frequencies.map(|all| ("busy_mhz".to_owned(), all.busy_mhz)));
+    figures.extend(cpus().map(|(cpu, of_cpu)| (format!("cpu{cpu}_mhz"), of_cpu.busy_mhz)));
+    let times = cpus().flat_map(|(&cpu, of_cpu)| {
+        of_cpu.busy_s_by_mhz.iter().map(move |(&mhz, &s)| Time { cpu, mhz: mhz.into(), s })
+    });
     RunOutcome {
+        residency: Residency::of(Source::Model, times),
         elapsed_s: Some(outcome.whole_s),
         context_switches: Some(outcome.context_switches),
         migrations: Some(outcome.migrations),

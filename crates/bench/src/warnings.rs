@@ -43,20 +43,37 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
             "migrations are not counted: that needs root, or kernel.perf_event_paranoid below 1".into(),
         );
     }
-    warnings.extend(no_frequencies(spec, results));
+    warnings.extend(no_frequencies(spec, environment, results));
     warnings
 }
 
 /// Who compares a scheduler that chooses CPUs by their frequency wants to see those.
-fn no_frequencies(spec: &CompareSpec, results: &[ArmResult]) -> Option<String> {
+fn no_frequencies(spec: &CompareSpec, environment: &Environment, results: &[ArmResult]) -> Vec<String> {
     let is_smove = |it: &Scheduler| matches!(it, Scheduler::Policy { name, .. } if name == "smove");
-    let is_told = |result: &ArmResult| result.figures.iter().any(|it| it.name == "busy_mhz");
     let timed = || results.iter().filter(|result| result.time_s.is_some());
-    (spec.schedulers.iter().any(is_smove) && timed().count() > 0 && !timed().any(is_told)).then(|| {
-        "the CPUs' frequencies are not reported: that needs their counters (APERF, MPERF), which virtual \
-         machines hardly ever have, and root, or kernel.perf_event_paranoid below 1"
-            .into()
-    })
+    if !spec.schedulers.iter().any(is_smove) || timed().count() == 0 {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    if let Some(machine) = environment.model.as_ref().filter(|_| timed().all(|it| it.residency.is_none())) {
+        warnings.push(format!("smove finds no slow CPU: the frequencies of {machine} do not change"));
+        return warnings;
+    }
+    if !timed().any(|result| result.figures.iter().any(|it| it.name == "busy_mhz")) {
+        warnings.push(
+            "the CPUs' frequencies are not reported: that needs their counters (APERF, MPERF), which virtual \
+             machines hardly ever have, and root, or kernel.perf_event_paranoid below 1"
+                .into(),
+        );
+    }
+    if timed().all(|result| result.residency.is_none()) {
+        warnings.push(
+            "for how long CPUs ran at which frequency is not known: the kernel controls none here (no \
+             cpufreq), as in most virtual machines"
+                .into(),
+        );
+    }
+    warnings
 }
 
 /// They may decide more than any scheduler does.

@@ -106,6 +106,73 @@ fn even_machines_do_not_change_their_speed() {
 }
 
 #[test]
+fn smove_keeps_tasks_off_slow_cores() {
+    let run = |machine: Machine, strategy: &str| {
+        let outcome = run(machine, &format!("smove:strategy={strategy}"), "make:2:20");
+        (outcome.stats.clone(), outcome.frequencies.unwrap().busy_mhz)
+    };
+    for name in ["xeon-e7-8870v4-4s", "ryzen-3400g"] {
+        let (stats, mhz) = run(find(name), "smove");
+        // Two forks a file, whose parents wait for their children at once.
+        assert!(stats["avoided"] > 80, "{name}: {stats:?}");
+        assert_eq!(stats["avoided"], stats["cancelled"] + stats["expired"], "{name}: {stats:?}");
+        assert!(stats["cancelled"] > 9 * stats["expired"], "{name}: {stats:?}");
+        let (stats, mhz_without) = run(find(name), "off");
+        assert!(stats["avoided"] == 0 && stats["warm"] > 60, "{name}: {stats:?}");
+        assert!(mhz > 1.03 * mhz_without, "{name}: {mhz} instead of {mhz_without} MHz");
+        let (stats, _) = run(find(name).with_governor("performance").unwrap(), "smove");
+        assert!(stats["avoided"] == 0 && stats["warm"] > 60, "{name}, performance: {stats:?}");
+    }
+}
+
+#[test]
+fn busy_time_is_told_by_frequency() {
+    let frequencies = run(find("xeon-e7-8870v4-4s"), "fifo", "hogs:1:100").frequencies.unwrap();
+    let share = |mhz: u32| frequencies.shares().find(|(step, _)| *step == mhz).map_or(0.0, |it| it.1);
+    // 10 ms each at 1.2, 1.8 and 2.4 GHz, 82 ms at 3.0.
+    for (mhz, expected) in [(1200, 0.09), (1800, 0.09), (2400, 0.09), (3000, 0.73)] {
+        assert!((share(mhz) - expected).abs() < 0.02, "{mhz}: {frequencies:?}");
+    }
+    let mean = 0.09 * (1200.0 + 1800.0 + 2400.0) + 0.73 * 3000.0;
+    assert!(close(frequencies.busy_mhz, mean, 0.02), "{frequencies:?}");
+    assert_eq!(run(find("knc-31s1p"), "fifo", "hogs:1:10").frequencies, None);
+}
+
+#[test]
+fn a_threshold_is_one_of_the_machines_frequencies() {
+    for (mhz, is_right) in [(0, true), (1199, false), (1200, true), (3000, true), (3001, false)] {
+        let setup = Setup {
+            machine: Arc::new(find("xeon-e7-8870v4-4s")),
+            scheduler: parse_scheduler(&format!("smove:threshold_mhz={mhz}")).unwrap(),
+            workload: parse_workload("hogs:1:1").unwrap(),
+            seed: 1,
+            limit: 1_000_000_000,
+        };
+        match Simulation::new(setup) {
+            Ok(_) => assert!(is_right, "{mhz}"),
+            Err(error) => assert!(
+                !is_right && error.is_usage() && error.to_string().contains("1200 to 3000"),
+                "{mhz}: {error}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn nothing_to_choose_is_said() {
+    let warning = |scheduler: &str, machine: Machine| parse_scheduler(scheduler).unwrap().warning(&machine);
+    for (machine, word) in [
+        (find("knc-31s1p"), "do not change"),
+        (find("ryzen-3400g").with_governor("performance").unwrap(), "pins"),
+        (find("i7-2670qm").with_governor("schedutil").unwrap(), "one frequency"),
+    ] {
+        assert_eq!(warning("flsched", machine.clone()), None);
+        assert!(warning("smove", machine).is_some_and(|text| text.contains(word)), "{word}");
+    }
+    assert_eq!(warning("smove", find("ryzen-3400g")), None);
+}
+
+#[test]
 fn governors_need_frequencies() {
     let error = find("knc-31s1p").with_governor("powersave").unwrap_err();
     assert!(error.is_usage() && error.to_string().contains("do not change"), "{error}");

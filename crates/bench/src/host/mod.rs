@@ -4,16 +4,19 @@ mod child;
 mod counters;
 mod frequency;
 pub mod preflight;
+mod residency;
 mod setting;
 
 use crate::environment::Environment;
 use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use crate::residency::Residency;
 use crate::workload::Measured;
 use crate::{Scheduler, Workload};
 use attach::{Detached, Premature};
 use child::{Child, ChildEnd};
 use counters::{ContextSwitches, Migrations};
 use frequency::Frequencies;
+use residency::Watch;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -62,6 +65,7 @@ impl HostExecutor {
         let switches = ContextSwitches::now();
         let migrations = self.migrations.now();
         let frequencies = self.frequencies.now();
+        let watch = Watch::start();
         let environment = request.workload.environment();
         let child = match Child::spawn(&argv, environment, request.scheduler.class()) {
             Ok(child) => child,
@@ -74,6 +78,7 @@ impl HostExecutor {
             context_switches: switches.and_then(ContextSwitches::since),
             migrations: migrations.and_then(|before| self.migrations.now()?.checked_sub(before)),
             frequencies: self.frequencies.since(frequencies),
+            residency: watch.end(),
             class,
             result: judge(&request.workload, &end, limit),
         })
@@ -86,6 +91,7 @@ struct Measurement {
     context_switches: Option<u64>,
     migrations: Option<u64>,
     frequencies: Vec<(String, f64)>,
+    residency: Option<Residency>,
     class: Option<libc::c_int>,
     result: Result<Measured, Ending>,
 }
@@ -97,6 +103,7 @@ impl Measurement {
             context_switches: None,
             migrations: None,
             frequencies: Vec::new(),
+            residency: None,
             class: None,
             result: Err(Ending::Failed { reason }),
         }
@@ -152,6 +159,7 @@ impl Executor for HostExecutor {
                 .result
                 .map(|of_workload| [of_workload.figures, measured.frequencies].concat())
                 .unwrap_or_default(),
+            residency: measured.residency,
             proof,
             scheduler_version: version,
             stats: detached.stats,
@@ -240,6 +248,7 @@ mod tests {
             context_switches: Some(1),
             migrations: None,
             frequencies: Vec::new(),
+            residency: None,
             class: Some(class.policy()),
             result: Ok(Measured { time_s: 0.5, yields: None, figures: Vec::new() }),
         }

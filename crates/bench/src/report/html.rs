@@ -201,8 +201,8 @@ fn table(results: &[&ArmResult]) -> Markup {
                             @if let Some(version) = words::own_version(result) {
                                 br; small { (version) }
                             }
-                            @if let Some(figures) = words::figures(result) {
-                                br; small { (figures) }
+                            @for line in [words::figures(result), words::residency(result)].iter().flatten() {
+                                br; small { (line) }
                             }
                         }
                         td {

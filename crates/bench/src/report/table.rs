@@ -38,6 +38,10 @@ pub fn render(report: &Report, style: Style) -> String {
                 let line = format!("{}: {figures}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
             }
+            if let Some(residency) = words::residency(result) {
+                let line = format!("{}: {residency}", result.scheduler);
+                let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+            }
             if let Some(losses) = words::losses(result) {
                 let line = format!("! {}: {losses}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));

@@ -1,5 +1,6 @@
 //! Figures and findings in words, the same in the table and on the page.
 use crate::clock::Clock;
+use crate::residency::Source;
 use crate::result::{ArmResult, FailureKind, Figure, Report, Values};
 use crate::verdict::Verdict;
 use indicatif::HumanCount;
@@ -89,6 +90,20 @@ pub(super) fn figures(result: &ArmResult) -> Option<String> {
     let of_one_cpu = |name: &str| name.starts_with("cpu") && name.ends_with("_mhz");
     let figures: Vec<_> = result.figures.iter().filter(|it| !of_one_cpu(&it.name)).map(figure).collect();
     (!figures.is_empty()).then(|| figures.join(", "))
+}
+
+/// Where CPUs spent their time, by frequency: the steps that matter.
+pub(super) fn residency(result: &ArmResult) -> Option<String> {
+    const LEAST: f64 = 0.01;
+    let residency = result.residency.as_ref()?;
+    let of = match residency.source {
+        Source::Model => "busy time",
+        Source::TimeInState => "time, idle or not, as the driver set it",
+        Source::Sampled => "time, idle or not, as sampled",
+    };
+    let shares = residency.shares().into_iter().filter(|(_, share)| *share >= LEAST);
+    let steps: Vec<_> = shares.map(|(mhz, share)| format!("{mhz} {:.0} %", 100.0 * share)).collect();
+    Some(format!("MHz of the {of}: {}", steps.join(", ")))
 }
 
 /// What others have published for a workload, and beside it what each scheduler gains here over the first.

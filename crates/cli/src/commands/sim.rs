@@ -38,7 +38,8 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         setup.seed
     );
     if args.svg_colours == SvgColours::Frequency && setup.machine.speed.frequency.is_none() {
-        let what = format!("--svg-colours frequency: the frequencies of {} do not change", setup.machine.name);
+        let what =
+            format!("--svg-colours frequency: the frequencies of {} do not change", setup.machine.name);
         return Err(Usage(what).into());
     }
     if let Some(warning) = setup.scheduler.warning(&setup.machine) {

@@ -10,6 +10,8 @@ pub struct Policy {
     pub knobs: &'static [Knob],
     /// What it counts, in the order of the source.
     pub statistics: &'static [Statistic],
+    /// Which processes it may be told of.
+    pub(crate) lists: &'static [List],
     pub(crate) object: &'static [u8],
     /// Its variables and their sizes.
     pub(crate) variables: &'static [(&'static str, usize)],
@@ -30,6 +32,16 @@ pub struct Knob {
     pub max: u64,
     /// What it does.
     pub doc: &'static str,
+}
+
+/// See `PID_LIST()` in `policies/common.bpf.h`. A simulated run has no processes before it begins, so
+/// nobody can name them.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) name: &'static str,
+    /// The choice that needs it, with this value.
+    pub(crate) knob: &'static str,
+    pub(crate) value: u64,
 }
 
 /// See `STAT()` in `policies/common.bpf.h`.
@@ -59,12 +71,16 @@ impl Policy {
             return self.check_knob(name, value).map(|()| value);
         }
         let index = knob.names.iter().position(|known| *known == text);
-        index
-            .map(|index| index as u64)
-            .ok_or_else(|| Error::unknown(&format!("{name} of {}", self.name), text, knob.names))
+        let value = index.map(|index| index as u64);
+        let value =
+            value.ok_or_else(|| Error::unknown(&format!("{name} of {}", self.name), text, knob.names))?;
+        self.check_knob(name, value).map(|()| value)
     }
 
     fn knob(&self, name: &str) -> Result<&'static Knob, Error> {
+        if let Some(list) = self.lists.iter().find(|list| list.name == name) {
+            return Err(self.no_processes(list));
+        }
         self.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.knobs.iter().map(|knob| knob.name).collect();
             Error::unknown(&format!("knob of {}", self.name), name, &names)
@@ -74,11 +90,21 @@ impl Policy {
     /// Is there such a knob, and may it have this value?
     pub fn check_knob(&self, name: &str, value: u64) -> Result<(), Error> {
         let knob = self.knob(name)?;
+        if let Some(list) = self.lists.iter().find(|list| (list.knob, list.value) == (name, value)) {
+            return Err(self.no_processes(list));
+        }
         if (knob.min..=knob.max).contains(&value) {
             return Ok(());
         }
         let Knob { min, max, .. } = *knob;
         Err(Error::Usage(format!("{}: {name}={value} is not from {min} to {max}", self.name)))
+    }
+
+    fn no_processes(&self, list: &List) -> Error {
+        Error::Usage(format!(
+            "{}: {} names processes, and a simulated run has none before it begins",
+            self.name, list.name
+        ))
     }
 }
 
@@ -103,5 +129,15 @@ mod tests {
         assert_eq!(flsched.statistics[0].name, "idle_own");
         assert!(flsched.kfuncs.contains(&"scx_bpf_dsq_insert"));
         assert!(flsched.variables.contains(&("nr_groups", 8)));
+    }
+
+    #[test]
+    fn nobody_can_name_processes() {
+        let rr2 = Policy::all().iter().find(|policy| policy.name == "rr2").unwrap();
+        assert_eq!(rr2.parse_knob("group_by", "cgroup").unwrap(), 1);
+        for (name, value) in [("pids", "12+34"), ("group_by", "pids")] {
+            let error = rr2.parse_knob(name, value).unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains("pids names processes"), "{error}");
+        }
     }
 }

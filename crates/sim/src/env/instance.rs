@@ -44,8 +44,10 @@ impl Instance {
             if let Some((min, max)) = clocks.range_mhz().filter(|_| name == THRESHOLD && *value > 0)
                 && !(min..=max).contains(value)
             {
-                let what = format!("{name}={value} is not from {min} to {max}, the machine's frequencies");
-                return Err(Error::Usage(format!("{}: {what}", policy.name)));
+                return Err(Error::Usage(format!(
+                    "{}: {name}={value} is not from {min} to {max}, the machine's frequencies",
+                    policy.name
+                )));
             }
             instance.set(name, &value.to_ne_bytes())?;
         }

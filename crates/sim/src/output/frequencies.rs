@@ -32,7 +32,8 @@ impl FrequencyReport {
         let (mut cycles, mut busy_ns) = (0.0, 0.0);
         for (cpu, meter) in core.frequencies.meters(core.now).iter().enumerate() {
             let Some(busy_mhz) = meter.mean_mhz() else { continue };
-            let by_mhz: BTreeMap<u32, f64> = meter.busy_at().map(|(mhz, ns)| (mhz, ns as f64 / 1e9)).collect();
+            let by_mhz: BTreeMap<u32, f64> =
+                meter.busy_at().map(|(mhz, ns)| (mhz, ns as f64 / 1e9)).collect();
             by_mhz.iter().for_each(|(mhz, s)| *all.entry(*mhz).or_default() += s);
             cycles += busy_mhz * meter.busy_ns() as f64;
             busy_ns += meter.busy_ns() as f64;

@@ -190,7 +190,8 @@ mod tests {
         let slice = |from, to| Slice { cpu: 0, task: 0, from, to };
         let tuning = |at, mhz| Tuning { cpu: 0, at, mhz };
         let slices = [slice(5, 10), slice(20, 60), slice(60, 70)];
-        let tunings = [tuning(0, 1200), tuning(15, 1250), tuning(30, 1850), tuning(60, 2999), tuning(90, 800)];
+        let tunings =
+            [tuning(0, 1200), tuning(15, 1250), tuning(30, 1850), tuning(60, 2999), tuning(90, 800)];
         let piece = |key, from, to| Piece { key, from, to };
         assert_eq!(
             by_step(&slices, &tunings),

@@ -1,17 +1,28 @@
 //! Scenarios by chance: a seed gives one.
 use super::{Happening, Scenario, What};
-use crate::Policy;
 use crate::engine::Random;
+use crate::machine::Machine;
 use crate::workload::{Act, TaskPlan};
+use crate::{Knob, Policy};
+use flsched_places::THRESHOLD;
 
 /// The schedulers of the kernel that are drawn beside the policies.
-const CLASSES: &[&str] = &["fifo"];
+const CLASSES: &[&str] = &["fifo", "rr", "eevdf", "batch", "cfs"];
 /// Small machines, mostly, where everything happens soon; some with several groups of CPUs.
 const CPUS: &[usize] = &[1, 2, 2, 3, 4, 4, 4, 5, 6, 8, 8, 12, 16, 24, 64, 130];
-const MACHINES: &[&str] = &["ryzen-3400g", "knc-31s1p"];
+const MACHINES: &[&str] = &["ryzen-3400g", "xeon-e7-8870v4-4s", "knc-31s1p"];
 /// From the first fork to the last, and in which events happen, in µs.
 const SPAN_US: u64 = 40_000;
 const LIMIT_MS: u64 = 120_000;
+
+/// What a knob may be; one that is a frequency, what the machine's CPUs can have.
+fn range(knob: &Knob, machine: &str) -> (u64, u64) {
+    let frequency = || Machine::find(machine).ok()?.speed.frequency;
+    match frequency().filter(|_| knob.name == THRESHOLD) {
+        Some(frequency) => (frequency.min_mhz.into(), frequency.max_mhz().into()),
+        None => (knob.min, knob.max),
+    }
+}
 
 struct Draw(Random);
 
@@ -19,7 +30,8 @@ struct Draw(Random);
 pub fn draw(seed: u64, among: &[String]) -> Scenario {
     let mut draw = Draw(Random::new(seed, 2));
     let cpus = *draw.one(CPUS);
-    let scheduler = draw.scheduler(among);
+    let machine = *draw.one(MACHINES);
+    let scheduler = draw.scheduler(among, machine);
     let mut tasks = Vec::new();
     let mut channels = 0;
     for _ in 0..1 + draw.below(5) {
@@ -27,8 +39,7 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
     }
     tasks.sort_by_key(|task| task.start_us);
     let events = draw.events(cpus, tasks.len());
-    let machine = (*draw.one(MACHINES)).to_owned();
-    Scenario { seed, machine, cpus, scheduler, limit_ms: LIMIT_MS, tasks, events }
+    Scenario { seed, machine: machine.to_owned(), cpus, scheduler, limit_ms: LIMIT_MS, tasks, events }
 }
 
 impl Draw {
@@ -52,7 +63,7 @@ impl Draw {
     }
 
     /// Half of them with all knobs at their defaults, the others with one or more that are not.
-    fn scheduler(&mut self, among: &[String]) -> String {
+    fn scheduler(&mut self, among: &[String], machine: &str) -> String {
         let mut words: Vec<String> = among.to_vec();
         if words.is_empty() {
             words = CLASSES.iter().map(|&class| class.to_owned()).collect();
@@ -66,10 +77,14 @@ impl Draw {
         }
         for knob in policy.knobs.iter() {
             if self.once_in(3) {
-                let value = match knob.max - knob.min {
-                    0 => knob.min,
-                    range => (knob.min + self.up_to(range) - self.below(2)).clamp(knob.min, knob.max),
+                let (min, max) = range(knob, machine);
+                let value = match max - min {
+                    0 => min,
+                    range => (min + self.up_to(range) - self.below(2)).clamp(min, max),
                 };
+                if policy.check_knob(knob.name, value).is_err() {
+                    continue; // It needs what no simulated run has.
+                }
                 let separator = if text.contains(':') { ',' } else { ':' };
                 text += &format!("{separator}{}={}", knob.name, knob.show(value));
             }
