@@ -274,6 +274,13 @@ pub struct Sim {
     /// Print all figures as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub drawing: Drawing,
+}
+
+/// What to make of a recording.
+#[derive(Debug, Args)]
+pub struct Drawing {
     /// Write who ran where and when as a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -297,6 +304,19 @@ pub enum SimOther {
     Fuzz(Fuzz),
     /// Run a scenario from a file, as `flsched sim fuzz` writes it
     Replay(Replay),
+    /// Draw what a real machine did
+    Draw(Draw),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "perf record -a -e sched:sched_switch,sched:sched_wakeup,power:cpu_frequency CMD\nperf script > FILE"
+)]
+pub struct Draw {
+    /// Text of perf script with sched:sched_switch and, for colours by frequency, power:cpu_frequency
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub drawing: Drawing,
 }
 
 #[derive(Debug, Args)]

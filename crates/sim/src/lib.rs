@@ -19,6 +19,7 @@ mod error;
 mod ext;
 pub mod machine;
 pub mod output;
+mod perf_script;
 pub mod run;
 pub mod scenario;
 pub mod workload;

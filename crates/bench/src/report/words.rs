@@ -102,7 +102,7 @@ pub(super) fn residency(result: &ArmResult) -> Option<String> {
         Source::Sampled => "time, idle or not, as sampled",
     };
     let shares = residency.shares().into_iter().filter(|(_, share)| *share >= LEAST);
-    let steps: Vec<_> = shares.map(|(mhz, share)| format!("{mhz} {:.0} %", 100.0 * share)).collect();
+    let steps: Vec<_> = shares.map(|(mhz, share)| format!("{mhz} {:.0}\u{a0}%", 100.0 * share)).collect();
     Some(format!("MHz of the {of}: {}", steps.join(", ")))
 }
 

@@ -1,10 +1,11 @@
 //! `flsched sim`: a workload on a simulated machine.
-use crate::args::{self, SvgColours};
+use crate::args::{self, Drawing, SvgColours};
 use crate::exit::Usage;
 use crate::{machine, signals};
 use anyhow::{Context, Result};
 use flsched_bench::output::replace;
 use flsched_sim::classes::parse_scheduler;
+use flsched_sim::core::Recording;
 use flsched_sim::output::Colouring;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
@@ -20,6 +21,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
     match &args.other {
         Some(args::SimOther::Fuzz(args)) => return super::fuzz::fuzz(args),
         Some(args::SimOther::Replay(args)) => return super::fuzz::replay(args),
+        Some(args::SimOther::Draw(args)) => return draw_real(args),
         None => {}
     }
     let setup = Setup {
@@ -30,14 +32,14 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         limit: args.limit * NS,
     };
     let title = format!(
-        "{} under {}, on {} ({} CPUs), seed {}",
+        "{} under {}, on {} ({} CPUs), seed {}; clock: model",
         setup.workload,
         setup.scheduler,
         setup.machine.name,
         setup.machine.nr_cpus(),
         setup.seed
     );
-    if args.svg_colours == SvgColours::Frequency && setup.machine.speed.frequency.is_none() {
+    if args.drawing.svg_colours == SvgColours::Frequency && setup.machine.speed.frequency.is_none() {
         let what =
             format!("--svg-colours frequency: the frequencies of {} do not change", setup.machine.name);
         return Err(Usage(what).into());
@@ -47,27 +49,12 @@ pub fn run(args: &args::Sim) -> Result<u8> {
     }
     let cancel = signals::stop_flag()?;
     let simulation = Simulation::new(setup)?.stop_if(move || cancel.load(Ordering::Relaxed));
-    let outcome = if args.trace.is_none() && args.svg.is_none() {
+    let outcome = if args.drawing.trace.is_none() && args.drawing.svg.is_none() {
         simulation.run()
     } else {
         // What led to a failure is of interest, too.
         let (outcome, recording) = simulation.run_recorded();
-        if let Some(path) = &args.trace {
-            let mut trace = Vec::new();
-            output::write_trace(&recording, &title, &mut trace)?;
-            write(path, &trace)?;
-        }
-        if let Some(path) = &args.svg {
-            let colouring = match args.svg_colours {
-                SvgColours::Task => Colouring::Task,
-                SvgColours::Frequency => Colouring::Frequency,
-            };
-            write(path, output::render_timeline(&recording, &title, colouring).as_bytes())?;
-        }
-        if let Some(at) = recording.full_at {
-            let until = at as f64 / NS as f64;
-            eprintln!("flsched: the recording ends at {until:.6} s of simulated time: it holds no more");
-        }
+        draw(&recording, &title, &args.drawing)?;
         outcome
     };
     let outcome = match outcome {
@@ -80,6 +67,44 @@ pub fn run(args: &args::Sim) -> Result<u8> {
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(0)
+}
+
+/// What a real machine did.
+fn draw_real(args: &args::Draw) -> Result<u8> {
+    let Drawing { trace, svg, svg_colours } = &args.drawing;
+    if trace.is_none() && svg.is_none() {
+        return Err(Usage("draw: --svg FILE or --trace FILE says what to make of it".into()).into());
+    }
+    let path = args.file.display().to_string();
+    let text =
+        std::fs::read_to_string(&args.file).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let recording = output::read_perf_script(&text, &path)?;
+    if *svg_colours == SvgColours::Frequency && recording.tunings.is_empty() {
+        let what = format!("--svg-colours frequency: {path} has no event power:cpu_frequency");
+        return Err(Usage(what).into());
+    }
+    draw(&recording, &path, &args.drawing)?;
+    Ok(0)
+}
+
+fn draw(recording: &Recording, title: &str, drawing: &Drawing) -> Result<()> {
+    if let Some(path) = &drawing.trace {
+        let mut trace = Vec::new();
+        output::write_trace(recording, title, &mut trace)?;
+        write(path, &trace)?;
+    }
+    if let Some(path) = &drawing.svg {
+        let colouring = match drawing.svg_colours {
+            SvgColours::Task => Colouring::Task,
+            SvgColours::Frequency => Colouring::Frequency,
+        };
+        write(path, output::render_timeline(recording, title, colouring).as_bytes())?;
+    }
+    if let Some(at) = recording.full_at {
+        let until = at as f64 / NS as f64;
+        eprintln!("flsched: the recording ends at {until:.6} s: it holds no more");
+    }
+    Ok(())
 }
 
 /// As a whole or not at all.

@@ -1,5 +1,5 @@
 //! Who ran where and when, for traces and charts: written down only if asked for.
-use super::{CpuId, Task, TaskId};
+use super::{CpuId, TaskId};
 use crate::engine::Ns;
 
 /// A task had a CPU.
@@ -122,12 +122,13 @@ impl Recording {
         }
     }
 
-    pub(crate) fn finish(&mut self, end: Ns, tasks: &[Task]) {
+    /// `tasks`: name and pid of each.
+    pub(crate) fn finish(&mut self, end: Ns, tasks: Vec<(String, i32)>) {
         for cpu in 0..self.nr_cpus {
             self.switched(cpu, None, end);
         }
         self.end = end;
-        self.tasks = tasks.iter().map(|task| (task.name(), task.pid)).collect();
+        self.tasks = tasks;
     }
 
     /// Once one kind is full, no kind goes on: a trace with gaps in it would mislead.
@@ -151,7 +152,7 @@ mod tests {
         recording.switched(1, None, 40);
         recording.queued(1, 1, 5);
         recording.queued(1, -1, 10);
-        recording.finish(50, &[]);
+        recording.finish(50, Vec::new());
         let slice = |task, from, to| Slice { cpu: 1, task, from, to };
         assert_eq!(recording.slices, [slice(5, 10, 30), slice(6, 30, 40)]);
         assert_eq!(recording.queues.last().map(|queue| queue.waiting), Some(0));

@@ -1,10 +1,12 @@
 //! What came out of a run: as data, and as a table.
 mod frequencies;
+mod perf;
 mod table;
 mod timeline;
 mod trace;
 
 pub use frequencies::{CpuFrequencies, FrequencyReport};
+pub use perf::read_perf_script;
 pub use table::render;
 pub use timeline::{Colouring, render_timeline};
 pub use trace::write_trace;

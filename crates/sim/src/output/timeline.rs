@@ -1,6 +1,6 @@
 //! A recording as a picture: time from left to right, a row for each CPU, a colour for each task or for
 //! each frequency, as in the figures of the Smove paper.
-use crate::core::{Recording, STEP_MHZ, Slice, Tuning};
+use crate::core::{CpuId, Recording, STEP_MHZ, Slice, Tuning};
 use crate::engine::{Ns, display_ns};
 use std::fmt::Write;
 
@@ -33,41 +33,50 @@ struct Piece {
     to: Ns,
 }
 
-/// An SVG. Of all that was so within a pixel, what was so longest has the pixel.
+/// Running at a frequency that nobody has told yet.
+const UNKNOWN: Key = 0;
+
+/// An SVG of the CPUs on which somebody ran. Of all that was so within a pixel, what was so longest has
+/// the pixel.
 pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring) -> String {
     let end = recording.full_at.unwrap_or(recording.end).max(1);
-    let row = (HEIGHT / recording.nr_cpus.max(1) as u64).clamp(3, 16);
+    let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
+    recording.slices.iter().for_each(|slice| slices[slice.cpu].push(*slice));
+    let mut tunings: Vec<Vec<Tuning>> = vec![Vec::new(); recording.nr_cpus];
+    recording.tunings.iter().for_each(|tuning| tunings[tuning.cpu].push(*tuning));
+    let pieces = |cpu: CpuId| match colouring {
+        Colouring::Task => by_task(&slices[cpu]),
+        Colouring::Frequency => by_step(&slices[cpu], &tunings[cpu]),
+    };
+    let used = (0..recording.nr_cpus).filter(|&cpu| !slices[cpu].is_empty());
+    let rows: Vec<(CpuId, Vec<Piece>)> = used.map(|cpu| (cpu, pieces(cpu))).collect();
+    let steps =
+        rows.iter().flat_map(|(_, pieces)| pieces).map(|piece| piece.key).filter(|&key| key != UNKNOWN);
+    let range = (steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
+
+    let row = (HEIGHT / rows.len().max(1) as u64).clamp(3, 16);
     let by_frequency = colouring == Colouring::Frequency;
     let legend = if by_frequency { 24 } else { 0 };
-    let height = TOP + row * recording.nr_cpus as u64 + 30 + legend;
+    let height = TOP + row * rows.len() as u64 + 30 + legend;
     let width = LEFT + WIDTH + 20;
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\" font-size=\"11\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"{LEFT}\" y=\"18\" font-size=\"14\">{}</text>\n",
-        escaped(title)
+         <text x=\"{LEFT}\" y=\"18\" font-size=\"14\">{}; {} of {} CPUs had work</text>\n",
+        escaped(title),
+        rows.len(),
+        recording.nr_cpus
     );
-    let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
-    recording.slices.iter().for_each(|slice| slices[slice.cpu].push(*slice));
-    let mut tunings: Vec<Vec<Tuning>> = vec![Vec::new(); recording.nr_cpus];
-    recording.tunings.iter().for_each(|tuning| tunings[tuning.cpu].push(*tuning));
-    let by_cpu: Vec<Vec<Piece>> = match colouring {
-        Colouring::Task => slices.iter().map(|slices| by_task(slices)).collect(),
-        Colouring::Frequency => {
-            slices.iter().zip(&tunings).map(|(slices, tunings)| by_step(slices, tunings)).collect()
-        }
-    };
-    let steps = by_cpu.iter().flatten().map(|piece| piece.key);
-    let range = (steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
-    for (cpu, pieces) in by_cpu.iter().enumerate() {
-        let y = TOP + row * cpu as u64;
-        if row >= 10 || cpu % 10 == 0 {
+    for (index, (cpu, pieces)) in rows.iter().enumerate() {
+        let y = TOP + row * index as u64;
+        if row >= 10 || index % 10 == 0 {
             let _ = writeln!(text, "<text x=\"4\" y=\"{}\">CPU {cpu}</text>", y + row.min(10));
         }
         for (key, from, to) in runs(pieces, end) {
             let (colour, what) = match colouring {
                 Colouring::Task => (colour_of_task(key), name(recording, key)),
+                Colouring::Frequency if key == UNKNOWN => ("#bbb".into(), "frequency unknown".into()),
                 Colouring::Frequency => (colour_of_step(key, range), format!("{key} MHz")),
             };
             let _ = writeln!(
@@ -115,6 +124,10 @@ fn by_step(slices: &[Slice], tunings: &[Tuning]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut first = 0;
     for slice in slices {
+        let told_at = tunings.first().map_or(Ns::MAX, |tuning| tuning.at);
+        if slice.from < told_at {
+            pieces.push(Piece { key: UNKNOWN, from: slice.from, to: slice.to.min(told_at) });
+        }
         // Both are in their order: what was over before this slice is so for the next ones, too.
         while tunings.get(first + 1).is_some_and(|next| next.at <= slice.from) {
             first += 1;
@@ -197,5 +210,8 @@ mod tests {
             by_step(&slices, &tunings),
             [piece(1200, 5, 10), piece(1200, 20, 30), piece(1800, 30, 60), piece(2900, 60, 70)]
         );
+        // Before the first is told.
+        assert_eq!(by_step(&slices[1..2], &tunings[2..3]), [piece(UNKNOWN, 20, 30), piece(1800, 30, 60)]);
+        assert_eq!(by_step(&slices[..1], &[]), [piece(UNKNOWN, 5, 10)]);
     }
 }

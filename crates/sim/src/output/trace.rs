@@ -58,7 +58,6 @@ pub fn write_trace(recording: &Recording, title: &str, out: &mut impl Write) -> 
 fn other(recording: &Recording, title: &str) -> serde_json::Value {
     json!({
         "run": title,
-        "clock": "model",
         "complete": recording.full_at.is_none(),
         "recorded until, s": recording.full_at.unwrap_or(recording.end) as f64 / 1e9,
     })

@@ -118,7 +118,7 @@ impl Simulation {
         let outcome = self.finish();
         let end = self.core.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
         let mut recording = self.core.recording.take().map(|it| *it).unwrap_or_else(|| Recording::new(0));
-        recording.finish(end, &self.core.tasks);
+        recording.finish(end, self.core.tasks.iter().map(|task| (task.name(), task.pid)).collect());
         (outcome, recording)
     }
 

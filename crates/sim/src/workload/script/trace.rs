@@ -14,6 +14,7 @@ use super::json::Node;
 use super::{Kind, MOST_NS, Op, Script};
 use crate::Error;
 use crate::engine::Ns;
+use crate::perf_script::{self, Line, ns};
 use std::collections::BTreeMap;
 
 /// What a task did.
@@ -68,18 +69,6 @@ pub fn read(text: &str, path: &str) -> Result<Script, Error> {
     })
 }
 
-/// A decimal number of some unit as ns, `None` beyond what can be simulated.
-fn ns(text: &str, unit_ns: u64) -> Option<Ns> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let mut value = whole.parse::<u64>().ok()?.checked_mul(unit_ns)?;
-    let mut unit = unit_ns;
-    for digit in fraction.chars() {
-        unit /= 10;
-        value = value.checked_add(u64::from(digit.to_digit(10)?) * unit)?;
-    }
-    Some(value)
-}
-
 impl Trace {
     fn task(&mut self, name: &str) -> Option<usize> {
         if name.is_empty() {
@@ -116,6 +105,11 @@ impl Trace {
         }
         self.events.push(Event { line, at, what, task, other });
         Ok(())
+    }
+
+    fn push(&mut self, line: usize, at: Ns, what: What, [task, other]: [&str; 2]) {
+        let (task, other) = (self.task(task), self.task(other));
+        self.events.push(Event { line, at, what, task, other });
     }
 
     fn csv(&mut self, text: &str) -> Result<(), String> {
@@ -156,48 +150,25 @@ impl Trace {
     }
 
     fn perf(&mut self, text: &str) -> Result<(), String> {
-        for (index, line) in text.lines().enumerate() {
-            let number = index + 1;
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let head = line.split_once(": sched:").or_else(|| line.split_once(": sched_"));
-            let Some((head, rest)) = head else {
-                return Err(format!("line {number}: expected a line of perf script with a sched event"));
-            };
-            let time = head.rsplit_once(char::is_whitespace).map_or(head, |(_, time)| time).trim();
-            let (event, fields) = rest.split_once(':').unwrap_or((rest, ""));
-            let event = event.trim_start_matches("sched_");
-            match event {
-                "switch" => {
-                    let (prev, next) = fields
-                        .split_once("==>")
-                        .ok_or(format!("line {number}, sched_switch: expected … ==> …"))?;
-                    let state = state(prev).ok_or(format!("line {number}, sched_switch: no prev_state"))?;
-                    let prev =
-                        task_of(prev, "prev_").ok_or(format!("line {number}, sched_switch: no prev task"))?;
-                    let next =
-                        task_of(next, "next_").ok_or(format!("line {number}, sched_switch: no next task"))?;
+        for line in perf_script::lines(text) {
+            let Line { number, at, what, .. } = line?;
+            match what {
+                perf_script::What::Switch { prev, state, next } => {
                     let what = match state {
-                        'R' => "preempt",
-                        'X' | 'Z' => "exit",
-                        _ => "sleep",
+                        'R' => What::Preempt,
+                        'X' | 'Z' => What::Exit,
+                        _ => What::Sleep,
                     };
                     if !prev.is_empty() {
-                        self.add(number, time, 1_000_000_000, [what, &prev, ""])?;
+                        self.push(number, at, what, [&prev, ""]);
                     }
                     if !next.is_empty() {
-                        self.add(number, time, 1_000_000_000, ["run", &next, ""])?;
+                        self.push(number, at, What::Run, [&next, ""]);
                     }
                 }
-                "wakeup" | "waking" | "wakeup_new" => {
-                    // waking and wakeup are two views of one wake-up; the first has the waker's context.
-                    let woken =
-                        task_of(fields, "").ok_or(format!("line {number}, sched_{event}: no task"))?;
-                    let waker = waker_of(head).ok_or(format!("line {number}: no task before the CPU"))?;
-                    if !woken.is_empty() && woken != waker {
-                        self.add(number, time, 1_000_000_000, ["wake", &waker, &woken])?;
-                    }
+                // waking and wakeup are two views of one wake-up; the first has the waker's context.
+                perf_script::What::Wake { waker, woken, .. } if !woken.is_empty() && woken != waker => {
+                    self.push(number, at, What::Wake, [&waker, &woken]);
                 }
                 _ => {}
             }
@@ -321,41 +292,6 @@ impl State {
             self.ops.push(Op::Run(at - since));
         }
     }
-}
-
-/// The state in `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S` or `a:1 [120] S`.
-fn state(prev: &str) -> Option<char> {
-    match prev.split_once("prev_state=") {
-        Some((_, state)) => state.chars().next(),
-        None => prev.trim().rsplit_once("] ").and_then(|(_, state)| state.chars().next()),
-    }
-}
-
-/// `NAME:PID` of `prev_comm=NAME prev_pid=PID …` or `NAME:PID [PRIO] …`; empty for the idle task.
-fn task_of(fields: &str, prefix: &str) -> Option<String> {
-    let between = |from: &str, to: &str| {
-        let rest = fields.split_once(from)?.1;
-        Some(rest.split_once(to).map_or(rest, |(inside, _)| inside).trim().to_owned())
-    };
-    let (comm, pid) = (format!("{prefix}comm="), format!("{prefix}pid="));
-    let (name, pid) = match fields.contains(&comm) {
-        true => (between(&comm, &format!(" {pid}"))?, between(&pid, " ")?),
-        false => {
-            let inside = fields.split_once(" [").map_or(fields, |(inside, _)| inside).trim();
-            let (name, pid) = inside.rsplit_once(':')?;
-            (name.to_owned(), pid.to_owned())
-        }
-    };
-    let pid: u64 = pid.parse().ok()?;
-    Some(if pid == 0 { String::new() } else { format!("{name}:{pid}") })
-}
-
-/// `NAME:PID` of `  NAME  PID [CPU] TIME` or `NAME PID/TID [CPU] TIME`; empty for the idle task.
-fn waker_of(head: &str) -> Option<String> {
-    let before = head.split_once(" [").map(|(before, _)| before.trim())?;
-    let (name, pid) = before.rsplit_once(char::is_whitespace)?;
-    let pid: u64 = pid.rsplit('/').next()?.parse().ok()?;
-    Some(if pid == 0 { String::new() } else { format!("{}:{pid}", name.trim()) })
 }
 
 #[cfg(test)]
