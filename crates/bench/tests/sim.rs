@@ -1,4 +1,5 @@
 //! Comparisons in the simulator, whole.
+use flsched_bench::residency::Source;
 use flsched_bench::{CompareSpec, Event, Outputs, Report, SimExecutor, compare};
 use flsched_sim::machine::Machine;
 use std::path::Path;
@@ -30,7 +31,13 @@ fn a_comparison_has_all_that_others_have() {
     for result in &report.results {
         assert_eq!((result.times_s.len(), result.attached_proof.verified), (3, 3), "{result:?}");
         assert!(result.context_switches.is_some() && result.migrations.is_some());
-        assert!(result.figures.iter().any(|figure| figure.name == "lock_wait_percent"));
+        let figure = |name: &str| result.figures.iter().find(|figure| figure.name == name);
+        assert!(figure("lock_wait_percent").is_some());
+        assert!(figure("busy_mhz").is_some_and(|mhz| (1400.0..=4200.0).contains(&mhz.median)));
+        let residency = result.residency.as_ref().unwrap();
+        assert_eq!(residency.source, Source::Model);
+        assert!(residency.times.iter().all(|time| (1400..=4200).contains(&time.mhz) && time.cpu < 8));
+        assert!((residency.shares().values().sum::<f64>() - 1.0).abs() < 1e-9);
     }
     let of_requests = &report.results[3];
     assert_eq!(of_requests.time_is.as_deref(), Some("99th percentile of the wake-up latency"));
@@ -48,6 +55,18 @@ fn the_same_seed_gives_the_same_bytes_however_many_runs_are_done_at_a_time() {
     let one = bytes(1);
     assert_eq!(one, bytes(2));
     assert_eq!(one, bytes(3));
+}
+
+#[test]
+fn smove_without_frequencies_is_warned_of() {
+    let warnings = |machine: &str| {
+        let spec = CompareSpec::simulated(&words(&["smove"]), &words(&["chain:2:5:10"])).unwrap();
+        let cancel = Arc::new(false.into());
+        let mut executor = SimExecutor::new(Machine::find(machine).unwrap(), 1, Arc::clone(&cancel));
+        compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &Outputs::default(), &cancel).unwrap().warnings
+    };
+    assert!(warnings("knc-31s1p").iter().any(|text| text.contains("knc-31s1p do not change")));
+    assert!(!warnings("ryzen-3400g").iter().any(|text| text.contains("frequenc")));
 }
 
 #[test]

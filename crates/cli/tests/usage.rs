@@ -40,6 +40,14 @@ fn what_is_no_knob_or_no_number_is_refused() {
 }
 
 #[test]
+fn a_picture_of_what_is_not_there_is_refused() {
+    let text = refused(&["sim", "--svg", "/tmp/x.svg", "--svg-colours", "frequency"]);
+    assert!(text.contains("the frequencies of knc-31s1p do not change"), "{text}");
+    assert!(refused(&["sim", "--svg-colours", "frequency"]).contains("--svg <FILE>"));
+    assert!(refused(&["sim", "draw", "x.txt"]).contains("--svg FILE or --trace FILE"));
+}
+
+#[test]
 fn a_simulation_of_what_does_not_exist_is_refused() {
     for (arguments, words) in [
         (["--machine", "knc-31sp1"], "did you mean knc-31s1p"),

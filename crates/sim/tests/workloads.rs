@@ -157,3 +157,37 @@ fn a_recording_holds_all_the_time_that_tasks_ran() {
     let picture = render_timeline(&recording, "a < b", Colouring::Task);
     assert!(picture.contains("a &lt; b") && picture.ends_with("</svg>\n"));
 }
+
+#[test]
+fn a_recording_tells_frequencies() {
+    let mut setup = setup("smove", "make:2:4");
+    setup.machine = Arc::new(Machine::find("ryzen-3400g").unwrap());
+    let (outcome, recording) = Simulation::new(setup).unwrap().run_recorded();
+    let frequencies = outcome.unwrap().frequencies.unwrap();
+    // The same time by frequency as the meters have: so the picture shows what the table says.
+    let (mut mean, mut all) = (0.0, 0.0);
+    for slice in &recording.slices {
+        let mut tunings: Vec<_> = recording.tunings.iter().filter(|it| it.cpu == slice.cpu).collect();
+        assert_eq!(tunings[0].at, 0);
+        let last = flsched_sim::core::Tuning { at: u64::MAX, ..*tunings[0] };
+        tunings.push(&last);
+        for pair in tunings.windows(2) {
+            let ns = slice.to.min(pair[1].at).saturating_sub(slice.from.max(pair[0].at)) as f64;
+            mean += ns * f64::from(pair[0].mhz);
+            all += ns;
+        }
+    }
+    mean /= all;
+    assert!((mean / frequencies.busy_mhz - 1.0).abs() < 0.01, "{mean} and {}", frequencies.busy_mhz);
+
+    let mut trace = Vec::new();
+    write_trace(&recording, "test", &mut trace).unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
+    let counters = trace["traceEvents"].as_array().unwrap().iter();
+    let counters = counters.filter(|event| event["ph"] == "C" && event["args"]["MHz"].is_u64());
+    assert_eq!(counters.count(), recording.tunings.len());
+    let picture = render_timeline(&recording, "test", Colouring::Frequency);
+    for part in ["<title>1400 MHz</title>", "<title>4100 MHz</title>", ">MHz, from<"] {
+        assert!(picture.contains(part), "{part}");
+    }
+}
