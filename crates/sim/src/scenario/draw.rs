@@ -28,7 +28,7 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
     tasks.sort_by_key(|task| task.start_us);
     let events = draw.events(cpus, tasks.len());
     let machine = (*draw.one(MACHINES)).to_owned();
-    Scenario { seed, machine, cpus, scheduler, limit_ms: LIMIT_MS, tasks, events }
+    Scenario { seed, machine, cpus, scheduler, limit_ms: LIMIT_MS, workload: None, tasks, events }
 }
 
 impl Draw {
