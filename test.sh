@@ -4,6 +4,7 @@
 #   ./test.sh            everything, on the kernels that differ most (20 minutes)
 #   ./test.sh units      only what needs no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
+#   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
 set -eu
 cd "$(dirname "$0")"
 . ./setup.sh
@@ -15,8 +16,12 @@ matrix)
 	export FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
 	set -- -p flsched --test kernels
 	;;
+conformance)
+	export FLSCHED_TEST_CONFORMANCE=all
+	set -- -p flsched --test conformance
+	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix]" >&2
+	echo "usage: ./test.sh [all|units|matrix|conformance]" >&2
 	exit 2
 	;;
 esac

@@ -1,4 +1,5 @@
 //! Scenarios: from files, by chance, and made smaller.
+use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::{Scenario, draw, fuzz, shrink};
 use flsched_sim::workload::{Act, TaskPlan};
 use flsched_sim::{Error, Violation};
@@ -58,6 +59,21 @@ fn who_yields_in_the_background_alone_goes_on() {
 }
 
 #[test]
+fn what_each_task_did_is_counted() {
+    let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
+                [[task]]\ntimes = 3\nsteps = [\"sleep 1000\", \"pin 0\", \"run 10\", \"pin 1\"]\n";
+    let scenario = Scenario::parse(text, "it").unwrap();
+    let (outcome, tasks) = scenario.run_counted().unwrap();
+    // It sleeps three times, leaves a CPU five or six times for the other one, and ends.
+    let TaskCounts { switches, migrations } = tasks[1];
+    assert!((5..=6).contains(&migrations) && switches == 3 + migrations + 1, "{:?}", tasks[1]);
+    assert_eq!(tasks.iter().map(|task| task.migrations).sum::<u64>(), outcome.migrations);
+    let workload = text.split("[[").next().unwrap().to_owned() + "workload = \"hogs:3:1\"\n";
+    let (outcome, tasks) = Scenario::parse(&workload, "it").unwrap().run_counted().unwrap();
+    assert_eq!((outcome.workload.as_str(), tasks.len()), ("hogs:3:1", 4));
+}
+
+#[test]
 fn a_bad_file_is_refused_by_file_and_fault() {
     let good = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 10\n";
     assert!(Scenario::parse(good, "good.toml").is_ok());
@@ -71,6 +87,8 @@ fn a_bad_file_is_refused_by_file_and_fault() {
             format!("{good}[[task]]\nstart_us = 2\nsteps = []\n[[task]]\nsteps = []\n"),
             "task 2: starts before",
         ),
+        (format!("{good}[[task]]\nsteps = [\"pin 2\"]\n"), "task 1: CPU 2"),
+        (format!("workload = \"hogs\"\n{good}[[task]]\nsteps = []\n"), "both a workload and tasks"),
         (format!("{good}[[event]]\nat_us = 1\noffline = 9\n"), "event 1: CPU 9"),
         (format!("{good}[[event]]\nat_us = 1\naffinity = {{ task = 1, cpus = [0] }}\n"), "event 1: needs"),
     ] {

@@ -219,6 +219,7 @@ impl Core {
             task.cpu = cpu;
             task.wake_cpu = cpu as i32;
             if task.state != State::New {
+                task.migrations += 1;
                 self.counts.migrations += 1;
             }
         }

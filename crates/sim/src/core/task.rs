@@ -110,6 +110,8 @@ pub struct Task {
     pub waited: Ns,
     /// Time it slept.
     pub slept: Ns,
+    /// Times it went from a CPU to another.
+    pub migrations: u64,
     /// When it was last woken, if it has not run since.
     pub woken_at: Option<Ns>,
 }
@@ -170,6 +172,7 @@ impl Task {
             ran: 0,
             waited: 0,
             slept: 0,
+            migrations: 0,
             woken_at: None,
         }
     }

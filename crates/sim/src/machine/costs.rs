@@ -54,6 +54,9 @@ pub struct Costs {
     pub message_ns: Ns,
     /// A new process, for its parent.
     pub fork_ns: Ns,
+    /// What that process does before its program goes on: faults on the pages that it shares with its
+    /// parent. 0 unless the file says so.
+    pub start_ns: Ns,
     /// The end of a process.
     pub exit_ns: Ns,
     /// The timer interrupt, without the scheduler's callback.

@@ -9,7 +9,7 @@ mod waiting;
 pub use waiting::Waiting;
 
 use crate::classes::{Class, Scheduler, set_up};
-use crate::core::{Core, CpuMask, Footprint, Recording, State, TaskId, TaskSpec};
+use crate::core::{Core, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::machine::{CallbackCosts, Machine};
 use crate::output::Outcome;
@@ -43,6 +43,15 @@ pub struct Setup {
     pub seed: u64,
     /// When it counts as hung, in simulated time.
     pub limit: Ns,
+}
+
+/// What a task did in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskCounts {
+    /// Times it left a CPU.
+    pub switches: u64,
+    /// Times it went to another CPU.
+    pub migrations: u64,
 }
 
 /// A run.
@@ -110,6 +119,13 @@ impl Simulation {
     /// Runs it to its end.
     pub fn run(mut self) -> Result<Outcome, Error> {
         self.finish()
+    }
+
+    /// Runs it to its end, and says what each task did, by number.
+    pub fn run_counted(mut self) -> Result<(Outcome, Vec<TaskCounts>), Error> {
+        let outcome = self.finish()?;
+        let of = |task: &Task| TaskCounts { switches: task.nvcsw + task.nivcsw, migrations: task.migrations };
+        Ok((outcome, self.core.tasks.iter().map(of).collect()))
     }
 
     /// Runs it to its end, and writes down who ran where and when; what there is of that also if it fails.

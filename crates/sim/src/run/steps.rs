@@ -180,6 +180,9 @@ impl Simulation {
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
         let task = self.new_task(&spec, program);
+        if !is_thread {
+            self.core.tasks[task].work_left = self.ripple(self.core.machine.costs.start_ns);
+        }
         self.wake_new(task);
     }
 

@@ -39,7 +39,8 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
     }
     tasks.sort_by_key(|task| task.start_us);
     let events = draw.events(cpus, tasks.len());
-    Scenario { seed, machine: machine.to_owned(), cpus, scheduler, limit_ms: LIMIT_MS, tasks, events }
+    let machine = machine.to_owned();
+    Scenario { seed, machine, cpus, scheduler, limit_ms: LIMIT_MS, workload: None, tasks, events }
 }
 
 impl Draw {

@@ -12,8 +12,8 @@ use crate::classes::{Scheduler, parse_scheduler};
 use crate::core::CpuMask;
 use crate::machine::Machine;
 use crate::output::Outcome;
-use crate::run::{Disturbance, Setup};
-use crate::workload::{Mix, TaskPlan, Workload};
+use crate::run::{Disturbance, Setup, TaskCounts};
+use crate::workload::{Act, Mix, TaskPlan, Workload, parse_workload};
 use crate::{Error, Simulation};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub struct Scenario {
     pub scheduler: String,
     /// When it counts as hung, in simulated ms.
     pub limit_ms: u64,
+    /// As for `flsched sim --workload`, in place of tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// By number, from 1; sorted by when they start.
     #[serde(default, rename = "task")]
     pub tasks: Vec<TaskPlan>,
@@ -96,9 +99,17 @@ impl Scenario {
         if !(1..=MOST_MS).contains(&self.limit_ms) {
             return Err(format!("limit_ms: {} is not from 1 to {MOST_MS}", self.limit_ms));
         }
+        if self.workload.is_some() && !self.tasks.is_empty() {
+            return Err("it has both a workload and tasks".into());
+        }
         for (index, task) in self.tasks.iter().enumerate() {
             let name = format!("task {}", index + 1);
             valid(&task.cpus, &name)?;
+            for act in &task.steps {
+                if let Act::Pin(cpu) = act {
+                    valid(&[*cpu], &name)?;
+                }
+            }
             if !(-20..=19).contains(&task.nice) {
                 return Err(format!("{name}: nice {} is not from -20 to 19", task.nice));
             }
@@ -129,19 +140,31 @@ impl Scenario {
 
     /// Runs it.
     pub fn run(&self) -> Result<Outcome, Error> {
+        self.prepared()?.run()
+    }
+
+    /// Runs it, and says what each task did; the first one forked those of the scenario.
+    pub fn run_counted(&self) -> Result<(Outcome, Vec<TaskCounts>), Error> {
+        self.prepared()?.run_counted()
+    }
+
+    fn prepared(&self) -> Result<Simulation, Error> {
         self.check().map_err(Error::Usage)?;
         let machine = Machine::find(&self.machine)?.with_cpus(self.cpus)?;
         let mut simulation = Simulation::new(Setup {
             machine: Arc::new(machine),
             scheduler: self.scheduler()?,
-            workload: Workload::Mix(Mix(Arc::new(self.tasks.clone()))),
+            workload: match &self.workload {
+                Some(workload) => parse_workload(workload)?,
+                None => Workload::Mix(Mix(Arc::new(self.tasks.clone()))),
+            },
             seed: self.seed,
             limit: self.limit_ms * 1_000_000,
         })?;
         simulation.check_every(CHECK_EVERY_NS);
         simulation.stop_after(MOST_EVENTS);
         simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));
-        simulation.run()
+        Ok(simulation)
     }
 
     /// Who schedules.

@@ -19,6 +19,8 @@ pub enum Act {
     Write(usize),
     /// Receives one, or waits for it.
     Read(usize),
+    /// May run on this CPU only, from here on.
+    Pin(usize),
     /// Must not be moved from here on.
     Stay,
     /// May be moved again.
@@ -74,6 +76,7 @@ impl fmt::Display for Act {
             Self::Yield => out.write_str("yield"),
             Self::Write(channel) => write!(out, "write {channel}"),
             Self::Read(channel) => write!(out, "read {channel}"),
+            Self::Pin(cpu) => write!(out, "pin {cpu}"),
             Self::Stay => out.write_str("stay"),
             Self::Move => out.write_str("move"),
         }
@@ -103,11 +106,12 @@ impl TryFrom<String> for Act {
             ["yield"] => Self::Yield,
             ["write", channel] => Self::Write(number(channel, MOST_CHANNELS)? as usize),
             ["read", channel] => Self::Read(number(channel, MOST_CHANNELS)? as usize),
+            ["pin", cpu] => Self::Pin(number(cpu, flsched_places::MAX_CPUS as u64 - 1)? as usize),
             ["stay"] => Self::Stay,
             ["move"] => Self::Move,
             _ => {
                 return Err(format!(
-                    "{text} is not one of: run US, sleep US, yield, write CHANNEL, read CHANNEL, stay, move"
+                    "{text} is not one of: run US, sleep US, yield, write CHANNEL, read CHANNEL, pin CPU, stay, move"
                 ));
             }
         })
@@ -213,6 +217,11 @@ impl Program for Member {
             Act::Yield => Step::Yield,
             Act::Write(channel) => Step::Write(self.channels[channel]),
             Act::Read(channel) => Step::Read(self.channels[channel]),
+            Act::Pin(cpu) => {
+                let mut mask = CpuMask::empty();
+                mask.set(cpu, true);
+                Step::SetAffinity(Box::new(mask))
+            }
             Act::Stay => Step::DisableMigration,
             Act::Move => Step::EnableMigration,
         }
@@ -225,7 +234,7 @@ mod tests {
 
     #[test]
     fn reads_what_it_prints() {
-        for text in ["run 7", "sleep 1", "yield", "write 0", "read 3", "stay", "move"] {
+        for text in ["run 7", "sleep 1", "yield", "write 0", "read 3", "pin 1", "stay", "move"] {
             assert_eq!(Act::try_from(text.to_owned()).unwrap().to_string(), text);
         }
     }

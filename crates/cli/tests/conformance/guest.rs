@@ -1,0 +1,158 @@
+//! Inside the machine: plays each scenario some times under the scheduler, one line of result each.
+use crate::judge::Tally;
+use crate::read;
+use crate::trace::Trace;
+use flsched_bench::Workload;
+use flsched_policies::{Backoff, Error, Event, Policy, parse_spec, supervise};
+use flsched_sim::scenario::Scenario;
+use nix::libc;
+use nix::mount::MsFlags;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::scope;
+
+pub const PLAYS: usize = 3;
+const PREFIX: &str = "play";
+
+pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
+    Trace::set_up();
+    // Nobody is held back for tasks that none of the scenarios has.
+    write("/proc/sys/kernel/sched_rt_runtime_us", "-1");
+    for file in files {
+        let scenario = read(file);
+        let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+        for cpu in 1..4 {
+            set_online(cpu, cpu < scenario.cpus);
+        }
+        set_base_slice(scenario.cpus);
+        let plays =
+            under(scheduler, || (0..PLAYS).map(|_| play_one(&scenario, file, scheduler == "rr")).collect());
+        match plays {
+            Ok(plays) => plays.iter().for_each(|play| {
+                println!("{PREFIX} {name} {} {}", play.switches, play.migrations);
+            }),
+            Err(why) => println!("{PREFIX} {name} failed {}", why.replace('\n', " | ")),
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// The other way round, on the host.
+pub fn parse(line: &str) -> Option<(String, Result<Tally, String>)> {
+    let (name, result) = line.strip_prefix(PREFIX)?.trim_start().split_once(' ')?;
+    let play = match result.strip_prefix("failed ") {
+        Some(why) => Err(why.replace(" | ", "\n")),
+        None => Ok(tally(result)?),
+    };
+    Some((name.to_owned(), play))
+}
+
+/// `SWITCHES MIGRATIONS`.
+fn tally(line: &str) -> Option<Tally> {
+    let (switches, migrations) = line.trim().split_once(' ')?;
+    Some(Tally { switches: switches.parse().ok()?, migrations: migrations.parse().ok()? })
+}
+
+pub fn set_online(cpu: usize, online: bool) {
+    let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    if fs::read_to_string(&file).is_ok_and(|now| now.trim() != if online { "1" } else { "0" }) {
+        write(&file, if online { "1" } else { "0" });
+    }
+}
+
+/// As the kernel has it on a machine with so many CPUs. When CPUs go offline it counts one more.
+fn set_base_slice(cpus: usize) {
+    mount("debugfs", "/sys/kernel/debug");
+    let ns = 700_000 * (1 + cpus.ilog2());
+    write("/sys/kernel/debug/sched/base_slice_ns", &ns.to_string());
+}
+
+/// Unless it is.
+pub fn mount(kind: &str, folder: &str) {
+    if fs::read_dir(folder).expect("a folder").next().is_none() {
+        let nothing = None::<&str>;
+        nix::mount::mount(nothing, folder, Some(kind), MsFlags::empty(), nothing).expect("root may");
+    }
+}
+
+pub fn write(file: &str, text: &str) {
+    fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
+}
+
+/// While the policy is attached, if it is one; it must still be in the end.
+fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> Result<Vec<Tally>, String> {
+    if !Policy::all().iter().any(|policy| policy.name == scheduler) {
+        return play();
+    }
+    let (policy, options) = parse_spec(scheduler).map_err(|e| e.to_string())?;
+    let stop = AtomicBool::new(false);
+    let (told, attached) = channel();
+    scope(|threads| {
+        let keeper = threads.spawn(|| {
+            supervise(policy, &options, Backoff::default(), &stop, |event| match event {
+                Event::Attached(_) => drop(told.send(Ok(()))),
+                Event::Ejected(report, _) => drop(told.send(Err(report.reason.clone()))),
+                Event::Hotplug | Event::Tick(_) => {}
+            })
+        });
+        let outcome = match attached.recv() {
+            Ok(Ok(())) => play(),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err("it does not attach".into()),
+        };
+        stop.store(true, Ordering::Relaxed);
+        match keeper.join().expect("it does not panic") {
+            // CPUs come and go, and it is being attached again.
+            Ok(_) | Err(Error::HotplugRace) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        match attached.try_iter().find_map(Result::err) {
+            Some(why) => Err(format!("it was ejected: {why}")),
+            None => outcome,
+        }
+    })
+}
+
+fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, String> {
+    let mut command = match &scenario.workload {
+        Some(workload) => {
+            let workload: Workload = workload.parse().map_err(|e| format!("{e}"))?;
+            let argv = workload.argv(&["flsched".into(), "workload".into()], Path::new("/tmp"));
+            let mut command = Command::new(&argv[0]);
+            command.args(&argv[1..]);
+            command
+        }
+        None => {
+            let mut command = Command::new("/proc/self/exe");
+            command.args(["--play", file]);
+            command
+        }
+    };
+    if is_rr {
+        // SAFETY: between fork and exec only a system call is made.
+        unsafe { command.pre_exec(|| become_real_time(libc::SCHED_RR, 1)) };
+    }
+    let trace = Trace::start();
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|e| e.to_string())?;
+    let first = child.id();
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    let tally = trace.end(scenario, first);
+    if output.status.success() {
+        return Ok(tally);
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&said)))
+}
+
+/// Of this thread.
+pub fn become_real_time(policy: i32, priority: i32) -> std::io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: reads one structure.
+    let outcome = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}

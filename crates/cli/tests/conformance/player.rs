@@ -1,0 +1,189 @@
+//! A scenario by real processes and threads, step by step.
+use crate::guest::{become_real_time, set_online};
+use flsched_sim::scenario::{Happening, Scenario, What};
+use flsched_sim::workload::{Act, TaskPlan};
+use nix::libc;
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::sys::prctl::{set_name, set_timerslack};
+use nix::sys::wait::{WaitStatus, wait};
+use nix::unistd::{ForkResult, Pid, fork, gettid};
+use std::ffi::CString;
+use std::hint::black_box;
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+/// As the simulator's pipes have them.
+const MESSAGE_BYTES: usize = 100;
+/// Above everything that a scenario has.
+const CONDUCTORS_PRIORITY: i32 = 99;
+
+/// What the first process is called, a task while it does its steps, and after them.
+pub const FIRST: &str = "first";
+pub const TASK: &str = "task";
+const DONE: &str = "done";
+
+/// What all tasks share.
+struct Stage {
+    channels: Vec<(PipeReader, PipeWriter)>,
+    loops_per_us: u64,
+    /// From each task a line: how often it was found where it may not run.
+    results: PipeWriter,
+}
+
+pub fn play(scenario: &Scenario) -> ExitCode {
+    call(FIRST);
+    set_timerslack(1).expect("any process may");
+    let acts = scenario.tasks.iter().flat_map(|task| &task.steps);
+    let channels = acts.filter_map(|act| act.channel()).max().map_or(0, |most| most + 1);
+    let (mut told, results) = pipe().expect("a pipe");
+    let stage = Stage {
+        channels: (0..channels).map(|_| pipe().expect("a pipe")).collect(),
+        loops_per_us: loops_per_us(),
+        results,
+    };
+    let pids: Vec<AtomicI32> = scenario.tasks.iter().map(|_| AtomicI32::new(0)).collect();
+    let is_moved = scenario.events.iter().any(|event| matches!(event.what, What::Affinity { .. }));
+    let begin = Instant::now();
+    scope(|threads| {
+        if !scenario.events.is_empty() {
+            threads.spawn(|| conduct(&scenario.events, &pids, begin));
+        }
+        for (plan, pid) in scenario.tasks.iter().zip(&pids) {
+            let due = Duration::from_micros(plan.start_us);
+            sleep(due.saturating_sub(begin.elapsed()));
+            if plan.is_thread {
+                let stage = &stage;
+                threads.spawn(move || {
+                    pid.store(gettid().as_raw(), Ordering::SeqCst);
+                    stage.act(plan, is_moved);
+                });
+                continue;
+            }
+            // SAFETY: the child uses nothing that another thread could have locked.
+            match unsafe { fork() }.expect("there is room for a process") {
+                ForkResult::Parent { child } => pid.store(child.as_raw(), Ordering::SeqCst),
+                ForkResult::Child => {
+                    stage.act(plan, is_moved);
+                    // SAFETY: ends the process at once.
+                    unsafe { libc::_exit(0) }
+                }
+            }
+        }
+    });
+    let mut is_well = true;
+    while let Ok(status) = wait() {
+        is_well &= matches!(status, WaitStatus::Exited(_, 0));
+    }
+    drop(stage);
+    let mut lines = String::new();
+    told.read_to_string(&mut lines).expect("their lines");
+    let strays: Vec<u64> = lines.lines().filter_map(|line| line.parse().ok()).collect();
+    if !is_well || strays.len() < scenario.tasks.len() {
+        eprintln!("{} of {} tasks did their work", strays.len(), scenario.tasks.len());
+        return ExitCode::FAILURE;
+    }
+    if strays.iter().any(|times| *times > 0) {
+        eprintln!("tasks ran where they may not: {strays:?} times");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+impl Stage {
+    /// One task's life.
+    fn act(&self, plan: &TaskPlan, is_moved: bool) {
+        call(TASK);
+        if plan.nice != 0 {
+            // SAFETY: takes integers only.
+            let outcome =
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, gettid().as_raw() as u32, plan.nice) };
+            assert_eq!(outcome, 0, "root may");
+        }
+        if !plan.cpus.is_empty() {
+            allow(0, &plan.cpus);
+        }
+        let mut strays = 0;
+        let mut allowed = plan.cpus.clone();
+        for _ in 0..plan.times {
+            for act in &plan.steps {
+                self.carry_out(*act);
+                if let Act::Pin(cpu) = act {
+                    allowed = vec![*cpu];
+                }
+                let here = sched_getcpu().expect("it runs somewhere");
+                strays += u64::from(!is_moved && !allowed.is_empty() && !allowed.contains(&here));
+            }
+        }
+        call(DONE);
+        // In one piece, as it is short.
+        (&self.results).write_all(format!("{strays}\n").as_bytes()).expect("somebody reads");
+    }
+
+    fn carry_out(&self, act: Act) {
+        match act {
+            Act::Run(us) => work(us * self.loops_per_us),
+            Act::Sleep(us) => sleep(Duration::from_micros(us)),
+            Act::Yield => std::thread::yield_now(),
+            Act::Write(channel) => {
+                (&self.channels[channel].1).write_all(&[1; MESSAGE_BYTES]).expect("somebody reads");
+            }
+            Act::Read(channel) => {
+                (&self.channels[channel].0).read_exact(&mut [0; MESSAGE_BYTES]).expect("somebody writes");
+            }
+            Act::Pin(cpu) => allow(0, &[cpu]),
+            Act::Stay | Act::Move => panic!("{act}: only the kernel can do that"),
+        }
+    }
+}
+
+#[inline(never)]
+fn work(loops: u64) {
+    for turn in 0..loops {
+        black_box(turn);
+    }
+}
+
+/// The fastest of many tries, which nothing disturbed.
+fn loops_per_us() -> u64 {
+    const LOOPS: u64 = 50_000;
+    let try_once = || {
+        let began = Instant::now();
+        work(LOOPS);
+        began.elapsed().as_nanos() as u64
+    };
+    let ns = (0..20).map(|_| try_once()).min().unwrap_or(1).max(1);
+    (LOOPS * 1000).div_ceil(ns)
+}
+
+/// Does to the tasks and the CPUs what is to be done.
+fn conduct(events: &[Happening], pids: &[AtomicI32], begin: Instant) {
+    call("conductor");
+    become_real_time(libc::SCHED_FIFO, CONDUCTORS_PRIORITY).expect("root may");
+    for event in events {
+        let due = Duration::from_micros(event.at_us);
+        sleep(due.saturating_sub(begin.elapsed()));
+        match &event.what {
+            What::Offline(cpu) => set_online(*cpu, false),
+            What::Online(cpu) => set_online(*cpu, true),
+            What::Affinity { task, cpus } => match pids[task - 1].load(Ordering::SeqCst) {
+                0 => {}
+                pid => allow(pid, cpus),
+            },
+        }
+    }
+}
+
+fn allow(pid: i32, cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu).expect("a CPU number"));
+    // It may have ended.
+    let _ = sched_setaffinity(Pid::from_raw(pid), &set);
+}
+
+/// Names this thread.
+fn call(name: &str) {
+    set_name(&CString::new(name).expect("a name")).expect("any thread may");
+}
