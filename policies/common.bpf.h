@@ -123,6 +123,17 @@ static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags
 	return (enq_flags & SCX_ENQ_REENQ) ? p->nr_cpus_allowed > 1 : !is_pinned(p);
 }
 
+/*
+ * A task of a higher class takes the CPU: who waits at its head, the task that ran among them,
+ * would wait for it, as no other CPU takes a task from there. So they are enqueued once more. Not
+ * for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.
+ */
+static __always_inline void give_way(const struct scx_cpu_release_args *args)
+{
+	if (args->reason != SCX_CPU_PREEMPT_STOP)
+		scx_bpf_reenqueue_local();
+}
+
 /* A policy's license and its exit report: the same line in each. */
 #define POLICY_BOILERPLATE()                    \
 	char _license[] SEC("license") = "GPL"; \

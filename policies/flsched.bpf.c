@@ -683,14 +683,10 @@ bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct 
 	return false;
 }
 
-/*
- * A task of a higher class, real-time for one, takes the CPU for as long as it likes. Who waits at
- * the head here, the task that ran among them, would wait for it: no other CPU takes a task from
- * there. So they are enqueued once more, where others look for work.
- */
+/* A higher class takes the CPU: who waits at its head is to go where others look for work. */
 void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	scx_bpf_reenqueue_local();
+	give_way(args);
 }
 
 static s32 init_cpu(s32 cpu)

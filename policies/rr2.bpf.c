@@ -1020,7 +1020,7 @@ void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	cpu_state(cpu)->current = TAKEN;
 	set_level(cpu, TAKEN);
-	scx_bpf_reenqueue_local();
+	give_way(args);
 }
 
 s32 BPF_STRUCT_OPS(rr2_init_task, struct task_struct *p, struct scx_init_task_args *args)

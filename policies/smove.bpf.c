@@ -97,6 +97,8 @@ struct cpu_state {
 	bool has_stayed; /* perhaps some wait to be moved */
 	bool from_stay;	 /* dispatch has taken one of them */
 	bool from_afar;	 /* dispatch has taken another CPU's */
+	bool is_taken;	 /* by a higher class: nobody takes tasks from here until the timer goes off
+			  */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -304,6 +306,18 @@ static void offer(const struct task_struct *p)
 	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
+/* The first in @cpu's queue. */
+static void offer_first(s32 cpu)
+{
+	struct task_struct *first;
+
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
+	if (first)
+		offer(first);
+	bpf_rcu_read_unlock();
+}
+
 /* Into the queue of @p's CPU, by virtual time: who slept is only so far ahead of the others. */
 void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -316,17 +330,21 @@ void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 	if (state->stays == p->pid && stay(p, cpu, state, enq_flags))
 		return;
 	COUNT(queued);
+	/*
+	 * Pushed aside by a task of a higher class: he goes on here if that is done soon, before
+	 * all that stay; if not, the timer calls an idle CPU.
+	 */
+	if (enq_flags & SCX_ENQ_REENQ) {
+		state->is_taken = set_timer(cpu, state, scx_bpf_now() + US_TO_NS(delay_us));
+		latest = state->clock - 1;
+	}
 	if (time_before(vtime, earliest))
 		vtime = earliest;
 	else if (time_after(vtime, latest))
 		vtime = latest;
 	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), vtime, enq_flags);
-	if (!may_leave(p, enq_flags))
-		return;
-	set_bits(queued_in(group_of(cpu)), bit_of(cpu));
-	/* Pushed aside by a task of a higher class: nobody knows for how long. */
-	if (enq_flags & SCX_ENQ_REENQ)
-		offer(p);
+	if (may_leave(p, enq_flags) && !state->is_taken)
+		set_bits(queued_in(group_of(cpu)), bit_of(cpu));
 }
 
 /*
@@ -469,19 +487,13 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct reading *reading = reading_of(cpu);
-	struct task_struct *first;
 
 	if (strategy == STRATEGY_SMOVE && is_clocked(cpu)) {
 		reading->mhz = measured_mhz(cpu);
 		reading->at = scx_bpf_now();
 	}
-	if (!(*queued_in(group_of(cpu)) & bit_of(cpu)))
-		return;
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
-	if (first)
-		offer(first);
-	bpf_rcu_read_unlock();
+	if (*queued_in(group_of(cpu)) & bit_of(cpu))
+		offer_first(cpu);
 }
 
 /* A task that is new here, as all are at first. */
@@ -493,7 +505,7 @@ void BPF_STRUCT_OPS(smove_enable, struct task_struct *p)
 /* A task of a higher class takes the CPU: who waits at its head is to go elsewhere. */
 void BPF_STRUCT_OPS(smove_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	scx_bpf_reenqueue_local();
+	give_way(args);
 }
 
 /* Where a task goes whose delay is over: to the chosen CPU, or if that is taken to another. */
@@ -545,6 +557,11 @@ static int move_those_due(void *map, u32 *cpu, struct move_timer *timer)
 		}
 	}
 	bpf_rcu_read_unlock();
+	if (state->is_taken && nr_queued(run_queue(here))) {
+		set_bits(queued_in(group_of(here)), bit_of(here));
+		offer_first(here);
+	}
+	state->is_taken = false;
 	if (next)
 		set_timer(here, state, next);
 	return 0;
