@@ -393,15 +393,11 @@ static bool take_stayed(s32 cpu, struct cpu_state *state)
 /* The next in @cpu's own queue. If it is empty that is told, and who came meanwhile is seen. */
 static bool take_queued(s32 cpu)
 {
-	u64 *word = queued_in(group_of(cpu));
-
 	if (scx_bpf_dsq_move_to_local(run_queue(cpu), 0))
 		return true;
-	if (!(*word & bit_of(cpu)))
+	if (!(*queued_in(group_of(cpu)) & bit_of(cpu)))
 		return false;
-	clear_bits(word, bit_of(cpu));
-	if (nr_queued(run_queue(cpu)))
-		set_bits(word, bit_of(cpu));
+	forget(cpu);
 	return scx_bpf_dsq_move_to_local(run_queue(cpu), 0);
 }
 

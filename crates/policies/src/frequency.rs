@@ -145,14 +145,8 @@ fn join(domains: &mut BTreeMap<usize, usize>, cpu: usize, others: &[usize]) {
 
 /// `0-2,5` or `0 1 2 5`: sysfs has both.
 fn list(text: &str) -> Vec<usize> {
-    let words = text.split([' ', ',', '\n']).filter(|word| !word.is_empty());
-    words
-        .filter_map(|word| {
-            let (first, last) = word.split_once('-').unwrap_or((word, word));
-            Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
-        })
-        .flatten()
-        .collect()
+    let commas = text.split_whitespace().collect::<Vec<_>>().join(",");
+    scx_utils::read_cpulist(&commas).unwrap_or_default()
 }
 
 #[cfg(test)]
