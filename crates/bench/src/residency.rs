@@ -1,9 +1,10 @@
 //! For how long CPUs ran at which frequency.
+use flsched_sim::core::STEP_MHZ;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Frequencies are told in steps of so many MHz.
-pub const STEP_MHZ: u64 = 100;
+/// Frequencies are told in the simulator's steps, of this machine's CPUs, too.
+const STEP: u64 = STEP_MHZ as u64;
 
 /// How it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ impl Residency {
     pub fn of(source: Source, times: impl IntoIterator<Item = Time>) -> Option<Self> {
         let mut steps: BTreeMap<(usize, u64), f64> = BTreeMap::new();
         for Time { cpu, mhz, s } in times {
-            *steps.entry((cpu, mhz / STEP_MHZ * STEP_MHZ)).or_default() += s;
+            *steps.entry((cpu, mhz / STEP * STEP)).or_default() += s;
         }
         let times: Vec<Time> =
             steps.into_iter().filter(|(_, s)| *s > 0.0).map(|((cpu, mhz), s)| Time { cpu, mhz, s }).collect();

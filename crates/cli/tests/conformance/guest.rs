@@ -1,4 +1,5 @@
 //! Inside the machine: plays each scenario some times under the scheduler, one line of result each.
+use crate::common::{enter_class, set_online};
 use crate::judge::Tally;
 use crate::read;
 use crate::trace::Trace;
@@ -55,13 +56,6 @@ pub fn parse(line: &str) -> Option<(String, Result<Tally, String>)> {
 fn tally(line: &str) -> Option<Tally> {
     let (switches, migrations) = line.trim().split_once(' ')?;
     Some(Tally { switches: switches.parse().ok()?, migrations: migrations.parse().ok()? })
-}
-
-pub fn set_online(cpu: usize, online: bool) {
-    let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-    if fs::read_to_string(&file).is_ok_and(|now| now.trim() != if online { "1" } else { "0" }) {
-        write(&file, if online { "1" } else { "0" });
-    }
 }
 
 /// As the kernel has it on a machine with so many CPUs. When CPUs go offline it counts one more.
@@ -134,7 +128,7 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, Strin
     };
     if is_rr {
         // SAFETY: between fork and exec only a system call is made.
-        unsafe { command.pre_exec(|| become_real_time(libc::SCHED_RR, 1)) };
+        unsafe { command.pre_exec(|| enter_class(libc::SCHED_RR, 1)) };
     }
     let trace = Trace::start();
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -147,12 +141,4 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, Strin
     }
     let said = [output.stdout, output.stderr].concat();
     Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&said)))
-}
-
-/// Of this thread.
-pub fn become_real_time(policy: i32, priority: i32) -> std::io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: reads one structure.
-    let outcome = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
-    if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

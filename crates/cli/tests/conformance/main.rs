@@ -1,17 +1,19 @@
 //! The simulator against the kernel: each scenario of `conformance/` is played by real threads on a stock
 //! kernel and by the simulator's, under the same scheduler. Both must do all the work where it may be done,
 //! with about as many context switches and migrations; where these differ (`::work`) only the former counts.
-//! This program is all sides: started by cargo it boots
-//! a machine for each scheduler, with `--guest` it is the command inside, with `--play` the first process
-//! of a scenario.
+//! This program is all sides: started by cargo it boots a machine for each scheduler, with `--guest` it is
+//! the command inside, with `--play` the first process of a scenario.
 //!
 //! Without `FLSCHED_TEST_CONFORMANCE=all` only a part is played. `FLSCHED_TEST_POLICIES=eevdf` and
 //! `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by parts of their names.
+#[path = "../common/mod.rs"]
+mod common;
 mod guest;
 mod judge;
 mod player;
 mod trace;
 
+use common::variable;
 use flsched_sim::scenario::Scenario;
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeMap;
@@ -58,10 +60,6 @@ fn main() -> ExitCode {
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(format!("FLSCHED_TEST_{name}")).ok()
 }
 
 /// All there are, by name.

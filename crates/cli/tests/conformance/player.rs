@@ -1,12 +1,12 @@
 //! A scenario by real processes and threads, step by step.
-use crate::guest::{become_real_time, set_online};
+use crate::common::{allow, enter_class, set_online};
 use flsched_sim::scenario::{Happening, Scenario, What};
 use flsched_sim::workload::{Act, TaskPlan};
 use nix::libc;
-use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::sched::sched_getcpu;
 use nix::sys::prctl::{set_name, set_timerslack};
 use nix::sys::wait::{WaitStatus, wait};
-use nix::unistd::{ForkResult, Pid, fork, gettid};
+use nix::unistd::{ForkResult, fork, gettid};
 use std::ffi::CString;
 use std::hint::black_box;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
@@ -103,7 +103,7 @@ impl Stage {
             assert_eq!(outcome, 0, "root may");
         }
         if !plan.cpus.is_empty() {
-            allow(0, &plan.cpus);
+            allow(0, plan.cpus.iter().copied());
         }
         let mut strays = 0;
         let mut allowed = plan.cpus.clone();
@@ -133,7 +133,7 @@ impl Stage {
             Act::Read(channel) => {
                 (&self.channels[channel].0).read_exact(&mut [0; MESSAGE_BYTES]).expect("somebody writes");
             }
-            Act::Pin(cpu) => allow(0, &[cpu]),
+            Act::Pin(cpu) => allow(0, [cpu]),
             Act::Stay | Act::Move => panic!("{act}: only the kernel can do that"),
         }
     }
@@ -161,7 +161,7 @@ fn loops_per_us() -> u64 {
 /// Does to the tasks and the CPUs what is to be done.
 fn conduct(events: &[Happening], pids: &[AtomicI32], begin: Instant) {
     call("conductor");
-    become_real_time(libc::SCHED_FIFO, CONDUCTORS_PRIORITY).expect("root may");
+    enter_class(libc::SCHED_FIFO, CONDUCTORS_PRIORITY).expect("root may");
     for event in events {
         let due = Duration::from_micros(event.at_us);
         sleep(due.saturating_sub(begin.elapsed()));
@@ -170,17 +170,10 @@ fn conduct(events: &[Happening], pids: &[AtomicI32], begin: Instant) {
             What::Online(cpu) => set_online(*cpu, true),
             What::Affinity { task, cpus } => match pids[task - 1].load(Ordering::SeqCst) {
                 0 => {}
-                pid => allow(pid, cpus),
+                pid => allow(pid, cpus.iter().copied()),
             },
         }
     }
-}
-
-fn allow(pid: i32, cpus: &[usize]) {
-    let mut set = CpuSet::new();
-    cpus.iter().for_each(|&cpu| set.set(cpu).expect("a CPU number"));
-    // It may have ended.
-    let _ = sched_setaffinity(Pid::from_raw(pid), &set);
 }
 
 /// Names this thread.

@@ -1,5 +1,5 @@
 //! Things for the scheduler to schedule.
-use nix::libc;
+pub use crate::common::{allow, enter_class, set_online};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
@@ -72,21 +72,6 @@ pub fn pin_to(cpu: usize) {
     let mut cpus = CpuSet::new();
     cpus.set(cpu).expect("a CPU number");
     sched_setaffinity(Pid::from_raw(0), &cpus).expect("the CPU is online");
-}
-
-pub fn allow(pid: i32, cpus: impl IntoIterator<Item = usize>) {
-    let mut set = CpuSet::new();
-    cpus.into_iter().for_each(|cpu| set.set(cpu).expect("a CPU number"));
-    // It may have ended.
-    let _ = sched_setaffinity(Pid::from_raw(pid), &set);
-}
-
-/// Puts the calling thread into a scheduling class of the kernel.
-pub fn enter_class(class: i32, priority: i32) {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the pointer is valid during the call; nix has no wrapper for this call.
-    let outcome = unsafe { libc::sched_setscheduler(0, class, &parameters) };
-    assert_eq!(outcome, 0, "sched_setscheduler {class} {priority}");
 }
 
 /// CPU time the calling thread has had.

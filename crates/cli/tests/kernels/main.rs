@@ -8,12 +8,15 @@
 //! `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names;
 //! `FLSCHED_TEST_ROUNDS=5` attaches and detaches five times as often, and `FLSCHED_TEST_SEED=7` repeats
 //! what is drawn at random.
+#[path = "../common/mod.rs"]
+mod common;
 mod guest;
 mod load;
 mod machine;
 mod scenarios;
 mod scheduler;
 
+use common::variable;
 use flsched_policies::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use machine::Machine;
@@ -86,10 +89,6 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
         }
     }
     rigs
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(format!("FLSCHED_TEST_{name}")).ok()
 }
 
 fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {

@@ -135,11 +135,6 @@ impl Drop for Group {
     }
 }
 
-pub fn set_online(cpu: usize, online: bool) {
-    let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-    fs::write(&file, if online { "1" } else { "0" }).unwrap_or_else(|e| panic!("{file}: {e}"));
-}
-
 /// The kernel ends a scheduler when CPUs come or go; ours must be back each time.
 fn hotplug_under_load() {
     let mut attached = Attached::with(&[]);

@@ -157,7 +157,7 @@ fn real_time_tasks_take_cpus_away() {
         .map(|cpu| {
             spawn(move || {
                 pin_to(cpu);
-                enter_class(libc::SCHED_FIFO, 10);
+                enter_class(libc::SCHED_FIFO, 10).expect("root may");
                 let began = Instant::now();
                 work_for(AT_FIRST);
                 while began.elapsed() < DURING {
@@ -223,7 +223,7 @@ fn be_nicest() {
 }
 
 fn enter_idle_class() {
-    enter_class(libc::SCHED_IDLE, 0);
+    enter_class(libc::SCHED_IDLE, 0).expect("root may");
 }
 
 /// Somebody types into a program that waits for a terminal, while others keep every CPU busy. Who
@@ -237,7 +237,7 @@ fn key_to_echo_under_hackbench() {
     let (mut terminal, mut echo) = echoing_terminal();
     let bench = Hackbench::start(&format!("-p -g {groups} -l 1000000"));
     let typist = spawn(move || {
-        enter_class(libc::SCHED_FIFO, 10);
+        enter_class(libc::SCHED_FIFO, 10).expect("root may");
         // Until all of hackbench is there.
         sleep(millis(30) * groups);
         let began = Instant::now();

@@ -81,7 +81,7 @@ impl Drop for Burner {
 
 /// This thread is not to wait for those that it starts; they are normal tasks.
 fn above_all() {
-    enter_class(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 50);
+    enter_class(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 50).expect("root may");
 }
 
 /// On four CPUs four tasks of one level always run; whatever is below has nothing, wherever it may run.
