@@ -51,6 +51,10 @@ KNOB(spin_us, 10, 0, 100000,
      "how long tasks that only yield take turns before their CPU rests, in microseconds");
 KNOB(rest_us, 500, 0, 10000,
      "longest rest of a CPU on which everybody only yields, in microseconds; 0 never rests");
+/* A rest helps whoever shares the core, or the host: alone it only makes the release be seen late. */
+CHOICE(rest_where, 0, "shared anywhere",
+       "which CPUs rest: those that take time from others (threads of a core that works, and all if "
+       "CPUs slow each other down, as measured when the policy starts), or all");
 
 /* clang-format off */
 STATS(
@@ -67,6 +71,9 @@ STATS(
 /* clang-format on */
 
 FACT(tick_ns);
+FACT(cpus_interfere); /* one CPU does less while another one works, even of another core */
+
+enum rest_where { REST_SHARED, REST_ANYWHERE };
 
 #define PROGRESS_NS  10000 /* who runs this long before it yields has worked, not only looked */
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
@@ -455,6 +462,14 @@ static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
 	return 0;
 }
 
+/* Does anybody run faster while @cpu rests? */
+static bool is_shared(s32 cpu)
+{
+	u64 siblings = core_bits(cpu) & ~bit_of(cpu);
+
+	return cpus_interfere || (siblings & ~group_state(group_of(cpu))->idle);
+}
+
 /*
  * Everybody on @cpu has only yielded for a while: it rests, until the timer or a task that is woken
  * or pushed here ends it. After a rest somebody looks whether he was released.
@@ -469,6 +484,8 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 		state->waiting_since = now;
 	waited = now - state->waiting_since;
 	if (!rest_us || waited < US_TO_NS(spin_us) || state->has_rested)
+		return false;
+	if (rest_where == REST_SHARED && !is_shared(cpu))
 		return false;
 	timer = bpf_map_lookup_elem(&rest_timers, &key);
 	if (!timer)

@@ -12,6 +12,7 @@ mod describe;
 mod error;
 mod exit;
 mod frequency;
+mod interference;
 mod loader;
 mod object;
 mod pids;

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 /// FLSCHED's kernels: the oldest, the one with long-term support, the newest; and those of the others.
 const KERNELS: &str = "6.16,6.18,7.3";
-const OTHERS_KERNELS: &str = "6.18,7.3";
+const OTHERS_KERNELS: &str = "6.18";
 /// The kernel of the machines there is only one of.
 const KERNEL: &str = "6.18";
 /// Real seconds that all scenarios on one machine may take; a quiet host needs an eighth of it.
