@@ -51,10 +51,10 @@ KNOB(spin_us, 10, 0, 100000,
      "how long tasks that only yield take turns before their CPU rests, in microseconds");
 KNOB(rest_us, 500, 0, 10000,
      "longest rest of a CPU on which everybody only yields, in microseconds; 0 never rests");
-/* A rest helps whoever shares the core, or the host: alone it only makes the release be seen late. */
+/* A rest helps whoever shares the core, or the host. Else it only makes a release be seen late. */
 CHOICE(rest_where, 0, "shared anywhere",
-       "which CPUs rest: those that take time from others (threads of a core that works, and all if "
-       "CPUs slow each other down, as measured when the policy starts), or all");
+       "which CPUs rest: those that slow others down (a thread of their core that works, or, as "
+       "measured at the start, any CPU), or all");
 
 /* clang-format off */
 STATS(
@@ -78,7 +78,9 @@ enum rest_where { REST_SHARED, REST_ANYWHERE };
 #define PROGRESS_NS  10000 /* who runs this long before it yields has worked, not only looked */
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
 #define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
-#define ROUND	     8
+#define ROUND	     8	   /* of those that yielded, let out at once */
+#define MORE_TURNS   16	   /* that these take before the CPU looks around again */
+#define TOLD	     4	   /* CPUs that rest and hear of progress on another */
 #define EVENING_NS   50000 /* between two looks whether more wait elsewhere */
 #define FORK_REACH   64	   /* groups that a fork looks at */
 #define DEFAULT_PRIO 120   /* static_prio of nice 0 */
@@ -96,9 +98,12 @@ struct cpu_state {
 	bool is_released;    /* who yielded here and ran again had work to do */
 	bool is_from_room;   /* the running task came from the waiting room */
 	bool is_queue_first; /* the run queue's first has waited for too long */
-	bool has_rested;     /* a rest has ended: look whether somebody was released */
+	bool is_resting;     /* or was, until a task came */
+	bool has_worked;     /* somebody, since those that rest elsewhere were last told */
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
+	u32 looks;	     /* after a rest: how many look whether they were released */
+	u32 turns_left;	     /* that those who yield take without going to the waiting room */
 	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
 	u64 turn_began_at;   /* when the running task began to run */
 	u64 waiting_since;   /* since when everybody here only yields; 0: somebody works */
@@ -114,6 +119,7 @@ static struct cpu_state cpu_states[MAX_CPUS];
 struct group_state {
 	u64 idle __attribute__((aligned(64)));	  /* has nothing to run */
 	u64 waiting __attribute__((aligned(64))); /* perhaps has tasks in its waiting room */
+	u64 resting __attribute__((aligned(64))); /* rests, and would like to be told of progress */
 };
 
 static struct group_state group_states[MAX_GROUPS];
@@ -285,6 +291,16 @@ static void offer(const struct task_struct *p, s32 cpu)
 }
 
 /*
+ * All that are here have yielded, and been let out: the next turn is due to the one behind @state's
+ * yielder, whom it need not go through the waiting room to find.
+ */
+static bool goes_round(const struct cpu_state *state)
+{
+	return state->turns_left && !state->waiting_since && !state->has_waiting &&
+	       !state->has_queued && !state->has_background;
+}
+
+/*
  * No preemption: who would preempt goes to the head, all others to the tail, and the running task
  * goes on (3.3). The local queue is served before the run queue, so its tail is the head of both.
  */
@@ -296,6 +312,11 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (state->yielder == p->pid) {
 		state->yielder = NOBODY;
+		if (goes_round(state)) {
+			state->turns_left--;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
+			return;
+		}
 		state->has_waiting = true;
 		set_bits(&group->waiting, bit_of(cpu));
 		scx_bpf_dsq_insert(p, waiting_room(cpu), turn_ns(), enq_flags);
@@ -455,10 +476,15 @@ static bool pull_waiting(s32 cpu, bool yielded)
 	return false;
 }
 
+static void wake(s32 cpu, u32 looks)
+{
+	cpu_state(cpu)->looks = looks;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
 static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
 {
-	cpu_state(*cpu)->has_rested = true;
-	scx_bpf_kick_cpu(*cpu, SCX_KICK_IDLE);
+	wake(*cpu, 1);
 	return 0;
 }
 
@@ -471,8 +497,8 @@ static bool is_shared(s32 cpu)
 }
 
 /*
- * Everybody on @cpu has only yielded for a while: it rests, until the timer or a task that is woken
- * or pushed here ends it. After a rest somebody looks whether he was released.
+ * Everybody on @cpu has only yielded for a while: it rests, until the timer, progress elsewhere, or
+ * a task that is woken or pushed here ends it. After the timer one looks whether he was released.
  */
 static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 {
@@ -480,12 +506,12 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 	u64 waited, length;
 	u32 key = cpu;
 
+	if (!rest_us || (rest_where == REST_SHARED && !is_shared(cpu)))
+		return false;
 	if (!state->waiting_since)
 		state->waiting_since = now;
 	waited = now - state->waiting_since;
-	if (!rest_us || waited < US_TO_NS(spin_us) || state->has_rested)
-		return false;
-	if (rest_where == REST_SHARED && !is_shared(cpu))
+	if (waited < US_TO_NS(spin_us) || state->looks)
 		return false;
 	timer = bpf_map_lookup_elem(&rest_timers, &key);
 	if (!timer)
@@ -494,7 +520,43 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 	if (bpf_timer_start(&timer->timer, length, BPF_F_TIMER_CPU_PIN))
 		return false;
 	COUNT(rested);
+	state->is_resting = true;
+	set_bits(&group_state(group_of(cpu))->resting, bit_of(cpu));
 	return true;
+}
+
+static void stop_resting(s32 cpu, struct cpu_state *state)
+{
+	if (!state->is_resting)
+		return;
+	state->is_resting = false;
+	clear_bits(&group_state(group_of(cpu))->resting, bit_of(cpu));
+}
+
+/*
+ * All on @cpu wait, and somebody has worked before: perhaps he was the one for whom others wait, so
+ * some of the CPUs that rest are to look. Those that find work will tell others.
+ */
+static void tell_resting(s32 cpu, struct cpu_state *state)
+{
+	u32 group = group_of(cpu);
+	u64 *resting = &group_state(group)->resting;
+	u32 from = from_bit(cpu);
+	u32 tries;
+
+	if (!state->has_worked)
+		return;
+	state->has_worked = false;
+	bpf_for (tries, 0, TOLD) {
+		u64 word = *resting & ~bit_of(cpu);
+		u32 bit;
+
+		if (!word)
+			break;
+		bit = first_bit_from(word, from);
+		if (clear_bits(resting, 1ULL << bit))
+			wake(cpu_at(group, bit), ROUND);
+	}
 }
 
 /* The CPU needs its next task: who worked last goes to the end, the head of its queue is next. */
@@ -507,6 +569,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	u64 now = scx_bpf_now();
 
 	state->is_from_room = false;
+	stop_resting(cpu, state);
 
 	if (is_room_due(state, now) && take_waiting(cpu, state, now, 1))
 		return;
@@ -535,9 +598,11 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 			COUNT(pulled);
 			return;
 		}
+		tell_resting(cpu, state);
 		rests = rest(cpu, state, now);
-		if (!rests && take_waiting(cpu, state, now, state->has_rested ? 1 : ROUND)) {
-			state->has_rested = false;
+		if (!rests && take_waiting(cpu, state, now, state->looks ?: ROUND)) {
+			state->looks = 0;
+			state->turns_left = MORE_TURNS;
 			return;
 		}
 	}
@@ -691,6 +756,7 @@ bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct 
 		state->is_released = false;
 	} else {
 		state->waiting_since = 0;
+		state->has_worked = true;
 		if (state->is_from_room && !state->is_released) {
 			state->is_released = true;
 			state->released_at = now;
