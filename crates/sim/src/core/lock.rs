@@ -4,9 +4,12 @@
 //! others'. So a lock is a calendar: it is free again when its last holder gave it back, on that
 //! CPU's clock, and who comes earlier spins until then. Waiters get it in the order in which they
 //! are simulated.
+//!
+//! A cache line that is written without a lock is one whose holder gives it back at once. How long is
+//! known beforehand, so that who is simulated later, on an earlier clock, can still come first.
 use super::{Core, CpuId};
 use crate::engine::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A lock's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +34,32 @@ struct Lock {
     free_at: Ns,
     taken_at: Ns,
     last: CpuId,
+    /// When it is on its way from one CPU to the next, if only written.
+    moves: VecDeque<(Ns, Ns)>,
+}
+
+/// As far back as anybody's clock may be, in moves with gaps between them.
+const MOVES_KEPT: usize = 1024;
+
+/// Books the first time from `from` on at which nobody else has it for so long.
+fn book(moves: &mut VecDeque<(Ns, Ns)>, from: Ns, length: Ns) -> Ns {
+    let mut at = from;
+    let mut index = moves.partition_point(|&(_, end)| end <= from);
+    while let Some(&(begin, end)) = moves.get(index)
+        && begin < at + length
+    {
+        at = at.max(end);
+        index += 1;
+    }
+    if index > 0 && moves[index - 1].1 == at {
+        moves[index - 1].1 = at + length;
+    } else {
+        moves.insert(index, (at, at + length));
+    }
+    if moves.len() > MOVES_KEPT {
+        moves.pop_front();
+    }
+    at
 }
 
 /// All locks.
@@ -47,7 +76,7 @@ impl Locks {
             self.kinds.push((kind, LockCounts::default()));
             self.kinds.len() - 1
         });
-        self.locks.push(Lock { kind, free_at: 0, taken_at: 0, last: 0 });
+        self.locks.push(Lock { kind, free_at: 0, taken_at: 0, last: 0, moves: VecDeque::new() });
         LockId(self.locks.len() - 1)
     }
 
@@ -80,11 +109,49 @@ impl Core {
         lock.taken_at = *clock;
     }
 
+    /// The CPU that is simulated writes to this line once.
+    pub fn write(&mut self, id: LockId) {
+        let here = self.here;
+        let lock = &mut self.locks.locks[id.0];
+        let counts = &mut self.locks.kinds[lock.kind].1;
+        let clock = &mut self.cpus[here].clock;
+        counts.taken += 1;
+        if lock.last == here {
+            return;
+        }
+        let travel = self.machine.costs.handover_ns.at(self.machine.distance(lock.last, here));
+        let at = book(&mut lock.moves, *clock, travel);
+        if at > *clock {
+            counts.contended += 1;
+            counts.spun += at - *clock;
+            self.counts.spun += at - *clock;
+        }
+        *clock = at + travel;
+        lock.last = here;
+        self.counts.events += 1;
+    }
+
     /// It gives it back.
     pub fn unlock(&mut self, id: LockId) {
         let clock = self.cpus[self.here].clock;
         let lock = &mut self.locks.locks[id.0];
         self.locks.kinds[lock.kind].1.held += clock - lock.taken_at;
         lock.free_at = lock.free_at.max(clock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_earlier_is_served_earlier_if_there_is_room() {
+        let mut moves = VecDeque::new();
+        assert_eq!(book(&mut moves, 1000, 10), 1000);
+        assert_eq!(book(&mut moves, 500, 10), 500);
+        assert_eq!(book(&mut moves, 995, 10), 1010);
+        assert_eq!(book(&mut moves, 985, 10), 985);
+        assert_eq!(book(&mut moves, 500, 10), 510);
+        assert_eq!(moves, [(500, 520), (985, 995), (1000, 1020)]);
     }
 }
