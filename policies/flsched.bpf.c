@@ -79,7 +79,6 @@ enum rest_where { REST_SHARED, REST_ANYWHERE };
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
 #define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
 #define ROUND	     8	   /* of those that yielded, let out at once */
-#define MORE_TURNS   16	   /* that these take before the CPU looks around again */
 #define TOLD	     4	   /* CPUs that rest and hear of progress on another */
 #define EVENING_NS   50000 /* between two looks whether more wait elsewhere */
 #define FORK_REACH   64	   /* groups that a fork looks at */
@@ -103,7 +102,6 @@ struct cpu_state {
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
 	u32 looks;	     /* after a rest: how many look whether they were released */
-	u32 turns_left;	     /* that those who yield take without going to the waiting room */
 	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
 	u64 turn_began_at;   /* when the running task began to run */
 	u64 waiting_since;   /* since when everybody here only yields; 0: somebody works */
@@ -291,16 +289,6 @@ static void offer(const struct task_struct *p, s32 cpu)
 }
 
 /*
- * All that are here have yielded, and been let out: the next turn is due to the one behind @state's
- * yielder, whom it need not go through the waiting room to find.
- */
-static bool goes_round(const struct cpu_state *state)
-{
-	return state->turns_left && !state->waiting_since && !state->has_waiting &&
-	       !state->has_queued && !state->has_background;
-}
-
-/*
  * No preemption: who would preempt goes to the head, all others to the tail, and the running task
  * goes on (3.3). The local queue is served before the run queue, so its tail is the head of both.
  */
@@ -312,11 +300,6 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (state->yielder == p->pid) {
 		state->yielder = NOBODY;
-		if (goes_round(state)) {
-			state->turns_left--;
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
-			return;
-		}
 		state->has_waiting = true;
 		set_bits(&group->waiting, bit_of(cpu));
 		scx_bpf_dsq_insert(p, waiting_room(cpu), turn_ns(), enq_flags);
@@ -602,7 +585,6 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		rests = rest(cpu, state, now);
 		if (!rests && take_waiting(cpu, state, now, state->looks ?: ROUND)) {
 			state->looks = 0;
-			state->turns_left = MORE_TURNS;
 			return;
 		}
 	}
