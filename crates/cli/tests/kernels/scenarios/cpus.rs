@@ -106,13 +106,13 @@ fn cpuset_shrinks_and_grows() {
 const ANY: usize = usize::MAX;
 
 /// A cgroup of its own for this process and what it starts; left and removed in the end.
-struct Group {
+pub(super) struct Group {
     folder: PathBuf,
     before: PathBuf,
 }
 
 impl Group {
-    fn enter(name: &str) -> Self {
+    pub(super) fn enter(name: &str) -> Self {
         let root = Path::new("/sys/fs/cgroup");
         let own = fs::read_to_string("/proc/self/cgroup").expect("readable");
         let own = own.trim().strip_prefix("0::/").expect("cgroup v2").to_owned();
@@ -122,6 +122,11 @@ impl Group {
         group
     }
 
+    /// This process goes back to where it was; what it has started stays.
+    pub(super) fn leave(&self) {
+        let _ = fs::write(self.before.join("cgroup.procs"), "0");
+    }
+
     fn set(&self, file: &str, text: &str) {
         fs::write(self.folder.join(file), text).unwrap_or_else(|e| panic!("{file} = {text}: {e}"));
     }
@@ -129,7 +134,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = fs::write(self.before.join("cgroup.procs"), "0");
+        self.leave();
         // What has just ended may take a moment to be gone.
         wait_until("the group is empty", || fs::remove_dir(&self.folder).is_ok());
     }

@@ -1,5 +1,6 @@
 //! What SCHED_RR2 promises: strict priorities over the whole machine, turns within a level, a trickle for
 //! those below, and co-threads together.
+use super::cpus::Group;
 use super::{REPEATABLE, Scenario, scenario};
 use crate::load::*;
 use crate::machine::Machine;
@@ -29,6 +30,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(no_cothreads_no_difference, REPEATABLE, RR2),
     scenario!(large_teams_spread, NODES, RR2),
     scenario!(teams_of_listed_processes, REPEATABLE, RR2),
+    scenario!(teams_of_a_cgroup, REPEATABLE, RR2),
     scenario!(processes_that_are_not_there, REPEATABLE, RR2),
 ];
 
@@ -383,27 +385,43 @@ fn large_teams_spread() {
     assert!(nodes.iter().all(|had| *had > millis(1200)), "of 1.6 s each: {nodes:?}");
 }
 
-/// Processes that the user lists are one team, though they have one thread each. All CPUs are equally
-/// full of others, so that each has room for the team.
+/// Processes that the user lists are one team, though they have one thread each.
 fn teams_of_listed_processes() {
-    const OTHERS: usize = 4;
+    let listed = burners();
+    let pids: Vec<String> = listed.iter().map(|it| it.0.id().to_string()).collect();
+    gather(&listed, &format!("pids={}", pids.join("+")));
+}
+
+fn teams_of_a_cgroup() {
+    let group = Group::enter("team");
+    let members = burners();
+    group.leave();
+    gather(&members, "group_by=cgroup");
+    drop(members);
+}
+
+fn burners() -> Vec<Burner> {
     above_all();
-    let listed: Vec<Burner> = (0..4).map(|_| Burner::start(0, None)).collect();
+    (0..4).map(|_| Burner::start(0, None)).collect()
+}
+
+/// With this knob they come together on one CPU, and stay there. All CPUs are equally full of others, so
+/// that each has room for the team.
+fn gather(team: &[Burner], knob: &str) {
+    const OTHERS: usize = 4;
     let start_others = |cpu| (0..OTHERS).map(move |_| Burner::start(0, Some(cpu)));
     let _others: Vec<Burner> = possible_cpus().flat_map(start_others).collect();
-    let pids: Vec<String> = listed.iter().map(|it| it.0.id().to_string()).collect();
-    let held = Held::with(&format!("slice_us=10000,pids={}", pids.join("+")));
+    let held = Held::with(&format!("slice_us=10000,{knob}"));
     let are_together = || {
-        let cpus: Vec<String> = listed.iter().map(last_cpu).collect();
+        let cpus: Vec<String> = team.iter().map(last_cpu).collect();
         cpus.iter().all(|cpu| *cpu == cpus[0])
     };
-    wait_until("listed processes run on one CPU", are_together);
+    wait_until("the team runs on one CPU", are_together);
     for _ in 0..20 {
         sleep(millis(20));
-        assert!(are_together(), "and stay there");
+        assert!(are_together(), "and stays there");
     }
     eprintln!("gathered {}", held.count("gathered"));
-    drop(listed);
     held.stop();
 }
 
