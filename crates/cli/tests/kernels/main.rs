@@ -24,11 +24,10 @@ use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
 
-/// FLSCHED's kernels: the oldest, the one with long-term support, the newest; and those of the others.
-const KERNELS: &str = "6.16,6.18,7.3";
-const OTHERS_KERNELS: &str = "6.18";
-/// The kernel of the machines there is only one of.
+/// The kernel with long-term support.
 const KERNEL: &str = "6.18";
+/// FLSCHED's: also the oldest and the newest.
+const KERNELS: &str = "6.16,6.18,7.3";
 /// Real seconds that all scenarios on one machine may take; a quiet host needs an eighth of it.
 const LIMIT: &str = "900";
 
@@ -79,7 +78,7 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
             "smove" => "instructions,odd",
             _ => "instructions,nodes",
         };
-        let kernels = if policy == "flsched" { KERNELS } else { OTHERS_KERNELS };
+        let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
         let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());
         let machines = variable("MACHINES").unwrap_or_else(|| machines.into());
         for machine in machines.split(',').map(|name| name.parse().expect("FLSCHED_TEST_MACHINES")) {
