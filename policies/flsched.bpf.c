@@ -88,7 +88,8 @@ enum rest_where { REST_SHARED, REST_ANYWHERE };
 
 /*
  * What a CPU knows of itself; only that CPU writes it, or who enqueues there and so holds its
- * run-queue lock. The three has_ flags mean "perhaps": a queue without its flag is empty.
+ * run-queue lock, and looks who ends its rest. The three has_ flags mean "perhaps": a queue without
+ * its flag is empty.
  */
 struct cpu_state {
 	bool has_queued;
