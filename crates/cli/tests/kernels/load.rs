@@ -4,6 +4,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use std::cell::Cell;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
@@ -45,6 +46,17 @@ impl Hackbench {
         let pid = self.0.id();
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Until all its tasks are there. They begin together, so that whoever has ended already was there
+    /// with all others.
+    pub fn wait_until_started(&self, tasks: usize) {
+        let most = Cell::new(0);
+        wait_until("all of hackbench's tasks are there", || {
+            let now = self.tasks().len();
+            most.set(now.max(most.get()));
+            now == tasks || now < most.get()
+        });
     }
 
     /// Sends a signal to all its tasks.

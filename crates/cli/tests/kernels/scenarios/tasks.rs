@@ -63,8 +63,8 @@ fn hundreds_of_short_processes() {
 fn stopped_and_continued() {
     const TASKS: usize = 2 * 40;
     let held = Held::start();
-    let bench = Hackbench::start("-p -g 2 -l 400");
-    wait_until("all of hackbench's tasks are there", || bench.tasks().len() == TASKS);
+    let bench = Hackbench::start("-p -g 2 -l 800");
+    bench.wait_until_started(TASKS);
     let hogs = Hogs::part_time(2);
     for pause in 0..30 {
         bench.signal(Signal::SIGSTOP);
