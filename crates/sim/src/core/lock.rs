@@ -90,44 +90,54 @@ impl Core {
     /// The CPU that is simulated takes a lock: it spins until it is free, and fetches its cache line
     /// from the last holder.
     pub fn lock(&mut self, id: LockId) {
-        let here = self.here;
-        let lock = &mut self.locks.locks[id.0];
-        let counts = &mut self.locks.kinds[lock.kind].1;
-        let clock = &mut self.cpus[here].clock;
-        counts.taken += 1;
-        if lock.free_at > *clock && lock.last != here {
-            counts.contended += 1;
-            counts.spun += lock.free_at - *clock;
-            self.counts.spun += lock.free_at - *clock;
-            *clock = lock.free_at;
+        let last = self.count_taken(id);
+        if last != self.here {
+            self.spin(id, self.locks.locks[id.0].free_at);
+            self.cpus[self.here].clock += self.travel_ns(last);
+            self.pass_on(id);
         }
-        if lock.last != here {
-            *clock += self.machine.costs.handover_ns.at(self.machine.distance(lock.last, here));
-            lock.last = here;
-            self.counts.events += 1;
-        }
-        lock.taken_at = *clock;
+        self.locks.locks[id.0].taken_at = self.cpus[self.here].clock;
     }
 
     /// The CPU that is simulated writes to this line once.
     pub fn write(&mut self, id: LockId) {
-        let here = self.here;
-        let lock = &mut self.locks.locks[id.0];
-        let counts = &mut self.locks.kinds[lock.kind].1;
-        let clock = &mut self.cpus[here].clock;
-        counts.taken += 1;
-        if lock.last == here {
+        let last = self.count_taken(id);
+        if last == self.here {
             return;
         }
-        let travel = self.machine.costs.handover_ns.at(self.machine.distance(lock.last, here));
-        let at = book(&mut lock.moves, *clock, travel);
-        if at > *clock {
+        let (now, travel) = (self.cpus[self.here].clock, self.travel_ns(last));
+        let at = book(&mut self.locks.locks[id.0].moves, now, travel);
+        self.spin(id, at);
+        self.cpus[self.here].clock += travel;
+        self.pass_on(id);
+    }
+
+    /// Returns who had it last.
+    fn count_taken(&mut self, id: LockId) -> CpuId {
+        let lock = &self.locks.locks[id.0];
+        self.locks.kinds[lock.kind].1.taken += 1;
+        lock.last
+    }
+
+    fn travel_ns(&self, from: CpuId) -> Ns {
+        self.machine.costs.handover_ns.at(self.machine.distance(from, self.here))
+    }
+
+    /// It waits until then, if that is later.
+    fn spin(&mut self, id: LockId, until: Ns) {
+        let clock = &mut self.cpus[self.here].clock;
+        let ns = until.saturating_sub(*clock);
+        if ns > 0 {
+            let counts = &mut self.locks.kinds[self.locks.locks[id.0].kind].1;
             counts.contended += 1;
-            counts.spun += at - *clock;
-            self.counts.spun += at - *clock;
+            counts.spun += ns;
+            self.counts.spun += ns;
+            *clock = until;
         }
-        *clock = at + travel;
-        lock.last = here;
+    }
+
+    fn pass_on(&mut self, id: LockId) {
+        self.locks.locks[id.0].last = self.here;
         self.counts.events += 1;
     }
 
