@@ -28,7 +28,7 @@ pub struct LockCounts {
     pub held: Ns,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lock {
     kind: usize,
     free_at: Ns,
@@ -36,6 +36,9 @@ struct Lock {
     last: CpuId,
     /// When it is on its way from one CPU to the next, if only written.
     moves: VecDeque<(Ns, Ns)>,
+    writes: u64,
+    /// By CPU: after how many of these it fetched its copy.
+    copies: Vec<u64>,
 }
 
 /// As far back as anybody's clock may be, in moves with gaps between them.
@@ -76,7 +79,7 @@ impl Locks {
             self.kinds.push((kind, LockCounts::default()));
             self.kinds.len() - 1
         });
-        self.locks.push(Lock { kind, free_at: 0, taken_at: 0, last: 0, moves: VecDeque::new() });
+        self.locks.push(Lock { kind, ..Lock::default() });
         LockId(self.locks.len() - 1)
     }
 
@@ -99,9 +102,26 @@ impl Core {
         self.locks.locks[id.0].taken_at = self.cpus[self.here].clock;
     }
 
-    /// The CPU that is simulated writes to this line once.
+    /// The CPU that is simulated reads this line. Many have copies at a time; who has none since it was
+    /// last written fetches one.
+    pub fn read(&mut self, id: LockId) {
+        let count = self.nr_cpus();
+        let lock = &mut self.locks.locks[id.0];
+        lock.copies.resize(count, 0);
+        if std::mem::replace(&mut lock.copies[self.here], lock.writes) != lock.writes {
+            let last = lock.last;
+            self.spend(self.travel_ns(last));
+        }
+    }
+
+    /// It writes to this line once.
     pub fn write(&mut self, id: LockId) {
         let last = self.count_taken(id);
+        let count = self.nr_cpus();
+        let lock = &mut self.locks.locks[id.0];
+        lock.writes += 1;
+        lock.copies.resize(count, 0);
+        lock.copies[self.here] = lock.writes;
         if last == self.here {
             return;
         }
@@ -119,7 +139,8 @@ impl Core {
         lock.last
     }
 
-    fn travel_ns(&self, from: CpuId) -> Ns {
+    /// How long a cache line takes from that CPU to the one that is simulated.
+    pub fn travel_ns(&self, from: CpuId) -> Ns {
         self.machine.costs.handover_ns.at(self.machine.distance(from, self.here))
     }
 

@@ -180,7 +180,7 @@ impl<R: Rules> Fair<R> {
 
     /// What another CPU knows of itself comes over the machine's wires.
     fn look_at(&self, core: &mut Core, cpu: CpuId) {
-        core.spend(core.machine.costs.handover_ns.at(core.machine.distance(core.here, cpu)));
+        core.spend(core.travel_ns(cpu));
     }
 }
 

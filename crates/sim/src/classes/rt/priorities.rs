@@ -12,10 +12,6 @@ pub(super) struct Priorities {
     of: Vec<i32>,
     cpus: BTreeMap<i32, CpuMask>,
     line: LockId,
-    /// How often it was written, the last time by whom, and how often when a CPU last had a copy.
-    written: u64,
-    writer: CpuId,
-    copied: Vec<u64>,
 }
 
 impl Priorities {
@@ -25,27 +21,7 @@ impl Priorities {
             of: vec![MAX_PRIO; count],
             cpus: BTreeMap::from([(MAX_PRIO, CpuMask::first(count))]),
             line: core.locks.add("cpupri"),
-            written: 0,
-            writer: 0,
-            copied: vec![0; count],
         }
-    }
-
-    /// Many have copies at a time; who has none since it was last written fetches one.
-    fn read(&mut self, core: &mut Core) {
-        let here = core.here;
-        if self.copied[here] != self.written {
-            core.spend(core.machine.costs.handover_ns.at(core.machine.distance(self.writer, here)));
-            self.copied[here] = self.written;
-        }
-    }
-
-    /// One at a time has it for itself.
-    fn write(&mut self, core: &mut Core) {
-        core.write(self.line);
-        self.written += 1;
-        self.writer = core.here;
-        self.copied[core.here] = self.written;
     }
 
     /// `cpupri_set()`.
@@ -58,13 +34,13 @@ impl Priorities {
         if let Some(mask) = self.cpus.get_mut(&old) {
             mask.set(cpu, false);
         }
-        self.write(core);
+        core.write(self.line);
     }
 
     /// `cpupri_find()`: the CPUs with the lowest of all priorities below the task's, of those where
     /// it may run.
-    pub(super) fn below(&mut self, core: &mut Core, task: TaskId) -> Option<CpuMask> {
-        self.read(core);
+    pub(super) fn below(&self, core: &mut Core, task: TaskId) -> Option<CpuMask> {
+        core.read(self.line);
         let task = &core.tasks[task];
         let lower = self.cpus.range(task.prio + 1..).rev();
         lower

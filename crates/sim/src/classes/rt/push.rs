@@ -24,7 +24,7 @@ impl Chain {
 
 impl Rt {
     /// `find_lowest_rq()`: where the task was last, else near it, the waking CPU first.
-    pub(super) fn lowest(&mut self, core: &mut Core, task: TaskId, last: CpuId) -> Option<CpuId> {
+    pub(super) fn lowest(&self, core: &mut Core, task: TaskId, last: CpuId) -> Option<CpuId> {
         if !Self::can_move(core, task) {
             return None;
         }
