@@ -4,7 +4,6 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use std::cell::Cell;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 /// turns of some milliseconds.
 pub const AT_ONCE: Duration = Duration::from_millis(7);
 
-pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {
         assert!(Instant::now() < deadline, "waited 20 s in vain until {what}");
@@ -51,11 +50,11 @@ impl Hackbench {
     /// Until all its tasks are there. They begin together, so that whoever has ended already was there
     /// with all others.
     pub fn wait_until_started(&self, tasks: usize) {
-        let most = Cell::new(0);
+        let mut most = 0;
         wait_until("all of hackbench's tasks are there", || {
             let now = self.tasks().len();
-            most.set(now.max(most.get()));
-            now == tasks || now < most.get()
+            most = now.max(most);
+            now == tasks || now < most
         });
     }
 
