@@ -5,10 +5,11 @@ use crate::scheduler::{is_any_attached, sched_ext};
 use flsched_policies::Policy;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 const PREFIX: &str = "scenario";
 
-/// The machine we are in: `--guest MACHINE POLICY SCENARIOS ROUNDS`.
+/// The machine we are in: `--guest MACHINE POLICY SCENARIOS ROUNDS TIMES`.
 pub fn machine() -> Machine {
     std::env::args().nth(2).unwrap_or_default().parse().expect("a machine's name")
 }
@@ -23,6 +24,11 @@ pub fn rounds() -> u32 {
     std::env::args().nth(5).map_or(1, |text| text.parse().expect("FLSCHED_TEST_ROUNDS"))
 }
 
+/// How often each scenario is played, unless it fails before.
+fn times() -> u32 {
+    std::env::args().nth(6).map_or(1, |text| text.parse().expect("FLSCHED_TEST_TIMES"))
+}
+
 /// Plays this machine's and policy's scenarios, or those of them whose name contains what is wanted.
 pub fn play() -> ExitCode {
     let wanted = std::env::args().nth(4).unwrap_or_default();
@@ -30,14 +36,11 @@ pub fn play() -> ExitCode {
     let is_played = |s: &&scenarios::Scenario| s.is_for(machine(), policy().name) && s.is_wanted(&wanted);
     for scenario in scenarios::all().filter(is_played) {
         let name = scenario.name;
-        clear_kernel_log();
-        let began = std::time::Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(scenario.play)).map_err(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default()
+        let began = Instant::now();
+        let outcome = (1..=times()).try_for_each(|time| {
+            play_once(scenario).map_err(|why| if time > 1 { format!("time {time}: {why}") } else { why })
         });
-        let outcome = outcome.and_then(|()| kernel_log_is_clean()).and_then(|()| default_scheduler_runs());
-        eprintln!("{name}: {:.1} s of guest time", began.elapsed().as_secs_f64());
+        eprintln!("{}", end_of_notes(name, began.elapsed()));
         match outcome {
             Ok(()) => println!("{PREFIX} {name} ok"),
             Err(why) => {
@@ -47,6 +50,37 @@ pub fn play() -> ExitCode {
         }
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn play_once(scenario: &scenarios::Scenario) -> Result<(), String> {
+    clear_kernel_log();
+    let outcome = catch_unwind(AssertUnwindSafe(scenario.play)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default()
+    });
+    outcome.and_then(|()| kernel_log_is_clean()).and_then(|()| default_scheduler_runs())
+}
+
+const GUEST_TIME: &str = "s of guest time";
+
+/// What a scenario has written to standard error ends with this line.
+fn end_of_notes(scenario: &str, took: Duration) -> String {
+    format!("{scenario}: {:.1} {GUEST_TIME}", took.as_secs_f64())
+}
+
+/// All that `scenario` has written to standard error, from what the machine has.
+pub fn notes_of(scenario: &str, written: &str) -> String {
+    let mut notes = Vec::new();
+    for line in written.lines() {
+        notes.push(line);
+        if line.ends_with(GUEST_TIME) {
+            if line.starts_with(&format!("{scenario}:")) {
+                return notes.join("\n");
+            }
+            notes.clear();
+        }
+    }
+    String::new()
 }
 
 /// The other way round, on the host.

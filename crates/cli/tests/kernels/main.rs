@@ -6,8 +6,8 @@
 //! `./test.sh matrix` plays all on all. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
 //! `FLSCHED_TEST_MACHINES=odd` pick policies, kernels and machines, and
 //! `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names;
-//! `FLSCHED_TEST_ROUNDS=5` attaches and detaches five times as often, and `FLSCHED_TEST_SEED=7` repeats
-//! what is drawn at random.
+//! `FLSCHED_TEST_ROUNDS=5` attaches and detaches five times as often, `FLSCHED_TEST_TIMES=20` plays each
+//! scenario twenty times, and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -29,12 +29,13 @@ const KERNEL: &str = "6.18";
 /// FLSCHED's: also the oldest and the newest.
 const KERNELS: &str = "6.16,6.18,7.3";
 /// Real seconds that all scenarios on one machine may take; a quiet host needs an eighth of it.
-const LIMIT: &str = "900";
+const LIMIT_S: u32 = 900;
 
-/// What one machine told: scenario → outcome, and its whole output for the failures.
+/// What one machine told: scenario → outcome, and what it wrote beside that.
 struct Told {
     outcomes: BTreeMap<String, Result<(), String>>,
-    transcript: String,
+    output: String,
+    errors: String,
 }
 
 fn main() -> ExitCode {
@@ -93,26 +94,31 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
 fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
     match told.outcomes.get(scenario) {
         Some(Ok(())) => Ok(()),
-        Some(Err(why)) => Err(why.into()),
+        Some(Err(why)) => {
+            Err(format!("{why}\nIt wrote:\n{}", guest::notes_of(scenario, &told.errors)).into())
+        }
         None => {
-            Err(format!("the machine ended before this scenario did; it said:\n{}", told.transcript).into())
+            let Told { output, errors, .. } = told;
+            Err(format!("the machine ended before this scenario did; it said:\n{output}{errors}").into())
         }
     }
 }
 
 fn boot(rig: &Rig, wanted: &str) -> Told {
     let me = std::env::current_exe().expect("this program has a path");
+    let times = variable("TIMES").unwrap_or_else(|| "1".into());
+    let limit = LIMIT_S * times.parse::<u32>().expect("FLSCHED_TEST_TIMES");
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
-        .args(["vm", "--verbose", "--kernel", &rig.kernel, "--timeout", LIMIT])
+        .args(["vm", "--verbose", "--kernel", &rig.kernel, "--timeout", &limit.to_string()])
         .args(rig.machine.arguments())
         .args(["--include", "/usr/bin/hackbench", "--"])
         .arg(me)
         .args(["--guest", &rig.machine.to_string(), rig.policy, wanted])
-        .args(variable("ROUNDS"))
+        .args([&variable("ROUNDS").unwrap_or_else(|| "1".into()), &times])
         .output()
         .expect("flsched runs");
-    let transcript =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let outcomes = String::from_utf8_lossy(&output.stdout).lines().filter_map(guest::parse_outcome).collect();
-    Told { outcomes, transcript }
+    let [output, errors] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let outcomes = output.lines().filter_map(guest::parse_outcome).collect();
+    Told { outcomes, output, errors }
 }

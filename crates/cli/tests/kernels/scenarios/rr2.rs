@@ -6,8 +6,9 @@ use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::{Held, flsched};
 use nix::libc;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -49,15 +50,18 @@ struct Burner(Child);
 impl Burner {
     fn start(nice: i32, cpu: Option<usize>) -> Self {
         let mut command = Command::new("sh");
-        command.args(["-c", "while :; do :; done"]);
+        command.args(["-c", "echo; while :; do :; done"]).stdout(Stdio::piped());
         let above_others = || {
             be_nice(-20);
             Ok(())
         };
         // SAFETY: between fork and exec only a system call is made.
         unsafe { command.pre_exec(above_others) };
-        let burner = Self(command.spawn().expect("sh starts"));
-        // Not before it is there: on its way it would wait for those above it, and we for it.
+        let mut burner = Self(command.spawn().expect("sh starts"));
+        // Not before it computes: until then others wait for what it holds in the kernel, and it for
+        // those above it.
+        let mut word = [0];
+        burner.0.stdout.take().expect("a pipe").read_exact(&mut word).expect("it computes");
         if let Some(cpu) = cpu {
             allow(burner.0.id() as i32, [cpu]);
         }
