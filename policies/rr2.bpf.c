@@ -36,8 +36,9 @@ KNOB(load_threads, 2, 0, 1000,
 
 /*
  * The kernel's real-time throttling leaves 5 % to the rest; so does a tick of 4 ms in 100 ms.
- * Whatever is set here, up to 6,000 tasks that wait on a CPU get a turn within 25 s: the kernel
- * throws out a scheduler that leaves one waiting for 30 s.
+ * Unless it is turned off, up to 3,500 tasks that wait on a CPU get a turn within 15 s: the kernel
+ * throws out a scheduler that leaves one waiting for 30 s, or for 21 s if the task was interrupted
+ * while it read something that RCU protects.
  */
 KNOB(trickle_us, 100000, 0, 10000000,
      "a task below others gets a turn of one tick this often, in microseconds; 0: never");
@@ -71,7 +72,7 @@ FACT(tick_ns);
 #define SCAN		 64		/* tasks of another CPU's queue that are looked at */
 #define OWN_SCAN	 4096		/* of its own, when looking for who has waited longest */
 #define QUEUES		 4		/* queues that are looked into, in each group */
-#define WATCH_NS	 25000000000ULL /* the kernel's limit is 30 s */
+#define WATCH_NS	 15000000000ULL /* within it each has had a turn */
 #define COUNT_NS	 10000000	/* between two counts of a group's runnable threads */
 #define ROOM_NUMERATOR	 3		/* a CPU gathers up to 3/2 of its share of all threads */
 #define ROOM_DENOMINATOR 2

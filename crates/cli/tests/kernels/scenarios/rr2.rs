@@ -25,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(a_changed_nice_value_counts_at_once, REPEATABLE, RR2),
     scenario!(turns_in_a_level, REPEATABLE, RR2),
     scenario!(a_hog_leaves_a_trickle, REPEATABLE, RR2),
+    scenario!(a_hog_is_no_stall, REPEATABLE, RR2),
     scenario!(search_steps, REPEATABLE, RR2),
     scenario!(search_step_any, NODES, RR2),
     scenario!(cothreads_share_a_cpu, REPEATABLE, RR2),
@@ -229,6 +230,23 @@ fn a_hog_leaves_a_trickle() {
     );
     assert!(had.iter().all(|had| *had > Duration::ZERO), "somebody had nothing: {had:?}");
     assert!(hog_had > during * 3 / 4, "the hog had only {hog_had:?} of {during:?}");
+    drop((hog, below));
+    held.stop();
+}
+
+/// The kernel would end a scheduler that lets a task wait for 30 s, or one in an RCU section for 21 s. However seldom the trickle is set to
+/// come, it comes often enough for all that wait.
+fn a_hog_is_no_stall() {
+    above_all();
+    let held = Held::with("trickle_us=10000000");
+    let cpu = a_cpu();
+    let hog = Burner::start(-20, Some(cpu));
+    let below: Vec<Burner> = [-19, 0, 5, 10, 19].map(|nice| Burner::start(nice, Some(cpu))).into();
+    let before: Vec<Duration> = below.iter().map(Burner::cpu_time).collect();
+    sleep(Duration::from_secs(35));
+    let had: Vec<Duration> = below.iter().zip(&before).map(|(it, before)| it.cpu_time() - *before).collect();
+    eprintln!("in 35 s those below had {had:?}, trickled {}", held.count("trickled"));
+    assert!(had.iter().all(|had| *had > Duration::ZERO), "somebody had nothing: {had:?}");
     drop((hog, below));
     held.stop();
 }
