@@ -40,7 +40,7 @@ fn each_runs_to_its_end_under_each_scheduler() {
         "perf-pipe:100",
         "chain:4:20:10",
         "make:4:12",
-        "co-threads:3:4:50:100:16",
+        "co-threads:3:4:16384:1:1000",
     ];
     let yielders = [
         "spin-barrier:16:10:12500",

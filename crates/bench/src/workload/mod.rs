@@ -175,16 +175,22 @@ impl Workload {
     pub fn published(&self) -> Option<Published> {
         match self {
             Self::CoThreads(co_threads) => co_threads.published(),
+            Self::Simulated { name, .. } if name.starts_with("co-threads:") => {
+                name.parse::<Self>().ok()?.published()
+            }
             _ => None,
         }
     }
 
-    /// Reads a name that may stand for several workloads.
-    pub fn parse_all(text: &str) -> Result<Vec<Self>, UsageError> {
+    /// Reads a name that may stand for several workloads, each by `read`.
+    pub fn parse_all(
+        text: &str,
+        read: impl Fn(&str) -> Result<Self, UsageError>,
+    ) -> Result<Vec<Self>, UsageError> {
         let table = text.strip_prefix("co-threads:").and_then(CoThreads::parse_table);
         match table {
-            Some(tests) => Ok(tests?.into_iter().map(Self::CoThreads).collect()),
-            None => Ok(vec![text.parse()?]),
+            Some(tests) => tests?.iter().map(|test| read(&test.to_string())).collect(),
+            None => Ok(vec![read(text)?]),
         }
     }
 
@@ -313,6 +319,14 @@ mod tests {
         let error = "hackbnch:process-pipe".parse::<Workload>().unwrap_err().to_string();
         assert!(error.contains("`hackbnch`; did you mean `hackbench`?"), "{error}");
         assert!(error.contains("spin-barrier:THREADS:ITERATIONS:WORK"), "{error}");
+    }
+
+    #[test]
+    fn the_table_is_published_for_the_model_too() {
+        let tests = Workload::parse_all("co-threads:table1:1", Workload::simulated).unwrap();
+        assert_eq!(tests.len(), 5);
+        assert_eq!(tests[4].published().unwrap().gain_percent, 9.93);
+        assert_eq!(Workload::simulated("co-threads:9:3:16384:1:50").unwrap().published(), None);
     }
 
     #[test]

@@ -11,37 +11,41 @@ use std::fmt;
 use std::rc::Rc;
 
 /// What its time is.
-pub(super) const TIME_IS: &str = "time for an operation, all threads together";
+pub(super) const TIME_IS: &str = "time of a million operations";
+/// Half of the first-level cache of the paper's machine.
+const BYTES: u64 = 16 * 1024;
+/// As many as pass between two switches are one as well as another.
+const OPERATION_US: u64 = 100;
 
-/// `co-threads:PROCESSES:THREADS:MS:OPERATION_US:KIB`.
+/// `co-threads:PROCESSES:THREADS:BYTES:SECONDS:OPERATION_US`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoThreads {
     /// Processes.
     pub processes: u64,
     /// Threads of each.
     pub threads: u64,
-    /// For how long they work, in ms.
-    pub ms: u64,
+    /// Data that the threads of a process share.
+    pub bytes: u64,
+    /// For how long they work.
+    pub seconds: u64,
     /// How long an operation takes with the data in the cache, in µs.
     pub operation_us: u64,
-    /// Data that the threads of a process share, in KiB.
-    pub kib: u64,
 }
 
 impl CoThreads {
-    /// The paper's second test, and its ten seconds.
+    /// The paper's third test, and its ten seconds.
     pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
         Ok(Self {
-            processes: parameters.number("PROCESSES", 11, 1..=10_000)?,
-            threads: parameters.number("THREADS", 5, 1..=10_000)?,
-            ms: parameters.number("MS", 10_000, 1..=1_000_000)?,
-            operation_us: parameters.number("OPERATION_US", 100, 1..=1_000_000)?,
-            kib: parameters.number("KIB", 16, 0..=1 << 20)?,
+            processes: parameters.number("PROCESSES", 9, 1..=10_000)?,
+            threads: parameters.number("THREADS", 3, 1..=10_000)?,
+            bytes: parameters.number("BYTES", BYTES, 0..=1 << 30)?,
+            seconds: parameters.number("SECONDS", 10, 1..=1000)?,
+            operation_us: parameters.number("OPERATION_US", OPERATION_US, 1..=1_000_000)?,
         })
     }
 
     fn footprint(&self) -> Footprint {
-        Footprint { own_bytes: 0, shared_bytes: self.kib << 10 }
+        Footprint { own_bytes: 0, shared_bytes: self.bytes }
     }
 
     pub(super) fn main(&self) -> Box<dyn Program> {
@@ -54,16 +58,23 @@ impl CoThreads {
         let leaders: Vec<Child> = (0..self.processes).map(leader).collect();
         Box::new(Team::new(leaders, move || {
             let operations = done.get().max(1) as f64;
-            let seconds = of.ms as f64 / 1e3;
-            vec![Step::Figure("operations_per_s", operations / seconds), Step::Time(seconds / operations)]
+            let seconds = of.seconds as f64;
+            vec![
+                Step::Figure("operations_per_s", operations / seconds),
+                Step::Time(seconds / operations * 1e6),
+            ]
         }))
     }
 }
 
 impl fmt::Display for CoThreads {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processes, threads, ms, operation_us, kib } = self;
-        write!(out, "co-threads:{processes}:{threads}:{ms}:{operation_us}:{kib}")
+        let Self { processes, threads, bytes, seconds, operation_us } = *self;
+        write!(out, "co-threads:{processes}:{threads}:{bytes}:{seconds}")?;
+        match operation_us {
+            OPERATION_US => Ok(()),
+            other => write!(out, ":{other}"),
+        }
     }
 }
 
@@ -114,7 +125,7 @@ struct Worker {
 
 impl Program for Worker {
     fn next(&mut self, view: &mut View<'_>) -> Step {
-        let until = *self.until.get_or_insert(view.now + self.of.ms * 1_000_000);
+        let until = *self.until.get_or_insert(view.now + self.of.seconds * 1_000_000_000);
         if view.now >= until {
             return Step::Exit;
         }

@@ -73,8 +73,8 @@ pub const FORMS: &[(&str, &str)] = &[
     ("chain:TASKS:ROUNDS:WORK_US", "a token goes round a ring of tasks that wake each other"),
     ("make:JOBS:FILES", "a parallel build: compilers that start and end"),
     (
-        "co-threads:PROCESSES:THREADS:MS:OPERATION_US:KIB",
-        "processes whose threads work on shared data for a fixed time: the time is that of an operation",
+        "co-threads:PROCESSES:THREADS:BYTES:SECONDS:OPERATION_US",
+        "processes whose threads work on shared data for a fixed time: the time is that of a million operations",
     ),
     ("tasks:FILE", "tasks with their steps and needs, from TOML"),
     ("rt-app:FILE", "a workload of rt-app, from JSON"),
@@ -191,7 +191,8 @@ mod tests {
             "perf-pipe:7",
             "chain:8:100:50",
             "make:16:17",
-            "co-threads:11:5:1000:100:16",
+            "co-threads:11:5:16384:1",
+            "co-threads:11:5:16384:1:50",
         ] {
             assert_eq!(parse_workload(text).unwrap().to_string(), text);
         }

@@ -1,0 +1,143 @@
+//! What is compared: read from words as the user gave them, and checked.
+use crate::clock::Clock;
+use crate::workload::BuildError;
+use crate::{Scheduler, UsageError, Workload};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Where the runs are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// On this machine.
+    Host,
+    /// In a VM on this machine.
+    Vm,
+    /// In the simulator.
+    Sim,
+}
+
+/// What to compare.
+#[derive(Debug, Clone)]
+pub struct CompareSpec {
+    /// The others are compared with the first.
+    pub schedulers: Vec<Scheduler>,
+    /// Each is run under each scheduler.
+    pub workloads: Vec<Workload>,
+    /// Timed runs of each.
+    pub runs: u32,
+    /// Of the order of the runs.
+    pub seed: u64,
+    /// After which a run counts as hung.
+    pub limit: Duration,
+    /// Where the runs are done.
+    pub on: Place,
+    /// What a second is there.
+    pub clock: Clock,
+    /// As typed, for the report.
+    pub command_line: Vec<String>,
+}
+
+impl CompareSpec {
+    /// Schedulers if none are named.
+    pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
+    /// Workloads if none are named.
+    pub const WORKLOADS: [&str; 2] = ["hackbench:process-pipe:4:100", "spin-barrier"];
+    /// Runs if their number is not given.
+    pub const RUNS: u32 = 5;
+
+    /// Reads names as the user gave them; `further` workloads have none. The rest is as by default, and
+    /// public.
+    pub fn new(
+        schedulers: &[String],
+        workloads: &[String],
+        further: Vec<Workload>,
+    ) -> Result<Self, UsageError> {
+        let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
+        let workloads = or_default(workloads, default_workloads);
+        let workloads = all_different(&workloads, |name| name.parse(), further)?;
+        Ok(Self {
+            schedulers: Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?,
+            workloads,
+            runs: Self::RUNS,
+            seed: rand::random::<u32>().into(),
+            limit: Duration::from_secs(300),
+            on: Place::Vm,
+            clock: Clock::Instructions,
+            command_line: Vec::new(),
+        })
+    }
+
+    /// The same for the simulator: its schedulers and workloads. Without names, those of the defaults that
+    /// it has.
+    pub fn simulated(schedulers: &[String], workloads: &[String]) -> Result<Self, UsageError> {
+        let known =
+            Self::SCHEDULERS.into_iter().filter(|name| flsched_sim::classes::parse_scheduler(name).is_ok());
+        let schedulers = match schedulers.is_empty() {
+            true => known.map(String::from).collect(),
+            false => schedulers.to_vec(),
+        };
+        let workloads = or_default(workloads, &Self::WORKLOADS);
+        let workloads = all_different(&workloads, Workload::simulated, Vec::new())?;
+        Ok(Self {
+            schedulers: Scheduler::parse_simulated_list(&schedulers)?,
+            workloads,
+            runs: Self::RUNS,
+            seed: rand::random::<u32>().into(),
+            limit: Duration::from_secs(300),
+            on: Place::Sim,
+            clock: Clock::Model,
+            command_line: Vec::new(),
+        })
+    }
+
+    /// Makes the programs that the workloads need and that come as source: before [`compare()`](super::compare()), on the
+    /// machine with the compiler.
+    pub fn build(&mut self) -> Result<(), BuildError> {
+        self.workloads.iter_mut().try_for_each(Workload::build)
+    }
+
+    /// Whether what was set goes together.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let wrong = |message: &str| Err(UsageError(message.into()));
+        if self.runs == 0 {
+            return wrong("--runs: at least 1");
+        }
+        if self.limit.is_zero() {
+            return wrong("the time limit of a run must be more than 0 seconds");
+        }
+        if self.on == Place::Host && self.clock == Clock::Instructions {
+            return wrong("--clock instructions needs an emulated machine: use it with --on vm");
+        }
+        if (self.on == Place::Sim) != (self.clock == Clock::Model) {
+            return wrong("the simulator has a clock of its own, and nobody else has it");
+        }
+        Ok(())
+    }
+}
+
+fn or_default(given: &[String], default: &[&str]) -> Vec<String> {
+    match given.is_empty() {
+        true => default.iter().map(|name| name.to_string()).collect(),
+        false => given.to_vec(),
+    }
+}
+
+/// All that these words stand for, each read by `read`, and the `further` ones.
+fn all_different(
+    words: &[String],
+    read: impl Fn(&str) -> Result<Workload, UsageError>,
+    further: Vec<Workload>,
+) -> Result<Vec<Workload>, UsageError> {
+    let mut all: Vec<Workload> = Vec::new();
+    for word in words {
+        all.extend(Workload::parse_all(word, &read)?);
+    }
+    all.extend(further);
+    for (index, workload) in all.iter().enumerate() {
+        if all[..index].contains(workload) {
+            return Err(UsageError(format!("workload `{workload}` is named twice")));
+        }
+    }
+    Ok(all)
+}
