@@ -1,4 +1,5 @@
 //! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
+mod aftermath;
 mod attach;
 mod child;
 mod counters;
@@ -146,6 +147,9 @@ impl Executor for HostExecutor {
         // In every case, also when interrupted: the default scheduler is back before this returns.
         let detached = attached.detach()?;
         let measured = measured?;
+        if request.scheduler.is_sched_ext() {
+            aftermath::wait(&self.cancel);
+        }
 
         let proof = prove(request, &measured, at_start, at_end, &detached);
         let ending = ending(&measured, &detached, &proof, &request.scheduler);

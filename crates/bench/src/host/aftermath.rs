@@ -1,0 +1,45 @@
+//! What the kernel still has to do for a scheduler that has been detached.
+//!
+//! Its programs and maps are freed by kernel threads once nobody can use them any more: half a second
+//! later, and after some schedulers for a tenth of a second. That is not to be the next run's time.
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// All kernel threads are children of this one.
+const KTHREADD: u32 = 2;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The kernel is done if its threads have done next to nothing for so long.
+const QUIET: Duration = Duration::from_millis(800);
+/// Next to nothing: a twentieth of a CPU.
+const MOST_PER_LOOK: Duration = LOOK_EVERY.checked_div(20).expect("20 is not 0");
+/// On a machine whose kernel always has something to do.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// Waits until it is done, if kernel threads can be seen here; not in a container.
+pub(super) fn wait(cancel: &AtomicBool) {
+    let Some(mut before) = kernel_threads_ran() else { return };
+    let began = Instant::now();
+    let mut busy_at = began;
+    while busy_at.elapsed() < QUIET && began.elapsed() < LIMIT && !cancel.load(Ordering::Relaxed) {
+        sleep(LOOK_EVERY);
+        let Some(now) = kernel_threads_ran() else { return };
+        if now.saturating_sub(before) > MOST_PER_LOOK {
+            busy_at = Instant::now();
+        }
+        before = now;
+    }
+}
+
+/// CPU time that all kernel threads of now have had.
+fn kernel_threads_ran() -> Option<Duration> {
+    let listed = fs::read_to_string(format!("/proc/{KTHREADD}/task/{KTHREADD}/children")).ok()?;
+    let ran_ns = |pid: &str| -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    // One that has ended meanwhile had little to do.
+    let total = listed.split_whitespace().filter_map(ran_ns).sum();
+    (!listed.is_empty()).then_some(Duration::from_nanos(total))
+}
