@@ -432,7 +432,8 @@ static s32 beside_waiting(const struct task_struct *p, u64 team, s32 last)
 				break;
 			bit = first_bit_from(cpus, from_bit(last));
 			cpu = cpu_at(group, bit);
-			if (may_run_on(p, cpu) && cpu_state(cpu)->level < IDLE && has_room(cpu))
+			/* Not its level: a trickle's turn is soon over. */
+			if (may_run_on(p, cpu) && cpu_state(cpu)->current < IDLE && has_room(cpu))
 				return cpu;
 			cpus &= ~(1ULL << bit);
 		}
