@@ -224,7 +224,7 @@ fn many_that_stay_spread_over_idle_cpus() {
     for early_wake in [0, 1] {
         let held = smove(&format!("early_wake={early_wake}"));
         let others = possible_cpus().len() - 1;
-        let mut stayed = 0;
+        let mut good = 0;
         for _ in 0..ROUNDS {
             sleep(millis(5));
             let made = Instant::now();
@@ -239,16 +239,18 @@ fn many_that_stay_spread_over_idle_cpus() {
             let mut cpus: Vec<_> = began.iter().map(|(cpu, _)| *cpu).collect();
             cpus.sort();
             cpus.dedup();
-            assert_eq!(cpus.len(), others, "each has its own: {began:?}");
             let most = DELAY + AT_ONCE * others as u32;
             assert!(began.iter().all(|(_, after)| *after < most), "{began:?}");
-            let all_stayed = began.iter().all(|(_, after)| *after >= DELAY);
-            stayed += usize::from(all_stayed);
-            eprintln!("all stayed: {all_stayed}: {began:?}");
+            let is_good = cpus.len() == others && began.iter().all(|(_, after)| *after >= DELAY);
+            eprintln!("all stayed, and then each had its own: {is_good}: {began:?}");
+            good += usize::from(is_good);
         }
         // Where a thread of the kernel runs for a moment no CPU is chosen, and who waits in the queue
         // instead is taken at once.
-        assert!(stayed * 2 > ROUNDS, "all stayed in {stayed} of {ROUNDS} rounds");
+        assert!(
+            good * 2 > ROUNDS,
+            "all stayed, and then had a CPU of their own, in {good} of {ROUNDS} rounds"
+        );
         held.stop();
     }
 }
