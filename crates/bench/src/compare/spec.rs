@@ -56,43 +56,36 @@ impl CompareSpec {
         let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let workloads = or_default(workloads, default_workloads);
         let workloads = all_different(&workloads, |name| name.parse(), further)?;
-        Ok(Self {
-            schedulers: Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?,
-            workloads,
-            runs: Self::RUNS,
-            seed: rand::random::<u32>().into(),
-            limit: Duration::from_secs(300),
-            on: Place::Vm,
-            clock: Clock::Instructions,
-            command_line: Vec::new(),
-        })
+        let schedulers = Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?;
+        Ok(Self::with_defaults(schedulers, workloads, Place::Vm, Clock::Instructions))
     }
 
     /// The same for the simulator: its schedulers and workloads. Without names, those of the defaults that
     /// it has.
     pub fn simulated(schedulers: &[String], workloads: &[String]) -> Result<Self, UsageError> {
-        let known =
-            Self::SCHEDULERS.into_iter().filter(|name| flsched_sim::classes::parse_scheduler(name).is_ok());
-        let schedulers = match schedulers.is_empty() {
-            true => known.map(String::from).collect(),
-            false => schedulers.to_vec(),
-        };
+        let is_known = |name: &&str| flsched_sim::classes::parse_scheduler(name).is_ok();
+        let known: Vec<&str> = Self::SCHEDULERS.into_iter().filter(is_known).collect();
         let workloads = or_default(workloads, &Self::WORKLOADS);
         let workloads = all_different(&workloads, Workload::simulated, Vec::new())?;
-        Ok(Self {
-            schedulers: Scheduler::parse_simulated_list(&schedulers)?,
+        let schedulers = Scheduler::parse_simulated_list(&or_default(schedulers, &known))?;
+        Ok(Self::with_defaults(schedulers, workloads, Place::Sim, Clock::Model))
+    }
+
+    fn with_defaults(schedulers: Vec<Scheduler>, workloads: Vec<Workload>, on: Place, clock: Clock) -> Self {
+        Self {
+            schedulers,
             workloads,
             runs: Self::RUNS,
             seed: rand::random::<u32>().into(),
             limit: Duration::from_secs(300),
-            on: Place::Sim,
-            clock: Clock::Model,
+            on,
+            clock,
             command_line: Vec::new(),
-        })
+        }
     }
 
-    /// Makes the programs that the workloads need and that come as source: before [`compare()`](super::compare()), on the
-    /// machine with the compiler.
+    /// Makes the programs that the workloads need and that come as source: before
+    /// [`compare()`](super::compare()), on the machine with the compiler.
     pub fn build(&mut self) -> Result<(), BuildError> {
         self.workloads.iter_mut().try_for_each(Workload::build)
     }

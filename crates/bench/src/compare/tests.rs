@@ -1,5 +1,6 @@
 //! Comparisons with an executor that only pretends.
 use super::*;
+use crate::Workload;
 use crate::execute::Proof;
 use crate::result::{ArmResult, FailureKind};
 use crate::verdict::Verdict;
@@ -273,12 +274,9 @@ fn defaults_and_contradictions() {
     let default = CompareSpec::new(&[], &[], Vec::new()).unwrap();
     assert_eq!(default.schedulers.len(), CompareSpec::SCHEDULERS.len());
     assert_eq!(default.workloads.len(), 2);
-    let command = CompareSpec::new(
-        &["eevdf".into()],
-        &[],
-        vec![crate::Workload::command(vec!["true".into()]).unwrap()],
-    )
-    .unwrap();
+    let command =
+        CompareSpec::new(&["eevdf".into()], &[], vec![Workload::command(vec!["true".into()]).unwrap()])
+            .unwrap();
     assert_eq!(command.workloads.len(), 1, "a command alone is the only workload");
     let on_host = CompareSpec { on: Place::Host, ..command };
     assert!(on_host.check().unwrap_err().to_string().contains("--on vm"));

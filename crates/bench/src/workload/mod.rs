@@ -175,9 +175,8 @@ impl Workload {
     pub fn published(&self) -> Option<Published> {
         match self {
             Self::CoThreads(co_threads) => co_threads.published(),
-            Self::Simulated { name, .. } if name.starts_with("co-threads:") => {
-                name.parse::<Self>().ok()?.published()
-            }
+            // Where a model has the name of the real one it is for the same work.
+            Self::Simulated { name, .. } => name.parse::<Self>().ok()?.published(),
             _ => None,
         }
     }

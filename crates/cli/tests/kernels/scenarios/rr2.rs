@@ -234,8 +234,8 @@ fn a_hog_leaves_a_trickle() {
     held.stop();
 }
 
-/// The kernel would end a scheduler that lets a task wait for 30 s, or one in an RCU section for 21 s. However seldom the trickle is set to
-/// come, it comes often enough for all that wait.
+/// The kernel would end a scheduler that lets a task wait for 30 s, or one in an RCU section for 21 s.
+/// However seldom the trickle is set to come, it comes often enough for all that wait.
 fn a_hog_is_no_stall() {
     above_all();
     let held = Held::with("trickle_us=10000000");
