@@ -19,8 +19,7 @@ impl Simulation {
     pub(super) fn arrive(&mut self, cpu: CpuId, task: TaskId, barrier: BarrierId, wait: Wait) {
         // The counter's cache line comes from who arrived before.
         if let Some(last) = self.world.barriers[barrier].line_at.replace(cpu) {
-            let distance = self.core.machine.distance(last, cpu);
-            self.core.spend(self.core.machine.costs.handover_ns.at(distance));
+            self.core.spend(self.core.travel_ns(last));
         }
         match self.world.barriers[barrier].arrive(task) {
             Arrival::Early { round } => {
@@ -68,11 +67,11 @@ impl Simulation {
     /// What the task looks at has changed: it notices when the cache line has come.
     fn cut_short(&mut self, task: TaskId) {
         let cpu = self.core.tasks[task].cpu;
-        let (here, now) = (self.core.here, self.core.clock());
+        let now = self.core.clock();
         let is_looking = self.core.cpus[cpu].curr == Some(task) && self.core.stop_work(cpu, now).is_some();
         self.core.tasks[task].work_left = 0;
         if is_looking {
-            let travel = self.core.machine.costs.handover_ns.at(self.core.machine.distance(here, cpu));
+            let travel = self.core.travel_ns(cpu);
             let state = &self.core.cpus[cpu];
             // The time is given, the work is what fills it.
             self.core.tasks[task].work_left = state.pace.work(travel);
