@@ -100,6 +100,7 @@ struct cpu_state {
 	bool is_queue_first; /* the run queue's first has waited for too long */
 	bool is_resting;     /* or was, until a task came */
 	bool has_worked;     /* somebody, since those that rest elsewhere were last told */
+	bool yielder_worked; /* before it yielded */
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
 	u32 looks;	     /* after a rest: how many look whether they were released */
@@ -177,12 +178,13 @@ static bool is_background(const struct task_struct *p)
 
 /*
  * Takes an idle CPU of @group on which @p may run: of cores that are idle as a whole if there are
- * any, and the nearest to bit @from. Whoever clears the bit has it.
+ * any, and the nearest to bit @from. Whoever clears the bit has it. If @p only @waits, none on which
+ * others do so already.
  */
-static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from)
+static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from, bool waits)
 {
 	u64 *idle = &group_state(group)->idle;
-	u64 word = *idle;
+	u64 word = *idle & ~(waits ? group_state(group)->waiting : 0);
 	u64 candidates = whole_cores(group, word);
 	u32 tries;
 
@@ -207,11 +209,11 @@ static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from)
 }
 
 /* The same, from @cpu's group outward through the topology (3.2). */
-static s32 claim_idle_near(const struct task_struct *p, s32 cpu)
+static s32 claim_idle_near(const struct task_struct *p, s32 cpu, bool waits)
 {
 	u32 own = group_of(cpu);
 	u32 from = from_bit(cpu);
-	s32 found = claim_idle_in(own, p, from);
+	s32 found = claim_idle_in(own, p, from, waits);
 	u32 near = group_facts(own)->nr_near;
 	u32 distance;
 
@@ -220,7 +222,7 @@ static s32 claim_idle_near(const struct task_struct *p, s32 cpu)
 	bpf_for (distance, 1, reach + 1) {
 		if (distance > near)
 			break;
-		found = claim_idle_in(near_group(own, distance), p, from);
+		found = claim_idle_in(near_group(own, distance), p, from, waits);
 		if (found >= 0)
 			return found;
 	}
@@ -240,7 +242,7 @@ static s32 claim_idle_anywhere(const struct task_struct *p, s32 cpu)
 
 		if (step >= nr_groups)
 			break;
-		found = claim_idle_in((own + step) % nr_groups, p, 0);
+		found = claim_idle_in((own + step) % nr_groups, p, 0, false);
 		if (found >= 0)
 			return found;
 	}
@@ -261,7 +263,7 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
 		return prev_cpu;
 	}
-	cpu = claim_idle_near(p, prev_cpu);
+	cpu = claim_idle_near(p, prev_cpu, false);
 	if (cpu < 0 && (wake_flags & SCX_WAKE_FORK))
 		cpu = claim_idle_anywhere(p, prev_cpu);
 	if (cpu < 0)
@@ -282,11 +284,23 @@ static void offer(const struct task_struct *p, s32 cpu)
 
 	if (!group_state(group_of(cpu))->idle)
 		return;
-	idle = claim_idle_near(p, cpu);
+	idle = claim_idle_near(p, cpu, false);
 	if (idle < 0)
 		return;
 	COUNT(pushed);
 	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* The turn of @p on @cpu is over: on an idle CPU nearby it need not wait for the next (push, 3.2). */
+static bool push_to_idle(struct task_struct *p, s32 cpu, u64 enq_flags, bool waits)
+{
+	s32 idle = is_pinned(p) ? NOBODY : claim_idle_near(p, cpu, waits);
+
+	if (idle < 0)
+		return false;
+	COUNT(pushed);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, turn_ns(), enq_flags);
+	return true;
 }
 
 /*
@@ -301,6 +315,9 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (state->yielder == p->pid) {
 		state->yielder = NOBODY;
+		if ((state->yielder_worked || !cpus_interfere) &&
+		    push_to_idle(p, cpu, enq_flags, true))
+			return;
 		state->has_waiting = true;
 		set_bits(&group->waiting, bit_of(cpu));
 		scx_bpf_dsq_insert(p, waiting_room(cpu), turn_ns(), enq_flags);
@@ -323,16 +340,9 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
 		return;
 	}
-	/* Its turn is over: somewhere else it need not wait for the next (push, 3.2). */
-	if (!(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && !is_pinned(p)) {
-		s32 idle = claim_idle_near(p, cpu);
-
-		if (idle >= 0) {
-			COUNT(pushed);
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, turn_ns(), enq_flags);
-			return;
-		}
-	}
+	if (!(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) &&
+	    push_to_idle(p, cpu, enq_flags, false))
+		return;
 	COUNT(queued_tail);
 	state->has_queued = true;
 	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
@@ -436,10 +446,14 @@ static bool is_evening_due(struct cpu_state *state, u64 now)
 	return true;
 }
 
-/* Takes a task from a waiting room of the group that holds two more than this CPU's. */
+/*
+ * Takes a task from a waiting room of the group that holds two more than this CPU's; if nobody
+ * waits here, from any.
+ */
 static bool pull_waiting(s32 cpu, bool yielded)
 {
 	u64 own_waiters = nr_queued(waiting_room(cpu)) + yielded;
+	u64 most = own_waiters ? own_waiters + 1 : 0;
 	u32 group = group_of(cpu);
 	u32 from = from_bit(cpu);
 	u64 word = group_state(group)->waiting & ~bit_of(cpu);
@@ -453,11 +467,17 @@ static bool pull_waiting(s32 cpu, bool yielded)
 			break;
 		bit = first_bit_from(word, from);
 		room = waiting_room(cpu_at(group, bit));
-		if (nr_queued(room) > own_waiters + 1 && scx_bpf_dsq_move_to_local(room, 0))
+		if (nr_queued(room) > most && scx_bpf_dsq_move_to_local(room, 0))
 			return true;
 		word &= ~(1ULL << bit);
 	}
 	return false;
+}
+
+/* For @cpu, on which nobody is: where it costs nobody anything, a task that only waits. */
+static bool pull_for_free(s32 cpu)
+{
+	return !cpus_interfere && pull_waiting(cpu, false);
 }
 
 static void wake(s32 cpu, u32 looks)
@@ -588,6 +608,9 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 			state->looks = 0;
 			return;
 		}
+	} else if (pull_for_free(cpu)) {
+		COUNT(pulled);
+		return;
 	}
 	if (take_background(cpu, state, now))
 		return;
@@ -602,7 +625,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	/* Idle; see offer() for why to look once more. */
 	set_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
-	if (pull(cpu)) {
+	if (pull(cpu) || pull_for_free(cpu)) {
 		COUNT(pulled);
 		clear_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
 	}
@@ -735,7 +758,8 @@ bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct 
 
 	COUNT(yielded);
 	state->yielder = from->pid;
-	if (now - state->turn_began_at <= PROGRESS_NS) {
+	state->yielder_worked = now - state->turn_began_at > PROGRESS_NS;
+	if (!state->yielder_worked) {
 		state->is_released = false;
 	} else {
 		state->waiting_since = 0;

@@ -58,6 +58,19 @@ fn who_yields_in_the_background_alone_goes_on() {
     Scenario::parse(text, "it").unwrap().run().unwrap();
 }
 
+/// Also played on the kernel: `conformance/`.
+#[test]
+fn who_yields_to_another_goes_to_a_cpu_that_becomes_idle() {
+    let text = include_str!("../../../conformance/yielders-part.toml");
+    for scheduler in ["flsched", "smove", "rr2", "eevdf", "rr"] {
+        let scenario =
+            Scenario { scheduler: scheduler.into(), ..Scenario::parse(text, "yielders-part").unwrap() };
+        // 600 yields, most of them alone.
+        let switches = scenario.run().unwrap().context_switches;
+        assert!(switches < 200, "{scheduler}: {switches}");
+    }
+}
+
 #[test]
 fn what_each_task_did_is_counted() {
     let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 1000\n\

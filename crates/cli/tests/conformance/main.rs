@@ -25,7 +25,7 @@ const KERNEL: &str = "6.18";
 const SCHEDULERS: &[&str] = &["flsched", "smove", "rr2", "eevdf", "rr"];
 /// The part that is played always.
 const USUAL_SCHEDULERS: &[&str] = &["flsched", "eevdf"];
-const USUAL_SCENARIOS: &[&str] = &["chain", "nice-mix", "pinned", "yield-ring"];
+const USUAL_SCENARIOS: &[&str] = &["chain", "nice-mix", "pinned", "yield-ring", "yielders-part"];
 /// The simulator has no groups of tasks, and nothing that watches how memory is used 200 times a second.
 const QUIET: &str = "noautogroup damon_stat.enabled=0";
 /// Real seconds that a machine may take; a quiet host needs an eighth of it.
