@@ -178,8 +178,8 @@ static bool is_background(const struct task_struct *p)
 
 /*
  * Takes an idle CPU of @group on which @p may run: of cores that are idle as a whole if there are
- * any, and the nearest to bit @from. Whoever clears the bit has it. If @p only @waits, none on which
- * others do so already.
+ * any, and the nearest to bit @from. Whoever clears the bit has it. If @p only @waits, none on
+ * which others do so already.
  */
 static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from, bool waits)
 {
@@ -291,7 +291,7 @@ static void offer(const struct task_struct *p, s32 cpu)
 	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
-/* The turn of @p on @cpu is over: on an idle CPU nearby it need not wait for the next (push, 3.2). */
+/* The turn of @p on @cpu is over: on an idle CPU nearby it need not wait (push, 3.2). */
 static bool push_to_idle(struct task_struct *p, s32 cpu, u64 enq_flags, bool waits)
 {
 	s32 idle = is_pinned(p) ? NOBODY : claim_idle_near(p, cpu, waits);
