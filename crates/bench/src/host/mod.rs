@@ -1,10 +1,10 @@
 //! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
-mod aftermath;
 mod attach;
 mod child;
 mod counters;
 mod frequency;
 pub mod preflight;
+mod quiet;
 mod residency;
 mod setting;
 
@@ -141,15 +141,13 @@ impl Executor for HostExecutor {
                 return Ok(RunOutcome { scheduler_version: version, ..outcome });
             }
         };
+        quiet::wait(&self.cancel);
         let at_start = attach::attachment();
         let measured = self.measure(request);
         let at_end = attach::attachment();
         // In every case, also when interrupted: the default scheduler is back before this returns.
         let detached = attached.detach()?;
         let measured = measured?;
-        if request.scheduler.is_sched_ext() {
-            aftermath::wait(&self.cancel);
-        }
 
         let proof = prove(request, &measured, at_start, at_end, &detached);
         let ending = ending(&measured, &detached, &proof, &request.scheduler);

@@ -1,7 +1,7 @@
-//! What the kernel still has to do for a scheduler that has been detached.
+//! Nothing of what was before a run is to be in its time.
 //!
-//! Its programs and maps are freed by kernel threads once nobody can use them any more: half a second
-//! later, and after some schedulers for a tenth of a second. That is not to be the next run's time.
+//! Kernel threads free the last scheduler's programs and maps half a second after it was detached, and after
+//! some schedulers for a tenth of a second. All runs begin alike, those of the kernel's own schedulers, too.
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 /// All kernel threads are children of this one.
 const KTHREADD: u32 = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The kernel is done if its threads have done next to nothing for so long.
+/// The kernel has nothing to do if its threads have done next to nothing for so long.
 const QUIET: Duration = Duration::from_millis(800);
 /// Next to nothing: a twentieth of a CPU.
 const MOST_PER_LOOK: Duration = LOOK_EVERY.checked_div(20).expect("20 is not 0");
 /// On a machine whose kernel always has something to do.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Waits until it is done, if kernel threads can be seen here; not in a container.
+/// Waits until the kernel has nothing to do, if kernel threads can be seen here; not in a container.
 pub(super) fn wait(cancel: &AtomicBool) {
     let Some(mut before) = kernel_threads_ran() else { return };
     let began = Instant::now();
