@@ -271,6 +271,13 @@ pub struct Sim {
     /// Give up after this many simulated seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub limit: u64,
+    #[command(flatten)]
+    pub showing: Showing,
+}
+
+/// How to show a run.
+#[derive(Debug, Args)]
+pub struct Showing {
     /// Print all figures as JSON
     #[arg(long)]
     pub json: bool,
@@ -339,6 +346,8 @@ pub struct Fuzz {
 pub struct Replay {
     /// A scenario
     pub file: PathBuf,
+    #[command(flatten)]
+    pub showing: Showing,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,8 @@
-//! `flsched sim fuzz` and `flsched sim replay`: scenarios drawn by chance, and one from a file.
+//! `flsched sim fuzz`: scenarios drawn by chance.
 use crate::args;
 use crate::exit::{FAILURE, Usage};
 use anyhow::{Context, Result};
 use flsched_sim::classes::parse_scheduler;
-use flsched_sim::output;
 use flsched_sim::scenario::{self, Scenario};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -40,18 +39,6 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
         say("flsched sim replay FILE shows one again".to_owned())?;
     }
     Ok(if failed > 0 { FAILURE } else { 0 })
-}
-
-/// A scenario from a file.
-pub fn replay(args: &args::Replay) -> Result<u8> {
-    let path = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|cause| flsched_sim::Error::File { path: path.clone(), cause })?;
-    let scenario = Scenario::parse(&text, &path)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "seed {}: {}", scenario.seed, scenario.summary())?;
-    write!(out, "{}", output::render(&scenario.run()?))?;
-    Ok(0)
 }
 
 /// All of it or nothing.

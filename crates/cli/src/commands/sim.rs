@@ -1,13 +1,15 @@
-//! `flsched sim`: a workload on a simulated machine.
-use crate::args::{self, Drawing, SvgColours};
+//! `flsched sim`, and `replay`: a workload, or a scenario, on a simulated machine.
+use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
 use crate::{machine, signals};
 use anyhow::{Context, Result};
 use flsched_bench::output::replace;
 use flsched_sim::classes::parse_scheduler;
 use flsched_sim::core::Recording;
+use flsched_sim::machine::Machine;
 use flsched_sim::output::Colouring;
 use flsched_sim::run::Setup;
+use flsched_sim::scenario::Scenario;
 use flsched_sim::workload::parse_workload;
 use flsched_sim::{Error, Simulation, output};
 use std::io::{self, Write};
@@ -20,7 +22,7 @@ const NS: u64 = 1_000_000_000;
 pub fn run(args: &args::Sim) -> Result<u8> {
     match &args.other {
         Some(args::SimOther::Fuzz(args)) => return super::fuzz::fuzz(args),
-        Some(args::SimOther::Replay(args)) => return super::fuzz::replay(args),
+        Some(args::SimOther::Replay(args)) => return replay(args),
         Some(args::SimOther::Draw(args)) => return draw_real(args),
         None => {}
     }
@@ -39,29 +41,54 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         setup.machine.nr_cpus(),
         setup.seed
     );
-    if args.drawing.svg_colours == SvgColours::Frequency && setup.machine.speed.frequency.is_none() {
-        let what =
-            format!("--svg-colours frequency: the frequencies of {} do not change", setup.machine.name);
-        return Err(Usage(what).into());
-    }
+    refuse_constant(&args.showing.drawing, &setup.machine)?;
     if let Some(warning) = setup.scheduler.warning(&setup.machine) {
         eprintln!("flsched: warning: {warning}");
     }
+    play(Simulation::new(setup)?, &title, &args.showing)
+}
+
+/// A scenario from a file.
+fn replay(args: &args::Replay) -> Result<u8> {
+    let path = args.file.display().to_string();
+    let text = std::fs::read_to_string(&args.file).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let scenario = Scenario::parse(&text, &path)?;
+    let title = format!("seed {}: {}", scenario.seed, scenario.summary());
+    let simulation = scenario.simulation()?;
+    refuse_constant(&args.showing.drawing, simulation.machine())?;
+    if !args.showing.json {
+        writeln!(io::stdout(), "{title}")?;
+    }
+    play(simulation, &title, &args.showing)
+}
+
+/// There are no frequencies to draw.
+fn refuse_constant(drawing: &Drawing, machine: &Machine) -> Result<()> {
+    if drawing.svg_colours == SvgColours::Frequency && machine.speed.frequency.is_none() {
+        let what = format!("--svg-colours frequency: the frequencies of {} do not change", machine.name);
+        return Err(Usage(what).into());
+    }
+    Ok(())
+}
+
+/// To its end, or until Ctrl-C.
+fn play(simulation: Simulation, title: &str, showing: &Showing) -> Result<u8> {
+    let Showing { json, drawing } = showing;
     let cancel = signals::stop_flag()?;
-    let simulation = Simulation::new(setup)?.stop_if(move || cancel.load(Ordering::Relaxed));
-    let outcome = if args.drawing.trace.is_none() && args.drawing.svg.is_none() {
+    let simulation = simulation.stop_if(move || cancel.load(Ordering::Relaxed));
+    let outcome = if drawing.trace.is_none() && drawing.svg.is_none() {
         simulation.run()
     } else {
         // What led to a failure is of interest, too.
         let (outcome, recording) = simulation.run_recorded();
-        draw(&recording, &title, &args.drawing)?;
+        draw(&recording, title, drawing)?;
         outcome
     };
     let outcome = match outcome {
         Err(Error::Stopped) => return Ok(crate::exit::INTERRUPTED),
         outcome => outcome?,
     };
-    let text = match args.json {
+    let text = match json {
         true => serde_json::to_string_pretty(&outcome)? + "\n",
         false => output::render(&outcome),
     };

@@ -99,6 +99,11 @@ impl Simulation {
         })
     }
 
+    /// Where it runs.
+    pub fn machine(&self) -> &Machine {
+        &self.setup.machine
+    }
+
     /// How often to look whether all is well, beside what is looked at all the time; once a second
     /// unless this says otherwise.
     pub fn check_every(&mut self, ns: Ns) {

@@ -140,15 +140,16 @@ impl Scenario {
 
     /// Runs it.
     pub fn run(&self) -> Result<Outcome, Error> {
-        self.prepared()?.run()
+        self.simulation()?.run()
     }
 
     /// Runs it, and says what each task did; the first one forked those of the scenario.
     pub fn run_counted(&self) -> Result<(Outcome, Vec<TaskCounts>), Error> {
-        self.prepared()?.run_counted()
+        self.simulation()?.run_counted()
     }
 
-    fn prepared(&self) -> Result<Simulation, Error> {
+    /// Ready to run.
+    pub fn simulation(&self) -> Result<Simulation, Error> {
         self.check().map_err(Error::Usage)?;
         let machine = Machine::find(&self.machine)?.with_cpus(self.cpus)?;
         let mut simulation = Simulation::new(Setup {

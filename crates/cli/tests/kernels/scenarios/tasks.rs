@@ -113,10 +113,13 @@ fn ending_among_hogs() {
     held.stop();
 }
 
-/// At any moment, with tasks that run, wait, sleep and are being made. More often where attaching runs
-/// beside them in earnest; elsewhere the verifier's work is on the same clock as theirs.
+/// At any moment, with tasks that run, wait, sleep and are being made. Usually less often where the verifier's
+/// work is on the same clock as theirs.
 fn attached_and_detached_again_and_again() {
-    let times = rounds() * if machine() == Machine::Wall { 20 } else { 5 };
+    let times = match (rounds(), machine()) {
+        (1, Machine::Instructions) => 5,
+        (rounds, _) => 20 * rounds,
+    };
     let hogs = Hogs::part_time(1);
     let makers = Hogs::repeating(1, None, |_| {
         spawn(|| sleep(millis(1))).join().expect("it ends well");
