@@ -51,7 +51,8 @@ pub fn run(args: &args::Sim) -> Result<u8> {
 /// A scenario from a file.
 fn replay(args: &args::Replay) -> Result<u8> {
     let path = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let text =
+        std::fs::read_to_string(&args.file).map_err(|cause| Error::File { path: path.clone(), cause })?;
     let scenario = Scenario::parse(&text, &path)?;
     let title = format!("seed {}: {}", scenario.seed, scenario.summary());
     let simulation = scenario.simulation()?;
