@@ -82,7 +82,7 @@ pub struct Counts {
     pub reloading: Ns,
     /// Time spun for locks, on all CPUs.
     pub spun: Ns,
-    /// Scheduling events: wake-ups, switches, ticks, lock hand-overs.
+    /// Scheduling events: wake-ups, switches, yields, ticks, lock hand-overs.
     pub events: u64,
     /// By [`Callback`].
     pub callbacks: [CallbackCount; Callback::COUNT],

@@ -67,7 +67,7 @@ pub struct Outcome {
     pub callbacks: Vec<CallbackReport>,
     /// The policy's named counts.
     pub stats: BTreeMap<String, u64>,
-    /// Wake-ups, switches, ticks and lock hand-overs.
+    /// Wake-ups, switches, yields, ticks and lock hand-overs.
     pub events: u64,
 }
 

@@ -324,6 +324,7 @@ impl Simulation {
         let class = self.core.tasks[curr].class;
         let lock = self.core.cpus[cpu].lock;
         self.core.counts.yields += 1;
+        self.core.counts.events += 1;
         self.core.lock(lock);
         self.core.charge(&self.costs[class], Callback::Yield);
         self.classes[class].yield_task(&mut self.core, cpu, curr);
