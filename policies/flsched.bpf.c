@@ -51,6 +51,9 @@ KNOB(spin_us, 10, 0, 100000,
      "how long tasks that only yield take turns before their CPU rests, in microseconds");
 KNOB(rest_us, 500, 0, 10000,
      "longest rest of a CPU on which everybody only yields, in microseconds; 0 never rests");
+KNOB(looks, 8, 1, 8,
+     "how many tasks that only yield look, after a rest, whether they were released; 1 suits "
+     "programs that release all at once");
 /* A rest helps whoever shares the core, or the host. Else it only makes a release be seen late. */
 CHOICE(rest_where, 0, "shared anywhere",
        "which CPUs rest: those that slow others down (a thread of their core that works, or, as "
@@ -88,8 +91,8 @@ enum rest_where { REST_SHARED, REST_ANYWHERE };
 
 /*
  * What a CPU knows of itself; only that CPU writes it, or who enqueues there and so holds its
- * run-queue lock, and looks who ends its rest. The three has_ flags mean "perhaps": a queue without
- * its flag is empty.
+ * run-queue lock, and is_to_look who ends its rest. The three has_ flags mean "perhaps": a queue
+ * without its flag is empty.
  */
 struct cpu_state {
 	bool has_queued;
@@ -99,11 +102,11 @@ struct cpu_state {
 	bool is_from_room;   /* the running task came from the waiting room */
 	bool is_queue_first; /* the run queue's first has waited for too long */
 	bool is_resting;     /* or was, until a task came */
+	bool is_to_look;     /* its rest is over: some look whether they were released */
 	bool has_worked;     /* somebody, since those that rest elsewhere were last told */
 	bool yielder_worked; /* before it yielded */
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
-	u32 looks;	     /* after a rest: how many look whether they were released */
 	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
 	u64 turn_began_at;   /* when the running task began to run */
 	u64 waiting_since;   /* since when everybody here only yields; 0: somebody works */
@@ -480,15 +483,15 @@ static bool pull_for_free(s32 cpu)
 	return !cpus_interfere && pull_waiting(cpu, false);
 }
 
-static void wake(s32 cpu, u32 looks)
+static void wake(s32 cpu)
 {
-	cpu_state(cpu)->looks = looks;
+	cpu_state(cpu)->is_to_look = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
 static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
 {
-	wake(*cpu, 1);
+	wake(*cpu);
 	return 0;
 }
 
@@ -502,7 +505,8 @@ static bool is_shared(s32 cpu)
 
 /*
  * Everybody on @cpu has only yielded for a while: it rests, until the timer, progress elsewhere, or
- * a task that is woken or pushed here ends it. After the timer one looks whether he was released.
+ * a task that is woken or pushed here ends it. Then some of them look, usually a round: at a
+ * tree of flags each waits for a sign of his own, and by looking passes it on.
  */
 static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 {
@@ -515,7 +519,7 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 	if (!state->waiting_since)
 		state->waiting_since = now;
 	waited = now - state->waiting_since;
-	if (waited < US_TO_NS(spin_us) || state->looks)
+	if (waited < US_TO_NS(spin_us) || state->is_to_look)
 		return false;
 	timer = bpf_map_lookup_elem(&rest_timers, &key);
 	if (!timer)
@@ -559,7 +563,7 @@ static void tell_resting(s32 cpu, struct cpu_state *state)
 			break;
 		bit = first_bit_from(word, from);
 		if (clear_bits(resting, 1ULL << bit))
-			wake(cpu_at(group, bit), ROUND);
+			wake(cpu_at(group, bit));
 	}
 }
 
@@ -604,8 +608,8 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		tell_resting(cpu, state);
 		rests = rest(cpu, state, now);
-		if (!rests && take_waiting(cpu, state, now, state->looks ?: ROUND)) {
-			state->looks = 0;
+		if (!rests && take_waiting(cpu, state, now, state->is_to_look ? looks : ROUND)) {
+			state->is_to_look = false;
 			return;
 		}
 	} else if (pull_for_free(cpu)) {

@@ -34,6 +34,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("hogs-and-sleepers", &["eevdf"]),
     ("spin-barrier", &["eevdf"]),
     ("two-groups", &["eevdf"]),
+    ("yielders-part", &["eevdf"]),
 ];
 
 /// Are its numbers the same here and there?
