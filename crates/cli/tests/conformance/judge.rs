@@ -29,11 +29,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("threads", &["smove", "rr2", "eevdf"]),
     ("hotplug", &["flsched", "smove", "rr2"]),
     ("affinity-changes", &["eevdf"]),
-    ("fork-bomb", &["eevdf"]),
-    ("hog-and-sleepers", &["eevdf"]),
-    ("hogs-and-sleepers", &["eevdf"]),
     ("spin-barrier", &["eevdf"]),
-    ("two-groups", &["eevdf"]),
     ("yielders-part", &["eevdf"]),
 ];
 
