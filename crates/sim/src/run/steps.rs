@@ -65,6 +65,7 @@ impl Simulation {
     }
 
     fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
+        let has_waited = std::mem::take(&mut self.world.actors[task].has_waited);
         match step {
             Step::Run(_) => {}
             Step::Sleep(ns) => {
@@ -81,13 +82,16 @@ impl Simulation {
             Step::Yield => self.yield_now(cpu, task),
             Step::Write(channel) => match self.world.channels[channel].write(task) {
                 Outcome::Done(woken) => {
-                    let next = self.world.channels[channel].next_writer();
+                    let next = self.world.channels[channel].next_writer(has_waited);
                     self.wake_all(task, woken, next);
                 }
                 Outcome::Blocked => self.retry(cpu, task, Step::Write(channel)),
             },
             Step::Read(channel) => match self.world.channels[channel].read(task) {
-                Outcome::Done(woken) => self.wake_all(task, woken, None),
+                Outcome::Done(woken) => {
+                    let next = self.world.channels[channel].next_reader(has_waited);
+                    self.wake_all(task, woken, next);
+                }
                 Outcome::Blocked => self.retry(cpu, task, Step::Read(channel)),
             },
             Step::Poll(channel) => {
@@ -156,7 +160,9 @@ impl Simulation {
     }
 
     pub(super) fn retry(&mut self, cpu: CpuId, task: TaskId, step: Step) {
-        self.world.actors[task].pending = Some(step);
+        let actor = &mut self.world.actors[task];
+        actor.pending = Some(step);
+        actor.has_waited = true;
         self.block(cpu, task);
     }
 

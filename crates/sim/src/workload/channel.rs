@@ -81,9 +81,13 @@ impl Channel {
                 _ => pages.push_back((1, 1)),
             }
         }
+        // A pipe's readers are only told of its first message.
+        let tells = self.queued == 0 || matches!(self.room, Room::Buffer { .. });
         self.queued += 1;
         let mut woken = std::mem::take(&mut self.pollers);
-        woken.extend(self.readers.pop_front());
+        if tells {
+            woken.extend(self.readers.pop_front());
+        }
         Outcome::Done(woken)
     }
 
@@ -114,10 +118,6 @@ impl Channel {
                 }
             }
         }
-        // Who reads and leaves something wakes the next reader, too.
-        if self.queued > 0 {
-            woken.extend(self.readers.pop_front());
-        }
         Outcome::Done(woken)
     }
 
@@ -130,9 +130,15 @@ impl Channel {
         Outcome::Done(Vec::new())
     }
 
-    /// After a write of a woken writer: there is room for another one.
-    pub fn next_writer(&mut self) -> Option<TaskId> {
-        if self.is_full() { None } else { self.writers.pop_front() }
+    /// After a write: a writer that had waited wakes the next one, if there is still room. One that had not
+    /// leaves them to the reader.
+    pub fn next_writer(&mut self, has_waited: bool) -> Option<TaskId> {
+        if !has_waited || self.is_full() { None } else { self.writers.pop_front() }
+    }
+
+    /// After a read, likewise.
+    pub fn next_reader(&mut self, has_waited: bool) -> Option<TaskId> {
+        if !has_waited || self.queued == 0 { None } else { self.readers.pop_front() }
     }
 }
 

@@ -167,6 +167,8 @@ pub(crate) struct Actor {
     pub(crate) pending: Option<Step>,
     /// Whom its last step wakes, who has not been yet; the last is the first.
     pub(crate) to_wake: Vec<TaskId>,
+    /// It has slept for the step that it tries again.
+    pub(crate) has_waited: bool,
     pub(crate) children: usize,
     pub(crate) parent: Option<TaskId>,
     /// It waits until no more than so many children are alive.
@@ -230,6 +232,7 @@ impl World {
             program,
             pending: None,
             to_wake: Vec::new(),
+            has_waited: false,
             children: 0,
             parent,
             waits_for_children: None,
