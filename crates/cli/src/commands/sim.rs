@@ -50,9 +50,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
 
 /// A scenario from a file.
 fn replay(args: &args::Replay) -> Result<u8> {
-    let path = args.file.display().to_string();
-    let text =
-        std::fs::read_to_string(&args.file).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let (path, text) = read(&args.file)?;
     let scenario = Scenario::parse(&text, &path)?;
     let title = format!("seed {}: {}", scenario.seed, scenario.summary());
     let simulation = scenario.simulation()?;
@@ -103,9 +101,7 @@ fn draw_real(args: &args::Draw) -> Result<u8> {
     if trace.is_none() && svg.is_none() {
         return Err(Usage("draw: --svg FILE or --trace FILE says what to make of it".into()).into());
     }
-    let path = args.file.display().to_string();
-    let text =
-        std::fs::read_to_string(&args.file).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let (path, text) = read(&args.file)?;
     let recording = output::read_perf_script(&text, &path)?;
     if *svg_colours == SvgColours::Frequency && recording.tunings.is_empty() {
         let what = format!("--svg-colours frequency: {path} has no event power:cpu_frequency");
@@ -133,6 +129,15 @@ fn draw(recording: &Recording, title: &str, drawing: &Drawing) -> Result<()> {
         eprintln!("flsched: the recording ends at {until:.6} s: it holds no more");
     }
     Ok(())
+}
+
+/// Its name, for messages, and its text.
+fn read(file: &Path) -> Result<(String, String), Error> {
+    let path = file.display().to_string();
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok((path, text)),
+        Err(cause) => Err(Error::File { path, cause }),
+    }
 }
 
 /// As a whole or not at all.
