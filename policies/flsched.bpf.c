@@ -51,9 +51,6 @@ KNOB(spin_us, 10, 0, 100000,
      "how long tasks that only yield take turns before their CPU rests, in microseconds");
 KNOB(rest_us, 500, 0, 10000,
      "longest rest of a CPU on which everybody only yields, in microseconds; 0 never rests");
-KNOB(looks, 8, 1, 8,
-     "how many tasks that only yield look, after a rest, whether they were released; 1 suits "
-     "programs that release all at once");
 /* A rest helps whoever shares the core, or the host. Else it only makes a release be seen late. */
 CHOICE(rest_where, 0, "shared anywhere",
        "which CPUs rest: those that slow others down (a thread of their core that works, or, as "
@@ -82,6 +79,9 @@ enum rest_where { REST_SHARED, REST_ANYWHERE };
 #define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
 #define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
 #define ROUND	     8	   /* of those that yielded, let out at once */
+#define ALONE	     4	   /* looks of one after a rest, for one look of a round */
+#define SIGNS	     2	   /* that say that one cannot look for all */
+#define SIGNS_HOLD   16	   /* for how many rests */
 #define TOLD	     4	   /* CPUs that rest and hear of progress on another */
 #define EVENING_NS   50000 /* between two looks whether more wait elsewhere */
 #define FORK_REACH   64	   /* groups that a fork looks at */
@@ -103,9 +103,14 @@ struct cpu_state {
 	bool is_queue_first; /* the run queue's first has waited for too long */
 	bool is_resting;     /* or was, until a task came */
 	bool is_to_look;     /* its rest is over: some look whether they were released */
+	bool is_looking;     /* they do, and none of them has found work */
 	bool has_worked;     /* somebody, since those that rest elsewhere were last told */
 	bool yielder_worked; /* before it yielded */
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
+	u32 nr_rests;	     /* since everybody here only yields */
+	u32 nr_looked;	     /* after the last of them, in vain */
+	u32 nr_signs;	     /* in a row that one cannot look for all */
+	u32 nr_rounds;	     /* for how many rests that still holds */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
 	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
 	u64 turn_began_at;   /* when the running task began to run */
@@ -505,8 +510,7 @@ static bool is_shared(s32 cpu)
 
 /*
  * Everybody on @cpu has only yielded for a while: it rests, until the timer, progress elsewhere, or
- * a task that is woken or pushed here ends it. Then some of them look, usually a round: at a
- * tree of flags each waits for a sign of his own, and by looking passes it on.
+ * a task that is woken or pushed here ends it. Then some of them look; see nr_to_look().
  */
 static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 {
@@ -516,8 +520,10 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 
 	if (!rest_us || (rest_where == REST_SHARED && !is_shared(cpu)))
 		return false;
-	if (!state->waiting_since)
+	if (!state->waiting_since) {
 		state->waiting_since = now;
+		state->nr_rests = 0;
+	}
 	waited = now - state->waiting_since;
 	if (waited < US_TO_NS(spin_us) || state->is_to_look)
 		return false;
@@ -528,6 +534,8 @@ static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 	if (bpf_timer_start(&timer->timer, length, BPF_F_TIMER_CPU_PIN))
 		return false;
 	COUNT(rested);
+	state->nr_rests++;
+	state->is_looking = false;
 	state->is_resting = true;
 	set_bits(&group_state(group_of(cpu))->resting, bit_of(cpu));
 	return true;
@@ -539,6 +547,38 @@ static void stop_resting(s32 cpu, struct cpu_state *state)
 		return;
 	state->is_resting = false;
 	clear_bits(&group_state(group_of(cpu))->resting, bit_of(cpu));
+}
+
+/*
+ * How many look after a rest. Where all are released at once, one looks for all. At a tree of flags
+ * each waits for a sign of its own, and by looking passes it on, so that a round has to look. Which
+ * of the two it is a round shows now and then.
+ */
+static u32 nr_to_look(struct cpu_state *state)
+{
+	state->is_looking = true;
+	state->nr_looked = 0;
+	if (state->nr_rounds) {
+		state->nr_rounds--;
+		return ROUND;
+	}
+	return state->nr_rests % (ALONE + 1) ? 1 : ROUND;
+}
+
+/* One of those that look has yielded again, and @worked before, or was not released yet. */
+static void learn_from_look(struct cpu_state *state, bool worked)
+{
+	if (!worked) {
+		state->nr_looked++;
+		return;
+	}
+	state->is_looking = false;
+	if (!state->nr_looked) {
+		state->nr_signs = 0;
+		return;
+	}
+	if (++state->nr_signs >= SIGNS || state->nr_rounds)
+		state->nr_rounds = SIGNS_HOLD;
 }
 
 /*
@@ -608,7 +648,8 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		tell_resting(cpu, state);
 		rests = rest(cpu, state, now);
-		if (!rests && take_waiting(cpu, state, now, state->is_to_look ? looks : ROUND)) {
+		if (!rests &&
+		    take_waiting(cpu, state, now, state->is_to_look ? nr_to_look(state) : ROUND)) {
 			state->is_to_look = false;
 			return;
 		}
@@ -763,6 +804,8 @@ bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct 
 	COUNT(yielded);
 	state->yielder = from->pid;
 	state->yielder_worked = now - state->turn_began_at > PROGRESS_NS;
+	if (state->is_looking && state->is_from_room)
+		learn_from_look(state, state->yielder_worked);
 	if (!state->yielder_worked) {
 		state->is_released = false;
 	} else {
