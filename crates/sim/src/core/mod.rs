@@ -43,6 +43,8 @@ pub struct Cpu {
     pub clock: Ns,
     /// It must schedule as soon as it can.
     pub need_resched: bool,
+    /// It must when it next leaves the kernel, for whatever reason it is there.
+    pub need_resched_lazy: bool,
     /// May tasks run here?
     pub is_online: bool,
     /// Since when `curr` works, if it does now: not while the kernel does.
@@ -111,6 +113,7 @@ impl Core {
             curr: None,
             clock: 0,
             need_resched: false,
+            need_resched_lazy: false,
             is_online: true,
             working_since: None,
             is_ticking: false,
@@ -193,6 +196,21 @@ impl Core {
             let at = self.clock() + travel;
             self.queue.push(at, Event::Resched { cpu });
         }
+    }
+
+    /// `resched_curr_lazy()`: `cpu` schedules when it next leaves the kernel; another CPU whose task
+    /// computes is not disturbed for it, and does so at its next tick at the latest.
+    pub fn resched_lazy(&mut self, cpu: CpuId) {
+        if cpu == self.here || self.cpus[cpu].curr.is_none() {
+            return self.resched(cpu);
+        }
+        self.cpus[cpu].need_resched_lazy = true;
+    }
+
+    /// `clear_tsk_need_resched()`
+    pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
+        self.cpus[cpu].need_resched = false;
+        self.cpus[cpu].need_resched_lazy = false;
     }
 
     /// `update_curr()`: brings up to date how long the running task of `cpu` has run; the time since

@@ -116,7 +116,7 @@ impl Simulation {
         self.core.cpus[cpu].curr = None;
         self.move_queued(cpu, prev);
         let next = self.pick(cpu, None);
-        self.core.cpus[cpu].need_resched = false;
+        self.core.clear_need_resched(cpu);
         self.take_over(cpu, next);
     }
 

@@ -24,6 +24,7 @@ impl Simulation {
     /// `cpu` leaves the kernel: it schedules if it must, and goes on with its task's work.
     pub(super) fn settle(&mut self, cpu: CpuId) {
         self.core.here = cpu;
+        self.core.cpus[cpu].need_resched |= std::mem::take(&mut self.core.cpus[cpu].need_resched_lazy);
         self.settle_classes(cpu);
         // Who wakes many does so with a wait queue's lock held and interrupts off.
         let is_waking = self.core.cpus[cpu].curr.is_some_and(|curr| self.world.actors[curr].is_waking());
@@ -162,7 +163,7 @@ impl Simulation {
             return;
         }
         let next = self.pick(cpu, prev);
-        self.core.cpus[cpu].need_resched = false;
+        self.core.clear_need_resched(cpu);
         match (prev, next) {
             (None, None) => self.update_idle(cpu, true, false),
             _ if prev == next => {}

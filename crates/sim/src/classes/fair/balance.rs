@@ -243,7 +243,7 @@ impl<R: Rules> Fair<R> {
             Some(_) => core.tasks[task].policy == SCHED_NORMAL && self.rules.preempts(to, task),
         };
         if interrupts {
-            core.resched(to);
+            self.resched(core, to);
         }
     }
 

@@ -149,8 +149,13 @@ impl<R: Rules> Fair<R> {
         }
         let delta = core.update_curr(cpu);
         if self.rules.account(cpu, delta) {
-            core.resched(cpu);
+            self.resched(core, cpu);
         }
+    }
+
+    /// Debian's kernels since 6.16 preempt lazily.
+    fn resched(&self, core: &mut Core, cpu: CpuId) {
+        if R::IS_MODERN { core.resched_lazy(cpu) } else { core.resched(cpu) }
     }
 
     /// `idle_cpu()`
@@ -235,7 +240,7 @@ impl<R: Rules> Class for Fair<R> {
             && core.tasks[task].policy == SCHED_NORMAL
             && self.rules.preempts(cpu, task)
         {
-            core.resched(cpu);
+            self.resched(core, cpu);
         }
     }
 
