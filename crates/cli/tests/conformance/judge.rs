@@ -26,11 +26,12 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("hackbench-process-pipe", &["smove", "eevdf"]),
     ("hackbench-thread-socket", &["smove", "eevdf"]),
     ("senders-and-receivers", &["eevdf"]),
-    ("threads", &["smove", "rr2", "eevdf"]),
+    ("threads", &["eevdf"]),
     ("hotplug", &["flsched", "smove", "rr2"]),
-    ("affinity-changes", &["eevdf"]),
     ("spin-barrier", &["eevdf"]),
+    ("spin-barrier-long", &["flsched"]),
     ("yielders-part", &["eevdf"]),
+    ("jobs", &["flsched"]),
 ];
 
 /// Are its numbers the same here and there?
