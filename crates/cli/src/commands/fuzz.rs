@@ -2,11 +2,11 @@
 use crate::args;
 use crate::exit::{FAILURE, Usage};
 use anyhow::{Context, Result};
+use flsched_bench::output::replace;
 use flsched_sim::classes::parse_scheduler;
 use flsched_sim::scenario::{self, Scenario};
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::Path;
 
 /// Scenarios of a range of seeds.
 pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
@@ -25,7 +25,8 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
     let before = |seed: u64, scenario: &Scenario| say(format!("seed {seed}: {}", scenario.summary()));
     let found = |finding: scenario::Finding| {
         let path = args.out.join(format!("fuzz-{}.toml", finding.seed));
-        write_whole(&path, &finding.scenario.to_toml()?)?;
+        replace(&path, finding.scenario.to_toml()?.as_bytes())
+            .with_context(|| format!("writing {}", path.display()))?;
         lines.push(format!("seed {}: {}\n  {}", finding.seed, finding.violation, path.display()));
         Ok(())
     };
@@ -39,14 +40,6 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
         say("flsched sim replay FILE shows one again".to_owned())?;
     }
     Ok(if failed > 0 { FAILURE } else { 0 })
-}
-
-/// All of it or nothing.
-fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let draft = path.with_extension("toml.part");
-    std::fs::write(&draft, text)
-        .and_then(|()| std::fs::rename(&draft, path))
-        .with_context(|| format!("writing {}", path.display()))
 }
 
 /// `A..B`: from A to B - 1.
