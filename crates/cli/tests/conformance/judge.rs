@@ -32,6 +32,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("spin-barrier-long", &["flsched"]),
     ("yielders-part", &["eevdf"]),
     ("jobs", &["flsched"]),
+    ("hotplug-at-rest", &["eevdf", "rr"]),
 ];
 
 /// Are its numbers the same here and there?
