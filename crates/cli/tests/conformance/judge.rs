@@ -32,7 +32,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("spin-barrier-long", &["flsched"]),
     ("yielders-part", &["eevdf"]),
     ("jobs", &["flsched"]),
-    ("hotplug-at-rest", &["eevdf", "rr"]),
+    ("hotplug-at-rest", &["eevdf"]),
 ];
 
 /// Are its numbers the same here and there?
