@@ -26,7 +26,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("hackbench-process-pipe", &["smove", "eevdf"]),
     ("hackbench-thread-socket", &["smove", "eevdf"]),
     ("senders-and-receivers", &["eevdf"]),
-    ("threads", &["eevdf"]),
+    ("threads", &["smove", "rr2", "eevdf"]),
     ("hotplug", &["flsched", "smove", "rr2"]),
     ("spin-barrier", &["eevdf"]),
     ("spin-barrier-long", &["flsched"]),
