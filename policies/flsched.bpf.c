@@ -104,11 +104,11 @@ struct cpu_state {
 	bool is_resting;     /* or was, until a task came */
 	bool is_to_look;     /* its rest is over: some look whether they were released */
 	bool is_looking;     /* they do, and none of them has found work */
+	bool looked_in_vain; /* the first of them */
 	bool has_worked;     /* somebody, since those that rest elsewhere were last told */
 	bool yielder_worked; /* before it yielded */
 	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
 	u32 nr_rests;	     /* since everybody here only yields */
-	u32 nr_looked;	     /* after the last of them, in vain */
 	u32 nr_signs;	     /* in a row that one cannot look for all */
 	u32 nr_rounds;	     /* for how many rests that still holds */
 	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
@@ -510,7 +510,7 @@ static bool is_shared(s32 cpu)
 
 /*
  * Everybody on @cpu has only yielded for a while: it rests, until the timer, progress elsewhere, or
- * a task that is woken or pushed here ends it. Then some of them look; see nr_to_look().
+ * a task that is woken or pushed here ends it. Then some of them look; see nr_to_let_out().
  */
 static bool rest(s32 cpu, struct cpu_state *state, u64 now)
 {
@@ -550,14 +550,17 @@ static void stop_resting(s32 cpu, struct cpu_state *state)
 }
 
 /*
- * How many look after a rest. Where all are released at once, one looks for all. At a tree of flags
- * each waits for a sign of its own, and by looking passes it on, so that a round has to look. Which
- * of the two it is a round shows now and then.
+ * How many of those that wait are let out: after a rest those that look, else a round. Where all
+ * are released at once, one looks for all. At a tree of flags each waits for a sign of its own, and
+ * by looking passes it on, so that a round has to look. Which of the two it is a round shows now
+ * and then.
  */
-static u32 nr_to_look(struct cpu_state *state)
+static u32 nr_to_let_out(struct cpu_state *state)
 {
+	if (!state->is_to_look)
+		return ROUND;
 	state->is_looking = true;
-	state->nr_looked = 0;
+	state->looked_in_vain = false;
 	if (state->nr_rounds) {
 		state->nr_rounds--;
 		return ROUND;
@@ -569,11 +572,11 @@ static u32 nr_to_look(struct cpu_state *state)
 static void learn_from_look(struct cpu_state *state, bool worked)
 {
 	if (!worked) {
-		state->nr_looked++;
+		state->looked_in_vain = true;
 		return;
 	}
 	state->is_looking = false;
-	if (!state->nr_looked) {
+	if (!state->looked_in_vain) {
 		state->nr_signs = 0;
 		return;
 	}
@@ -648,8 +651,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		tell_resting(cpu, state);
 		rests = rest(cpu, state, now);
-		if (!rests &&
-		    take_waiting(cpu, state, now, state->is_to_look ? nr_to_look(state) : ROUND)) {
+		if (!rests && take_waiting(cpu, state, now, nr_to_let_out(state))) {
 			state->is_to_look = false;
 			return;
 		}
