@@ -1,8 +1,8 @@
 //! `flsched sim fuzz`: scenarios drawn by chance.
+use super::sim::write;
 use crate::args;
 use crate::exit::{FAILURE, Usage};
-use anyhow::{Context, Result};
-use flsched_bench::output::replace;
+use anyhow::Result;
 use flsched_sim::classes::parse_scheduler;
 use flsched_sim::scenario::{self, Scenario};
 use std::io::{self, Write};
@@ -25,8 +25,7 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
     let before = |seed: u64, scenario: &Scenario| say(format!("seed {seed}: {}", scenario.summary()));
     let found = |finding: scenario::Finding| {
         let path = args.out.join(format!("fuzz-{}.toml", finding.seed));
-        replace(&path, finding.scenario.to_toml()?.as_bytes())
-            .with_context(|| format!("writing {}", path.display()))?;
+        write(&path, finding.scenario.to_toml()?.as_bytes())?;
         lines.push(format!("seed {}: {}\n  {}", finding.seed, finding.violation, path.display()));
         Ok(())
     };

@@ -141,6 +141,6 @@ fn read(file: &Path) -> Result<(String, String), Error> {
 }
 
 /// As a whole or not at all.
-fn write(path: &Path, content: &[u8]) -> Result<()> {
+pub(super) fn write(path: &Path, content: &[u8]) -> Result<()> {
     replace(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
