@@ -1,5 +1,6 @@
 //! The figures as sections of `machines/NAME.toml`.
 use crate::Calibration;
+use crate::pipes::Messages;
 use crate::sample::Sample;
 use crate::topology::Distance;
 use serde::Serialize;
@@ -14,12 +15,13 @@ struct Fragment {
 #[derive(Serialize)]
 struct Costs {
     syscall_ns: Sourced<u64>,
-    message_ns: Sourced<u64>,
+    pipe_message_ns: Sourced<WayThrough>,
+    socket_message_ns: Sourced<WayThrough>,
     wakeup_ns: Sourced<u64>,
     switch_ns: Sourced<u64>,
     idle_exit_ns: Sourced<u64>,
-    fork_ns: Sourced<u64>,
-    exit_ns: Sourced<u64>,
+    fork_ns: Sourced<ByKind>,
+    exit_ns: Sourced<ByKind>,
     ipi_ns: Sourced<ByDistance>,
     handover_ns: Sourced<ByDistance>,
 }
@@ -47,6 +49,18 @@ struct ByDistance {
 }
 
 #[derive(Serialize)]
+struct ByKind {
+    process: u64,
+    thread: u64,
+}
+
+#[derive(Serialize)]
+struct WayThrough {
+    write: u64,
+    read: u64,
+}
+
+#[derive(Serialize)]
 struct Loads {
     shared: u64,
     node: u64,
@@ -58,9 +72,8 @@ struct Loads {
 /// them: the tick, and the scheduler's functions, of which `flsched costs` tells.
 pub fn render(of: &Calibration) -> String {
     let syscall = of.syscall.ns();
-    let message = (of.message.ns() / 2.0 - syscall).max(0.0);
-    let write = syscall + message;
-    let switch = (of.one_way.ns() - 2.0 * write).max(0.0);
+    let Messages { write, read } = &of.pipe_messages;
+    let switch = (of.one_way.ns() - write.ns() - read.ns()).max(0.0);
     let travel = |sample: &Sample| (sample.ns() - of.one_way.ns()).max(0.0);
     let measured =
         |value: f64, source: String| Sourced { value: whole(value), source, certainty: "measured" };
@@ -68,13 +81,8 @@ pub fn render(of: &Calibration) -> String {
     let fragment = Fragment {
         costs: Costs {
             syscall_ns: measured(syscall, format!("getppid; {}", of.syscall.spread())),
-            message_ns: measured(
-                message,
-                format!(
-                    "100 bytes into a pipe and out again, half of it, less the call; {}",
-                    of.message.spread()
-                ),
-            ),
+            pipe_message_ns: way_through("pipes", &of.pipe_messages, syscall),
+            socket_message_ns: way_through("pairs of sockets", &of.socket_messages, syscall),
             wakeup_ns: Sourced {
                 value: 0,
                 source: "it is in switch_ns: one does not come without the other here".into(),
@@ -88,13 +96,15 @@ pub fn render(of: &Calibration) -> String {
                 ),
             ),
             idle_exit_ns: Sourced { value: 0, source: "it is in ipi_ns".into(), certainty: "measured" },
-            fork_ns: measured(of.fork.ns(), format!("fork of a small process; {}", of.fork.spread())),
-            exit_ns: measured(
-                (of.child.ns() - of.fork.ns()).max(0.0),
-                format!(
-                    "from a fork to the end of a child that only ends, less the fork; {}",
-                    of.child.spread()
-                ),
+            fork_ns: by_kind(
+                "fork of a small process, and a new thread",
+                [&of.fork, &of.thread_start],
+                [of.fork.ns(), of.thread_start.ns()],
+            ),
+            exit_ns: by_kind(
+                "from there to the end of one that only ends, less the former",
+                [&of.child, &of.thread_life],
+                [of.child.ns() - of.fork.ns(), of.thread_life.ns() - of.thread_start.ns()],
             ),
             ipi_ns: by_distance(
                 "how much longer a pipe's way is to an idle CPU than to a sleeper on the same; with the exit from idle",
@@ -128,6 +138,29 @@ pub fn render(of: &Calibration) -> String {
          # For a machine's file: its topology, tick and [callbacks] are not here; see flsched costs for the latter.\n\n{body}",
         of.machine
     )
+}
+
+/// Of a process and of a thread.
+fn by_kind(what: &str, samples: [&Sample; 2], ns: [f64; 2]) -> Sourced<ByKind> {
+    let [process, thread] = samples.map(Sample::spread);
+    Sourced {
+        value: ByKind { process: whole(ns[0]), thread: whole(ns[1]) },
+        source: format!("{what}; process: {process}; thread: {thread}"),
+        certainty: "measured",
+    }
+}
+
+fn way_through(what: &str, Messages { write, read }: &Messages, syscall: f64) -> Sourced<WayThrough> {
+    let less_the_call = |sample: &Sample| whole(sample.ns() - syscall);
+    Sourced {
+        value: WayThrough { write: less_the_call(write), read: less_the_call(read) },
+        source: format!(
+            "200 messages of 100 bytes into 20 {what}, then out again, less the call; write: {}; read: {}",
+            write.spread(),
+            read.spread()
+        ),
+        certainty: "measured",
+    }
 }
 
 fn whole(ns: f64) -> u64 {

@@ -2,7 +2,7 @@
 //! line and a cold cache cost on the present machine, as sections of `machines/NAME.toml`.
 //!
 //! - [`sample`]: many short batches, and which of them to believe
-//! - [`pipes`]: system calls, messages, wake-ups, switches, forks
+//! - [`pipes`]: system calls, messages, wake-ups, switches, forks, threads
 //! - [`lines`]: a cache line from CPU to CPU
 //! - [`cold`]: data that are not in a cache
 //! - [`topology`]: which CPUs are how far apart
@@ -14,6 +14,7 @@ pub mod pipes;
 pub mod sample;
 pub mod topology;
 
+use pipes::Messages;
 use sample::Sample;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -47,8 +48,10 @@ pub struct Calibration {
     pub machine: String,
     /// Into the kernel and back.
     pub syscall: Sample,
-    /// A message of 100 bytes into a pipe and out again.
-    pub message: Sample,
+    /// Messages of 100 bytes through pipes, two hundred being on their way.
+    pub pipe_messages: Messages,
+    /// The same through sockets.
+    pub socket_messages: Messages,
     /// From a write to the woken reader's going on, on the same CPU.
     pub one_way: Sample,
     /// The same from a CPU to an idle one, by distance.
@@ -57,6 +60,10 @@ pub struct Calibration {
     pub fork: Sample,
     /// A child from its `fork()` to its parent's `waitpid()`.
     pub child: Sample,
+    /// A new thread, for who makes it.
+    pub thread_start: Sample,
+    /// A thread from its start until it has been joined.
+    pub thread_life: Sample,
     /// A cache line, by distance.
     pub line: BTreeMap<Distance, Sample>,
     /// A KiB that the core's own cache does not have; `None`: there is no cache of several cores.
@@ -79,14 +86,18 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
         line.insert(distance, lines::transfer(batches, from, to)?);
     }
     let (fork, child) = pipes::fork(batches, home)?;
+    let (thread_start, thread_life) = pipes::thread(batches, home)?;
     Ok(Calibration {
         machine: topology::machine(),
         syscall: pipes::syscall(batches, home)?,
-        message: pipes::message(batches, home)?,
+        pipe_messages: pipes::pipe_messages(batches, home)?,
+        socket_messages: pipes::socket_messages(batches, home)?,
         one_way: pipes::one_way(batches, home, home)?,
         one_way_to,
         fork,
         child,
+        thread_start,
+        thread_life,
         line,
         shared: cold::shared(batches, home, &topology)?,
         memory: cold::memory(batches, home, &topology)?,

@@ -1,18 +1,23 @@
-//! System calls, messages through pipes, wake-ups, switches and forks.
+//! System calls, messages through pipes and sockets, wake-ups, switches, forks and threads.
 use crate::Error;
 use crate::sample::Sample;
 use crate::topology::{pin, pinned};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, fork as fork_process, pipe};
-use std::fs::File;
-use std::io::{Read, Write};
+use nix::unistd::{self, ForkResult, fork as fork_process, pipe};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// Of a batch: some tens of µs, less than a time slice.
+/// Of a batch: some tens of µs, less than a time slice; those of messages some hundreds.
 const CALLS: u32 = 200;
 const ROUNDS: u32 = 20;
 /// Of a message, as hackbench's.
 const BYTES: usize = 100;
+/// As many as a sender of hackbench writes to.
+const CHANNELS: u32 = 20;
+/// Messages in each; all find room. With some hundreds of them those of sockets cost a third more.
+const QUEUED: u32 = 10;
 
 fn ns_of(count: u32, body: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     let began = Instant::now();
@@ -36,18 +41,26 @@ fn sample(batches: usize, mut body: impl FnMut() -> Result<f64, Error>) -> Resul
 }
 
 /// A pipe's ends.
-fn ends() -> Result<(File, File), Error> {
-    let (read, write) = pipe().map_err(|e| Error::System { what: "pipe".into(), source: e.into() })?;
-    Ok((read.into(), write.into()))
+fn ends() -> Result<(OwnedFd, OwnedFd), Error> {
+    pipe().map_err(|e| Error::System { what: "pipe".into(), source: e.into() })
 }
 
-fn send(to: &mut File) -> Result<(), Error> {
-    to.write_all(&[1; BYTES]).map_err(|source| Error::System { what: "write to a pipe".into(), source })
+/// By the call alone: what a library adds would count as the kernel's.
+fn send(to: &mut impl AsFd) -> Result<(), Error> {
+    whole("write a message", unistd::write(to, &[1; BYTES]))
 }
 
-fn receive(from: &mut File) -> Result<(), Error> {
-    let mut message = [0; BYTES];
-    from.read_exact(&mut message).map_err(|source| Error::System { what: "read from a pipe".into(), source })
+fn receive(from: &mut impl AsFd) -> Result<(), Error> {
+    whole("read a message", unistd::read(from, &mut [0; BYTES]))
+}
+
+fn whole(what: &'static str, result: nix::Result<usize>) -> Result<(), Error> {
+    let source = match result {
+        Ok(BYTES) => return Ok(()),
+        Ok(_) => io::ErrorKind::UnexpectedEof.into(),
+        Err(e) => e.into(),
+    };
+    Err(Error::System { what: what.into(), source })
 }
 
 /// A call that does next to nothing.
@@ -65,20 +78,47 @@ pub fn syscall(batches: usize, cpu: usize) -> Result<Sample, Error> {
     })
 }
 
-/// A message into a pipe and out again, by one thread: nobody waits, nobody wakes.
-pub fn message(batches: usize, cpu: usize) -> Result<Sample, Error> {
-    pinned(cpu, || {
-        let (mut read, mut write) = ends()?;
-        sample(batches, || {
-            ns_of(CALLS, || {
-                for _ in 0..CALLS {
-                    send(&mut write)?;
-                    receive(&mut read)?;
-                }
-                Ok(())
-            })
-        })
+/// Messages into a channel, and out of it.
+#[derive(Debug)]
+pub struct Messages {
+    /// One into it.
+    pub write: Sample,
+    /// One out of it.
+    pub read: Sample,
+}
+
+/// Through pipes, by one thread: nobody waits, nobody wakes.
+pub fn pipe_messages(batches: usize, cpu: usize) -> Result<Messages, Error> {
+    messages(batches, cpu, ends)
+}
+
+/// Through pairs of stream sockets.
+pub fn socket_messages(batches: usize, cpu: usize) -> Result<Messages, Error> {
+    messages(batches, cpu, || {
+        UnixStream::pair().map_err(|source| Error::System { what: "socketpair".into(), source })
     })
+}
+
+/// Many are on their way at a time, as hackbench's are: the kernel has to find memory for each.
+fn messages<R: AsFd + Send, W: AsFd + Send>(
+    batches: usize,
+    cpu: usize,
+    channel: impl Fn() -> Result<(R, W), Error>,
+) -> Result<Messages, Error> {
+    let mut channels = (0..CHANNELS).map(|_| channel()).collect::<Result<Vec<_>, _>>()?;
+    let mut reads = Vec::new();
+    let write = pinned(cpu, || {
+        sample(batches, || {
+            let write = ns_of(CHANNELS * QUEUED, || {
+                (0..QUEUED).try_for_each(|_| channels.iter_mut().try_for_each(|(_, to)| send(to)))
+            })?;
+            reads.push(ns_of(CHANNELS * QUEUED, || {
+                channels.iter_mut().try_for_each(|(from, _)| (0..QUEUED).try_for_each(|_| receive(from)))
+            })?);
+            Ok(write)
+        })
+    })?;
+    Ok(Messages { write, read: Sample::of(reads) })
 }
 
 /// From a message's writing to its reader's going on, who slept on `to`.
@@ -134,4 +174,21 @@ pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
         })
     })?;
     Ok((Sample::of(forks), lives))
+}
+
+/// A new thread for who makes it, and with it the thread's life until it has been joined.
+pub fn thread(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
+    let mut starts = Vec::new();
+    let lives = pinned(cpu, || {
+        sample(batches, || {
+            let began = Instant::now();
+            let thread = std::thread::Builder::new()
+                .spawn(|| ())
+                .map_err(|source| Error::System { what: "a thread".into(), source })?;
+            starts.push(began.elapsed().as_nanos() as f64);
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok(began.elapsed().as_nanos() as f64)
+        })
+    })?;
+    Ok((Sample::of(starts), lives))
 }

@@ -19,17 +19,23 @@ fn the_present_machine_can_be_simulated() {
     let found = calibrate(5).unwrap();
     for (what, sample) in [
         ("syscall", &found.syscall),
-        ("message", &found.message),
+        ("write to a pipe", &found.pipe_messages.write),
+        ("read from a pipe", &found.pipe_messages.read),
+        ("write to a socket", &found.socket_messages.write),
+        ("read from a socket", &found.socket_messages.read),
         ("one way", &found.one_way),
         ("fork", &found.fork),
         ("child", &found.child),
+        ("thread", &found.thread_start),
+        ("thread's life", &found.thread_life),
     ] {
         assert!(sample.ns() > 1.0, "{what}: {sample:?}");
     }
-    // A message is two calls, a way between two tasks is two calls and a switch, a child's life has
-    // its fork in it: whatever the machine.
-    assert!(found.message.ns() > found.syscall.ns());
+    // A message is a call with something to do, a way between two tasks is two calls and a switch, a life has
+    // its beginning in it: whatever the machine.
+    assert!(found.pipe_messages.write.ns() + found.pipe_messages.read.ns() > 2.0 * found.syscall.ns());
     assert!(found.child.quantile(0.0) > found.fork.quantile(0.0));
+    assert!(found.thread_life.quantile(0.0) > found.thread_start.quantile(0.0));
     let fragment = fragment::render(&found);
     assert!(fragment.starts_with("# Measured by flsched calibrate on "), "{fragment}");
     let text = with_fragment(include_str!("../../../machines/ryzen-3400g.toml"), &fragment);

@@ -71,6 +71,21 @@ fn who_yields_to_another_goes_to_a_cpu_that_becomes_idle() {
     }
 }
 
+/// As on the kernel, where leaving its autogroup costs a task its place among its equals.
+#[test]
+fn who_ends_lets_its_equals_go_first() {
+    let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 1\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
+                [[task]]\nsteps = [\"run 1000\"]\n[[task]]\nsteps = [\"run 1000\"]\n";
+    let switches = |scheduler: &str| {
+        let scenario = Scenario { scheduler: scheduler.into(), ..Scenario::parse(text, "it").unwrap() };
+        let (_, tasks) = scenario.run_counted().unwrap();
+        [tasks[1].switches, tasks[2].switches]
+    };
+    assert_eq!(switches("fifo"), [2, 2]);
+    // Its turn is not over.
+    assert_eq!(switches("flsched"), [1, 1]);
+}
+
 #[test]
 fn what_each_task_did_is_counted() {
     let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 1000\n\

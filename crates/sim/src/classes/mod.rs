@@ -46,8 +46,10 @@ pub enum Enqueue {
 pub enum Dequeue {
     /// It sleeps, or is dead.
     Sleep,
-    /// It will be put into another one, or its affinity or priority changes.
+    /// Its affinity changes; it keeps its place.
     Save,
+    /// It will be put into another one, or begins anew in this one.
+    Move,
 }
 
 /// See the module. `cpu` is whose run queue it is about, [`Core::here`] is who works.
@@ -104,6 +106,11 @@ pub trait Class {
 
     /// `curr` has called `sched_yield()`; the core reschedules afterwards.
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId);
+
+    /// Is its kernel new enough to have tasks leave their autogroup as they end?
+    fn knows_autogroups(&self) -> bool {
+        true
+    }
 
     /// `cpu` runs the idle task, or ceases to; not `changed`: it has looked for work in vain.
     fn update_idle(&mut self, _core: &mut Core, _cpu: CpuId, _is_idle: bool, _changed: bool) {}

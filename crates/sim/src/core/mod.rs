@@ -185,26 +185,39 @@ impl Core {
 
     /// `resched_curr()`: `cpu` schedules as soon as it can; another CPU is sent an interrupt.
     pub fn resched(&mut self, cpu: CpuId) {
-        let target = &mut self.cpus[cpu];
-        if target.need_resched {
-            return;
-        }
-        target.need_resched = true;
-        if cpu != self.here && !target.is_interrupt_sent {
-            target.is_interrupt_sent = true;
-            let travel = self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu));
-            let at = self.clock() + travel;
-            self.queue.push(at, Event::Resched { cpu });
+        if !std::mem::replace(&mut self.cpus[cpu].need_resched, true) {
+            self.interrupt(cpu);
         }
     }
 
     /// `resched_curr_lazy()`: `cpu` schedules when it next leaves the kernel; another CPU whose task
     /// computes is not disturbed for it, and does so at its next tick at the latest.
     pub fn resched_lazy(&mut self, cpu: CpuId) {
-        if cpu == self.here || self.cpus[cpu].curr.is_none() {
+        if self.cpus[cpu].curr.is_none() {
             return self.resched(cpu);
         }
         self.cpus[cpu].need_resched_lazy = true;
+    }
+
+    /// `resched_curr()` without preemption in the kernel: `cpu` schedules as soon as its task is not in a system call.
+    pub fn resched_voluntary(&mut self, cpu: CpuId) {
+        if self.cpus[cpu].curr.is_none() {
+            return self.resched(cpu);
+        }
+        if !std::mem::replace(&mut self.cpus[cpu].need_resched_lazy, true) {
+            self.interrupt(cpu);
+        }
+    }
+
+    /// Unless one is on its way, or `cpu` is in the kernel anyway.
+    fn interrupt(&mut self, cpu: CpuId) {
+        let target = &mut self.cpus[cpu];
+        if cpu != self.here && !target.is_interrupt_sent {
+            target.is_interrupt_sent = true;
+            let travel = self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu));
+            let at = self.clock() + travel;
+            self.queue.push(at, Event::Resched { cpu });
+        }
     }
 
     /// `clear_tsk_need_resched()`

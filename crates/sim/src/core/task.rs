@@ -182,6 +182,11 @@ impl Task {
         self.shared.0.as_ptr()
     }
 
+    /// Of a process that has others, and not its first one?
+    pub fn is_thread(&self) -> bool {
+        self.tgid != self.pid
+    }
+
     /// May it run on `cpu`, whether that is online or not?
     pub fn may_run_on(&self, cpu: CpuId) -> bool {
         if self.migration_disabled > 0 { cpu == self.cpu } else { self.cpus_mask.has(cpu) }

@@ -30,6 +30,31 @@ impl ByDistance {
     }
 }
 
+/// A cost for each kind of task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ByKind {
+    /// One with a memory of its own.
+    pub process: Ns,
+    /// One of several that share it.
+    pub thread: Ns,
+}
+
+impl ByKind {
+    /// Of such a task.
+    pub fn of(&self, is_thread: bool) -> Ns {
+        if is_thread { self.thread } else { self.process }
+    }
+}
+
+/// What one message costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WayThrough {
+    /// Who puts it in.
+    pub write: Ns,
+    /// Who takes it out.
+    pub read: Ns,
+}
+
 /// What each callback of a scheduler takes, without waiting for locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallbackCosts(pub(super) [Ns; Callback::COUNT]);
@@ -50,15 +75,19 @@ pub struct Costs {
     pub wakeup_ns: Ns,
     /// Into the kernel and back, with the work of a small call.
     pub syscall_ns: Ns,
-    /// One message into or out of a pipe or socket.
-    pub message_ns: Ns,
-    /// A new process, for its parent.
-    pub fork_ns: Ns,
-    /// What that process does before its program goes on: faults on the pages that it shares with its
+    /// A message of a pipe, beside the call.
+    pub pipe_message_ns: WayThrough,
+    /// The same of a socket.
+    pub socket_message_ns: WayThrough,
+    /// A new task, for its parent.
+    pub fork_ns: ByKind,
+    /// What it does before its program goes on: a process has faults on the pages that it shares with its
     /// parent. 0 unless the file says so.
-    pub start_ns: Ns,
-    /// The end of a process.
-    pub exit_ns: Ns,
+    pub start_ns: ByKind,
+    /// Its end.
+    pub exit_ns: ByKind,
+    /// From a program's start to its work: `exec`, its libraries, what it sets up. 0 unless the file says so.
+    pub exec_ns: Ns,
     /// The timer interrupt, without the scheduler's callback.
     pub tick_ns: Ns,
     /// From an idle CPU's interrupt to its first instruction of the scheduler.

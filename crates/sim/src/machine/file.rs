@@ -1,6 +1,6 @@
 //! The form of `machines/NAME.toml`. Every number says where it is from and how sure it is.
 use super::fields::{Cores, FileCaches, FileFrequency, Topology};
-use super::{ByDistance, CallbackCosts, Costs, FULL_SPEED, Machine, Speed, threads};
+use super::{ByDistance, ByKind, CallbackCosts, Costs, FULL_SPEED, Machine, Speed, WayThrough, threads};
 use crate::Error;
 use crate::core::Callback;
 use crate::engine::Ns;
@@ -60,10 +60,12 @@ struct FileCosts {
     switch_ns: Sourced<Ns>,
     wakeup_ns: Sourced<Ns>,
     syscall_ns: Sourced<Ns>,
-    message_ns: Sourced<Ns>,
-    fork_ns: Sourced<Ns>,
-    start_ns: Option<Sourced<Ns>>,
-    exit_ns: Sourced<Ns>,
+    pipe_message_ns: Sourced<FileWayThrough>,
+    socket_message_ns: Sourced<FileWayThrough>,
+    fork_ns: Sourced<FileKinds>,
+    start_ns: Option<Sourced<FileKinds>>,
+    exit_ns: Sourced<FileKinds>,
+    exec_ns: Option<Sourced<Ns>>,
     tick_ns: Sourced<Ns>,
     idle_exit_ns: Sourced<Ns>,
     ipi_ns: Sourced<FileDistances>,
@@ -77,6 +79,20 @@ struct FileDistances {
     cache: Ns,
     node: Ns,
     remote: Ns,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileKinds {
+    process: Ns,
+    thread: Ns,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileWayThrough {
+    write: Ns,
+    read: Ns,
 }
 
 /// By [`Callback::name`]; nothing may be left out.
@@ -154,23 +170,38 @@ impl FileCosts {
         callbacks: BTreeMap<String, CallbackCosts>,
     ) -> Result<Costs, Error> {
         let cost = |field: &str, of: &Sourced<Ns>| source.within(field, &of.value, 0..=MAX_COST_NS);
+        let within = |field: &str, span: Range<usize>, costs: &[Ns]| match costs
+            .iter()
+            .find(|&&ns| ns > MAX_COST_NS)
+        {
+            None => Ok(()),
+            Some(ns) => Err(source.wrong(span, field, format!("{ns} is not from 0 to {MAX_COST_NS}"))),
+        };
         let distances = |field: &str, of: &Sourced<FileDistances>| {
             let FileDistances { core, cache, node, remote } = *of.value.get_ref();
-            match [core, cache, node, remote].into_iter().find(|&ns| ns > MAX_COST_NS) {
-                None => Ok(ByDistance { core, cache, node, remote }),
-                Some(ns) => {
-                    Err(source.wrong(of.value.span(), field, format!("{ns} is not from 0 to {MAX_COST_NS}")))
-                }
-            }
+            within(field, of.value.span(), &[core, cache, node, remote])?;
+            Ok::<_, Error>(ByDistance { core, cache, node, remote })
+        };
+        let way_through = |field: &str, of: &Sourced<FileWayThrough>| {
+            let FileWayThrough { write, read } = *of.value.get_ref();
+            within(field, of.value.span(), &[write, read])?;
+            Ok::<_, Error>(WayThrough { write, read })
+        };
+        let kinds = |field: &str, of: &Sourced<FileKinds>| {
+            let FileKinds { process, thread } = *of.value.get_ref();
+            within(field, of.value.span(), &[process, thread])?;
+            Ok::<_, Error>(ByKind { process, thread })
         };
         Ok(Costs {
             switch_ns: cost("switch_ns", &self.switch_ns)?,
             wakeup_ns: cost("wakeup_ns", &self.wakeup_ns)?,
             syscall_ns: cost("syscall_ns", &self.syscall_ns)?,
-            message_ns: cost("message_ns", &self.message_ns)?,
-            fork_ns: cost("fork_ns", &self.fork_ns)?,
-            start_ns: self.start_ns.as_ref().map_or(Ok(0), |of| cost("start_ns", of))?,
-            exit_ns: cost("exit_ns", &self.exit_ns)?,
+            pipe_message_ns: way_through("pipe_message_ns", &self.pipe_message_ns)?,
+            socket_message_ns: way_through("socket_message_ns", &self.socket_message_ns)?,
+            fork_ns: kinds("fork_ns", &self.fork_ns)?,
+            start_ns: self.start_ns.as_ref().map_or(Ok(ByKind::default()), |of| kinds("start_ns", of))?,
+            exit_ns: kinds("exit_ns", &self.exit_ns)?,
+            exec_ns: self.exec_ns.as_ref().map_or(Ok(0), |of| cost("exec_ns", of))?,
             tick_ns: cost("tick_ns", &self.tick_ns)?,
             idle_exit_ns: cost("idle_exit_ns", &self.idle_exit_ns)?,
             ipi_ns: distances("ipi_ns", &self.ipi_ns)?,

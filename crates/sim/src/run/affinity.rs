@@ -60,33 +60,12 @@ impl Simulation {
         }
     }
 
-    /// `sched_change_begin()` and `_end()` around the change; the CPU's lock is held.
     fn change_affinity(&mut self, task: TaskId, mask: &CpuMask) {
-        let (class, cpu) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
-        let is_queued = self.core.tasks[task].is_queued;
-        let is_running = self.core.cpus[cpu].curr == Some(task);
-        if is_queued {
-            self.deactivate(task, Dequeue::Save);
-        }
-        if is_running {
-            self.classes[class].put_prev(&mut self.core, cpu, task, Some(task));
-        }
-        self.core.tasks[task].nr_cpus_allowed = mask.weight() as i32;
-        self.core.tasks[task].cpus_mask = mask.clone();
-        self.tell_cpumask(task);
-        if is_queued {
-            self.core.tasks[task].is_queued = true;
-            self.core.tasks[task].on_rq = 1;
-            if !is_running {
-                self.core.record_queue(cpu, 1);
-            }
-            self.core.charge(&self.costs[class], Callback::Enqueue);
-            self.classes[class].enqueue(&mut self.core, cpu, task, Enqueue::Restore);
-        }
-        if is_running {
-            self.core.charge(&self.costs[class], Callback::SetNext);
-            self.classes[class].set_next(&mut self.core, cpu, task);
-        }
+        self.put_back_after(task, Dequeue::Save, |run| {
+            run.core.tasks[task].nr_cpus_allowed = mask.weight() as i32;
+            run.core.tasks[task].cpus_mask = mask.clone();
+            run.tell_cpumask(task);
+        });
     }
 
     fn tell_cpumask(&mut self, task: TaskId) {
@@ -124,7 +103,7 @@ impl Simulation {
     fn move_queued(&mut self, cpu: CpuId, task: TaskId) {
         let lock = self.core.cpus[cpu].lock;
         self.core.tasks[task].on_rq = MIGRATING;
-        self.deactivate(task, Dequeue::Save);
+        self.deactivate(task, Dequeue::Move);
         self.core.tasks[task].on_rq = MIGRATING;
         let to = self.fallback_cpu(task, cpu);
         self.core.set_task_cpu(task, to);

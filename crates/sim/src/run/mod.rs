@@ -1,7 +1,9 @@
 //! One run: a machine, a scheduler, a workload and a seed in, a result out.
 mod affinity;
+mod change;
 mod check;
 mod hotplug;
+mod messages;
 mod schedule;
 mod steps;
 mod waiting;
@@ -104,6 +106,11 @@ impl Simulation {
         &self.setup.machine
     }
 
+    /// When its first task begins, after a tick; at once unless this says otherwise.
+    pub fn begin_at(&mut self, ns: Ns) {
+        self.core.now = ns;
+    }
+
     /// How often to look whether all is well, beside what is looked at all the time; once a second
     /// unless this says otherwise.
     pub fn check_every(&mut self, ns: Ns) {
@@ -167,7 +174,7 @@ impl Simulation {
         let task = self.new_task(&spec, main);
         self.wake_new(task);
         self.settle(0);
-        self.core.queue.push(self.check_every, Event::Watchdog);
+        self.core.queue.push(self.core.now + self.check_every, Event::Watchdog);
         let mut events = 0u64;
         while self.alive.iter().sum::<usize>() > 0 && !self.world.is_over {
             let Some((at, event)) = self.core.queue.pop() else {
@@ -247,7 +254,8 @@ impl Simulation {
     /// The task of `cpu` goes on at once, and its last step is done: what it wants next affects nobody yet.
     fn is_between_steps(&self, cpu: crate::core::CpuId) -> bool {
         let state = &self.core.cpus[cpu];
-        let Some(task) = state.curr.filter(|_| !state.need_resched) else { return false };
+        let must_schedule = state.need_resched || state.need_resched_lazy;
+        let Some(task) = state.curr.filter(|_| !must_schedule) else { return false };
         let actor = &self.world.actors[task];
         self.core.tasks[task].work_left == 0 && actor.pending.is_none() && actor.to_wake.is_empty()
     }

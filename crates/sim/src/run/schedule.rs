@@ -24,7 +24,11 @@ impl Simulation {
     /// `cpu` leaves the kernel: it schedules if it must, and goes on with its task's work.
     pub(super) fn settle(&mut self, cpu: CpuId) {
         self.core.here = cpu;
-        self.core.cpus[cpu].need_resched |= std::mem::take(&mut self.core.cpus[cpu].need_resched_lazy);
+        // An interrupt goes back into the system call from which it took the task.
+        if self.core.cpus[cpu].need_resched_lazy && !self.is_in_call(cpu) {
+            self.core.cpus[cpu].need_resched_lazy = false;
+            self.core.cpus[cpu].need_resched = true;
+        }
         self.settle_classes(cpu);
         // Who wakes many does so with a wait queue's lock held and interrupts off.
         let is_waking = self.core.cpus[cpu].curr.is_some_and(|curr| self.world.actors[curr].is_waking());
@@ -219,6 +223,7 @@ impl Simulation {
         self.classes[class].put_prev(&mut self.core, cpu, prev, next);
         self.account(prev, Phase::Running);
         if self.core.tasks[prev].is_queued {
+            self.keep_locked(prev);
             self.core.record_queue(self.core.tasks[prev].cpu, 1);
         }
         let task = &mut self.core.tasks[prev];

@@ -2,7 +2,7 @@
 use super::Simulation;
 use crate::core::{CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
-use crate::workload::{Child, Outcome, Step, View};
+use crate::workload::{Child, Step, View};
 
 /// How much longer or shorter a call is than its cost, at most.
 const RIPPLE_PERCENT: u64 = 2;
@@ -17,6 +17,9 @@ impl Simulation {
         if self.core.tasks[task].work_left > 0 || self.wake_one(task) {
             return;
         }
+        if self.waits_for_mutex(cpu, task) {
+            return;
+        }
         if let Some(step) = self.world.actors[task].pending.take() {
             self.carry_out(cpu, task, step);
             return;
@@ -25,19 +28,30 @@ impl Simulation {
         let step = self.world.actors[task].program.next(&mut view);
         self.core.tasks[task].work_left = match step {
             Step::Run(ns) => ns,
-            _ => self.ripple(self.cost_of(&step)),
+            _ => self.ripple(self.cost_of(task, &step)),
         };
         self.world.actors[task].pending = Some(step);
+        self.waits_for_mutex(cpu, task);
+    }
+
+    /// Is the running task of `cpu` inside a system call? From there it goes back to the kernel's own work.
+    pub(super) fn is_in_call(&self, cpu: CpuId) -> bool {
+        self.core.cpus[cpu].curr.is_some_and(|curr| {
+            let step = self.world.actors[curr].pending.as_ref();
+            self.core.tasks[curr].work_left > 0 && step.is_some_and(Step::is_call)
+        })
     }
 
     /// How long a task works on a step before it takes effect.
-    fn cost_of(&self, step: &Step) -> Ns {
+    fn cost_of(&self, task: TaskId, step: &Step) -> Ns {
         let costs = &self.core.machine.costs;
         match step {
             Step::Run(ns) => *ns,
-            Step::Write(_) | Step::Read(_) => costs.syscall_ns + costs.message_ns,
-            Step::Fork(_) => costs.fork_ns,
-            Step::Exit => costs.exit_ns,
+            Step::Write(channel) => costs.syscall_ns + self.message_ns(*channel).write,
+            Step::Read(channel) => costs.syscall_ns + self.message_ns(*channel).read,
+            Step::Fork(child) => costs.fork_ns.of(child.is_thread),
+            Step::Exit => costs.exit_ns.of(self.core.tasks[task].is_thread()),
+            Step::Exec => costs.exec_ns,
             Step::Sleep(_)
             | Step::SleepUntil(_)
             | Step::Yield
@@ -67,7 +81,7 @@ impl Simulation {
     fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
         let has_waited = std::mem::take(&mut self.world.actors[task].has_waited);
         match step {
-            Step::Run(_) => {}
+            Step::Run(_) | Step::Exec => {}
             Step::Sleep(ns) => {
                 let at = self.core.clock() + ns;
                 self.core.queue.push(at, Event::WakeUp { task });
@@ -80,25 +94,9 @@ impl Simulation {
                 }
             }
             Step::Yield => self.yield_now(cpu, task),
-            Step::Write(channel) => match self.world.channels[channel].write(task) {
-                Outcome::Done(woken) => {
-                    let next = self.world.channels[channel].next_writer(has_waited);
-                    self.wake_all(task, woken, next);
-                }
-                Outcome::Blocked => self.retry(cpu, task, Step::Write(channel)),
-            },
-            Step::Read(channel) => match self.world.channels[channel].read(task) {
-                Outcome::Done(woken) => {
-                    let next = self.world.channels[channel].next_reader(has_waited);
-                    self.wake_all(task, woken, next);
-                }
-                Outcome::Blocked => self.retry(cpu, task, Step::Read(channel)),
-            },
-            Step::Poll(channel) => {
-                if self.world.channels[channel].poll(task) == Outcome::Blocked {
-                    self.retry(cpu, task, Step::Poll(channel));
-                }
-            }
+            Step::Write(channel) => self.write(cpu, task, channel, has_waited),
+            Step::Read(channel) => self.read(cpu, task, channel, has_waited),
+            Step::Poll(channel) => self.poll(cpu, task, channel),
             Step::Meet(barrier, wait) => self.arrive(cpu, task, barrier, wait),
             Step::Await(waiting) => self.await_round(cpu, task, waiting),
             Step::Down(semaphore) => {
@@ -145,7 +143,7 @@ impl Simulation {
         }
     }
 
-    fn block(&mut self, cpu: CpuId, task: TaskId) {
+    pub(super) fn block(&mut self, cpu: CpuId, task: TaskId) {
         self.core.tasks[task].state = State::Sleeping;
         self.core.resched(cpu);
     }
@@ -186,15 +184,20 @@ impl Simulation {
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
         let task = self.new_task(&spec, program);
-        if !is_thread {
-            self.core.tasks[task].work_left = self.ripple(self.core.machine.costs.start_ns);
-        }
+        self.core.tasks[task].work_left = self.ripple(self.core.machine.costs.start_ns.of(is_thread));
         self.wake_new(task);
     }
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) {
         const PF_EXITING: u32 = 4;
-        self.core.tasks[task].flags |= PF_EXITING;
+        if self.core.tasks[task].flags & PF_EXITING == 0 {
+            self.core.tasks[task].flags |= PF_EXITING;
+            if self.classes[self.core.tasks[task].class].knows_autogroups() {
+                self.leave_autogroup(cpu, task);
+                self.world.actors[task].pending = Some(Step::Exit);
+                return;
+            }
+        }
         self.core.tasks[task].state = State::Dead;
         self.core.resched(cpu);
         let Some(parent) = self.world.actors[task].parent else { return };

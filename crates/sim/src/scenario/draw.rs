@@ -40,7 +40,17 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
     tasks.sort_by_key(|task| task.start_us);
     let events = draw.events(cpus, tasks.len());
     let machine = machine.to_owned();
-    Scenario { seed, machine, cpus, scheduler, limit_ms: LIMIT_MS, workload: None, tasks, events }
+    Scenario {
+        seed,
+        machine,
+        cpus,
+        scheduler,
+        limit_ms: LIMIT_MS,
+        begin_us: 0,
+        workload: None,
+        tasks,
+        events,
+    }
 }
 
 impl Draw {

@@ -32,6 +32,9 @@ pub struct Scenario {
     pub scheduler: String,
     /// When it counts as hung, in simulated ms.
     pub limit_ms: u64,
+    /// How long after a tick it begins, in µs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begin_us: u64,
     /// As for `flsched sim --workload`, in place of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
@@ -41,6 +44,11 @@ pub struct Scenario {
     /// What is done to the run from outside.
     #[serde(default, rename = "event")]
     pub events: Vec<Happening>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(us: &u64) -> bool {
+    *us == 0
 }
 
 /// Something that is done to the run from outside.
@@ -98,6 +106,9 @@ impl Scenario {
         };
         if !(1..=MOST_MS).contains(&self.limit_ms) {
             return Err(format!("limit_ms: {} is not from 1 to {MOST_MS}", self.limit_ms));
+        }
+        if self.begin_us > MOST_MS * 1000 {
+            return Err(format!("begin_us: {} is more than {}", self.begin_us, MOST_MS * 1000));
         }
         if self.workload.is_some() && !self.tasks.is_empty() {
             return Err("it has both a workload and tasks".into());
@@ -162,6 +173,7 @@ impl Scenario {
             seed: self.seed,
             limit: self.limit_ms * 1_000_000,
         })?;
+        simulation.begin_at(self.begin_us * 1000);
         simulation.check_every(CHECK_EVERY_NS);
         simulation.stop_after(MOST_EVENTS);
         simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));

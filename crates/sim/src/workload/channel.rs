@@ -30,6 +30,42 @@ pub struct Channel {
     readers: VecDeque<TaskId>,
     pollers: Vec<TaskId>,
     writers: VecDeque<TaskId>,
+    /// A pipe's.
+    pub(crate) mutex: Mutex,
+}
+
+/// Who may use it, while somebody does not run who was about to.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex {
+    holder: Option<TaskId>,
+    /// They sleep, or have been woken and have not used it yet.
+    waiters: VecDeque<TaskId>,
+}
+
+impl Mutex {
+    /// `task` leaves its CPU and holds it, unless somebody else does.
+    pub fn hold(&mut self, task: TaskId) {
+        self.holder.get_or_insert(task);
+    }
+
+    /// Has `task` to sleep until it is free? Who has been woken and finds it taken again is the first to be
+    /// woken the next time.
+    pub fn waits(&mut self, task: TaskId) -> bool {
+        let waits = self.holder.is_some_and(|holder| holder != task);
+        if waits && !self.waiters.contains(&task) {
+            self.waiters.push_back(task);
+        }
+        waits
+    }
+
+    /// `task` has used it; who is woken now?
+    pub fn unlock(&mut self, task: TaskId) -> Option<TaskId> {
+        self.holder.take_if(|holder| *holder == task);
+        if !self.waiters.is_empty() {
+            self.waiters.retain(|waiter| *waiter != task);
+        }
+        self.waiters.front().copied()
+    }
 }
 
 /// How it is limited.
@@ -54,7 +90,19 @@ impl Channel {
     }
 
     fn new(room: Room) -> Self {
-        Self { room, queued: 0, readers: VecDeque::new(), pollers: Vec::new(), writers: VecDeque::new() }
+        Self {
+            room,
+            queued: 0,
+            readers: VecDeque::new(),
+            pollers: Vec::new(),
+            writers: VecDeque::new(),
+            mutex: Mutex::default(),
+        }
+    }
+
+    /// Not a socket?
+    pub fn is_pipe(&self) -> bool {
+        matches!(self.room, Room::Pages { .. })
     }
 
     fn is_full(&self) -> bool {
@@ -82,9 +130,10 @@ impl Channel {
             }
         }
         // A pipe's readers are only told of its first message.
-        let tells = self.queued == 0 || matches!(self.room, Room::Buffer { .. });
+        let tells = self.queued == 0 || !self.is_pipe();
         self.queued += 1;
-        let mut woken = std::mem::take(&mut self.pollers);
+        // Who began to poll last is the first (`add_wait_queue()`).
+        let mut woken: Vec<TaskId> = self.pollers.drain(..).rev().collect();
         if tells {
             woken.extend(self.readers.pop_front());
         }
@@ -165,6 +214,28 @@ mod tests {
         assert_eq!(pipe.poll(8), Outcome::Blocked);
         assert_eq!(pipe.write(1), Outcome::Done(vec![8, 7]));
         assert_eq!(pipe.write(1), Outcome::Done(vec![]));
+    }
+
+    #[test]
+    fn who_polled_last_is_told_first() {
+        let mut pipe = Channel::pipe(1);
+        (1..=3).for_each(|task| drop(pipe.poll(task)));
+        assert_eq!(pipe.write(7), Outcome::Done(vec![3, 2, 1]));
+    }
+
+    #[test]
+    fn a_mutex_is_passed_to_who_waited_first() {
+        let mut mutex = Mutex::default();
+        mutex.hold(1);
+        assert!(!mutex.waits(1) && mutex.waits(2) && mutex.waits(3));
+        assert_eq!(mutex.unlock(1), Some(2));
+        // Somebody was quicker; who has been woken stays the first.
+        mutex.hold(4);
+        assert!(mutex.waits(2));
+        assert_eq!(mutex.unlock(4), Some(2));
+        assert!(!mutex.waits(2));
+        assert_eq!(mutex.unlock(2), Some(3));
+        assert_eq!(mutex.unlock(3), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Hackbench {
             wake,
             group: 0,
             member: 0,
-            phase: Phase::Fork,
+            phase: Phase::Exec,
             channels: (0..self.groups)
                 .map(|_| (0..HALF).map(|_| world.add(self.channel())).collect())
                 .collect(),
@@ -69,11 +69,12 @@ impl fmt::Display for Hackbench {
 }
 
 enum Phase {
+    Exec,
     Fork,
     Collect(u64),
     Begin,
     Release,
-    Wait,
+    Wait(u64),
     End,
     Gone,
 }
@@ -112,6 +113,10 @@ impl Program for Main {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
         loop {
             match self.phase {
+                Phase::Exec => {
+                    self.phase = Phase::Fork;
+                    return Step::Exec;
+                }
                 Phase::Fork => match self.child() {
                     Some(child) => return Step::Fork(child),
                     None => self.phase = Phase::Collect(self.bench.tasks()),
@@ -126,12 +131,15 @@ impl Program for Main {
                     return Step::Start;
                 }
                 Phase::Release => {
-                    self.phase = Phase::Wait;
+                    // Processes are waited for one by one, whoever it is; threads in their order, and the
+                    // first of them are the last to end.
+                    self.phase = Phase::Wait(if self.bench.threads { 1 } else { self.bench.tasks() });
                     return Step::Write(self.wake);
                 }
-                Phase::Wait => {
-                    self.phase = Phase::End;
-                    return Step::WaitChildren { at_most: 0 };
+                Phase::Wait(0) => self.phase = Phase::End,
+                Phase::Wait(left) => {
+                    self.phase = Phase::Wait(left - 1);
+                    return Step::WaitChildren { at_most: left as usize - 1 };
                 }
                 Phase::End => {
                     self.phase = Phase::Gone;

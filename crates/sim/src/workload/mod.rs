@@ -60,6 +60,8 @@ pub enum Step {
     Broadcast(ConditionId),
     /// Makes another task.
     Fork(Child),
+    /// Becomes another program.
+    Exec,
     /// Waits until no more than so many of its children are alive.
     WaitChildren {
         /// So many.
@@ -83,6 +85,24 @@ pub enum Step {
     Exit,
     /// The run ends, whoever is not done.
     EndRun,
+}
+
+impl Step {
+    /// A system call, from its first moment on?
+    pub(crate) fn is_call(&self) -> bool {
+        match self {
+            Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
+            Self::Sleep(_) | Self::SleepUntil(_) | Self::Yield => true,
+            Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
+            Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
+            // Of a program's start the larger part is its libraries', in user space.
+            Self::Run(_) | Self::Exec | Self::Meet(..) | Self::Await(_) | Self::Down(_) | Self::Up(_) => {
+                false
+            }
+            Self::DisableMigration | Self::EnableMigration => false,
+            Self::Start | Self::Stop | Self::Figure(..) | Self::Time(_) | Self::EndRun => false,
+        }
+    }
 }
 
 /// A task to be made.

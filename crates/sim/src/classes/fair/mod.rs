@@ -153,9 +153,9 @@ impl<R: Rules> Fair<R> {
         }
     }
 
-    /// Debian's kernels since 6.16 preempt lazily.
+    /// Debian's kernels since 6.16 preempt lazily; those of CFS's time did not preempt in the kernel.
     fn resched(&self, core: &mut Core, cpu: CpuId) {
-        if R::IS_MODERN { core.resched_lazy(cpu) } else { core.resched(cpu) }
+        if R::IS_MODERN { core.resched_lazy(cpu) } else { core.resched_voluntary(cpu) }
     }
 
     /// `idle_cpu()`
@@ -234,12 +234,14 @@ impl<R: Rules> Class for Fair<R> {
         self.sub(core, cpu, task);
     }
 
+    fn knows_autogroups(&self) -> bool {
+        R::IS_MODERN
+    }
+
     fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         // A task of `SCHED_BATCH` does not interrupt others.
-        if !core.cpus[cpu].need_resched
-            && core.tasks[task].policy == SCHED_NORMAL
-            && self.rules.preempts(cpu, task)
-        {
+        let is_asked = core.cpus[cpu].need_resched || (!R::IS_MODERN && core.cpus[cpu].need_resched_lazy);
+        if !is_asked && core.tasks[task].policy == SCHED_NORMAL && self.rules.preempts(cpu, task) {
             self.resched(core, cpu);
         }
     }
@@ -271,7 +273,7 @@ impl<R: Rules> Class for Fair<R> {
     fn tick(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
         self.update_curr(core, cpu);
         if self.rules.tick(cpu) {
-            core.resched(cpu);
+            self.resched(core, cpu);
         }
         self.queues[cpu].is_due = core.clock() >= self.queues[cpu].balance_at;
         self.kick_idle_balance(core, cpu);

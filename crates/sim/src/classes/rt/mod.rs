@@ -155,13 +155,21 @@ impl Class for Rt {
         if why == Enqueue::Fork {
             self.ticks_left[task] = self.turn(core);
         }
-        self.insert(core, cpu, task);
+        let is_there = |list: &VecDeque<TaskId>| list.contains(&task);
+        let has_stayed = why == Enqueue::Restore
+            && self.queues[cpu].lists.get(&core.tasks[task].prio).is_some_and(is_there);
+        if !has_stayed {
+            self.insert(core, cpu, task);
+        }
         self.add_pushable(core, cpu, task);
     }
 
-    fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _why: Dequeue) {
+    fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Dequeue) {
         core.update_curr(cpu);
-        self.remove(core, cpu, task);
+        match why {
+            Dequeue::Save => self.remove_pushable(cpu, task),
+            Dequeue::Sleep | Dequeue::Move => self.remove(core, cpu, task),
+        }
     }
 
     /// `wakeup_preempt_rt()`, then `task_woken_rt()`.
