@@ -1,13 +1,16 @@
 //! Inside the machine: plays each scenario some times under the scheduler, one line of result each.
 use crate::common::{enter_class, set_online};
 use crate::judge::Tally;
+use crate::player::{FIRST, TASK};
 use crate::read;
-use crate::trace::Trace;
 use flsched_bench::Workload;
 use flsched_policies::{Backoff, Error, Event, Policy, parse_spec, supervise};
 use flsched_sim::scenario::Scenario;
+use flsched_tally::{Whom, counted};
 use nix::libc;
 use nix::mount::MsFlags;
+use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_getres, clock_gettime, clock_nanosleep};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -18,9 +21,10 @@ use std::thread::scope;
 
 pub const PLAYS: usize = 3;
 const PREFIX: &str = "play";
+const IDLE_TICKS: i32 = 5;
+const AFTER_TICK_US: i64 = 100;
 
 pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
-    Trace::set_up();
     // Nobody is held back for tasks that none of the scenarios has.
     write("/proc/sys/kernel/sched_rt_runtime_us", "-1");
     for file in files {
@@ -111,6 +115,17 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
     })
 }
 
+/// Turns end at ticks, and virtual times hang on what ran before: each play begins on an idle machine, at the
+/// same moment between two ticks, as the simulator's do.
+fn wait_for_tick() {
+    // The coarse clock shows when the last one was.
+    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
+    let last = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
+    let begin = last + tick * IDLE_TICKS + TimeSpec::microseconds(AFTER_TICK_US);
+    clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &begin)
+        .expect("it can sleep");
+}
+
 fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, String> {
     let mut command = match &scenario.workload {
         Some(workload) => {
@@ -130,14 +145,20 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, Strin
         // SAFETY: between fork and exec only a system call is made.
         unsafe { command.pre_exec(|| enter_class(libc::SCHED_RR, 1)) };
     }
-    let trace = Trace::start();
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().map_err(|e| e.to_string())?;
-    let first = child.id();
-    let output = child.wait_with_output().map_err(|e| e.to_string())?;
-    let tally = trace.end(scenario, first);
+    // The first process of a program takes part in its work; the player's only makes the others.
+    let whom = match &scenario.workload {
+        Some(_) => Whom { names: &["hackbench", "flsched"], but_children_of: None },
+        None => Whom { names: &[FIRST, TASK], but_children_of: Some(std::process::id()) },
+    };
+    let (counts, output) = counted(whom, || {
+        wait_for_tick();
+        command.output()
+    })
+    .map_err(|e| e.to_string())?;
+    let output = output.map_err(|e| e.to_string())?;
     if output.status.success() {
-        return Ok(tally);
+        return Ok(Tally { switches: counts.switches, migrations: counts.migrations });
     }
     let said = [output.stdout, output.stderr].concat();
     Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&said)))

@@ -11,7 +11,6 @@ mod common;
 mod guest;
 mod judge;
 mod player;
-mod trace;
 
 use common::variable;
 use flsched_sim::scenario::Scenario;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Switches away from tasks of certain names, and their migrations. Threads of the kernel and
+ * whatever else runs between two of them do not count, as the simulator has none: only the idle
+ * task, and who has forked them.
+ *
+ * A line of the kernel's own trace takes 2,000 instructions, as many as a switch; this some dozen.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define MAX_CPUS 64
+#define NAMES	 2
+#define LENGTH	 16
+
+/* Whose tasks; a first byte of 0: none. */
+const volatile char names[NAMES][LENGTH];
+/* Children of this process do not count, though they have such a name; 0: all do. */
+const volatile int parent = 0;
+
+u64 switches;
+u64 migrations;
+/* Who could have gone on when it was interrupted; 0: nobody. */
+int interrupted[MAX_CPUS];
+
+static __always_inline bool is_named(const struct task_struct *p, const volatile char *name)
+{
+	if (!name[0])
+		return false;
+#pragma unroll
+	for (int i = 0; i < LENGTH; i++) {
+		if (p->comm[i] != name[i])
+			return false;
+		if (!name[i])
+			return true;
+	}
+	return true;
+}
+
+static __always_inline bool is_child(const struct task_struct *p)
+{
+	return parent && p->real_parent->tgid == parent;
+}
+
+static __always_inline bool is_counted(const struct task_struct *p)
+{
+	return (is_named(p, names[0]) || is_named(p, names[1])) && !is_child(p);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	int *left;
+
+	if (cpu >= MAX_CPUS)
+		return 0;
+	left = &interrupted[cpu];
+	if (is_counted(prev)) {
+		if (preempt || !prev_state)
+			*left = prev->pid;
+		else
+			__sync_fetch_and_add(&switches, 1);
+	}
+	if (*left && (next->pid == 0 || is_child(next) || is_counted(next))) {
+		if (*left != next->pid)
+			__sync_fetch_and_add(&switches, 1);
+		*left = 0;
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int to)
+{
+	if (is_counted(p))
+		__sync_fetch_and_add(&migrations, 1);
+	return 0;
+}

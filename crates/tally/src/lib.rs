@@ -1,0 +1,49 @@
+//! For tests: how often tasks of certain names left a CPU, and how often they went to another one, as the
+//! kernel's trace points tell. Needs root, and BTF of the kernel.
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Link, OpenObject};
+use std::mem::MaybeUninit;
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+mod probe {
+    include!(concat!(env!("OUT_DIR"), "/tally_skel.rs"));
+}
+
+/// What they did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Times that one of them left its CPU to another one, to the idle task or to who forked it.
+    pub switches: u64,
+    /// Times that one of them went to another CPU.
+    pub migrations: u64,
+}
+
+/// Whom to count.
+#[derive(Debug, Clone, Copy)]
+pub struct Whom<'a> {
+    /// Tasks of these names, two at most.
+    pub names: &'a [&'a str],
+    /// But not this process' own children.
+    pub but_children_of: Option<u32>,
+}
+
+/// Counts while `work` is done.
+pub fn counted<T>(whom: Whom<'_>, work: impl FnOnce() -> T) -> Result<(Counts, T), libbpf_rs::Error> {
+    let mut storage = MaybeUninit::<OpenObject>::uninit();
+    let mut open = probe::TallySkelBuilder::default().open(&mut storage)?;
+    let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
+    for (slot, name) in constants.names.iter_mut().zip(whom.names) {
+        // As the kernel cuts them.
+        for (to, from) in slot.iter_mut().take(15).zip(name.bytes()) {
+            *to = from as _;
+        }
+    }
+    constants.parent = whom.but_children_of.unwrap_or(0) as i32;
+    let mut skel = open.load()?;
+    skel.attach()?;
+    let done = work();
+    let links: [Option<Link>; 2] = [skel.links.on_switch.take(), skel.links.on_migrate.take()];
+    drop(links);
+    let found = skel.maps.bss_data.as_deref().expect("the probe has some");
+    Ok((Counts { switches: found.switches, migrations: found.migrations }, done))
+}
