@@ -79,11 +79,11 @@ fn who_ends_lets_its_equals_go_first() {
     let switches = |scheduler: &str| {
         let scenario = Scenario { scheduler: scheduler.into(), ..Scenario::parse(text, "it").unwrap() };
         let (_, tasks) = scenario.run_counted().unwrap();
-        [tasks[1].switches, tasks[2].switches]
+        [&tasks[1], &tasks[2]].map(|task| (task.switches, task.switches_of_program))
     };
-    assert_eq!(switches("fifo"), [2, 2]);
+    assert_eq!(switches("fifo"), [(2, 0), (2, 0)]);
     // Its turn is not over.
-    assert_eq!(switches("flsched"), [1, 1]);
+    assert_eq!(switches("flsched"), [(1, 0), (1, 0)]);
 }
 
 #[test]
@@ -93,7 +93,8 @@ fn what_each_task_did_is_counted() {
     let scenario = Scenario::parse(text, "it").unwrap();
     let (outcome, tasks) = scenario.run_counted().unwrap();
     // It sleeps three times, leaves a CPU five or six times for the other one, and ends.
-    let TaskCounts { switches, migrations } = tasks[1];
+    let TaskCounts { switches, switches_of_program, migrations } = tasks[1];
+    assert_eq!(switches, switches_of_program + 1);
     assert!((5..=6).contains(&migrations) && switches == 3 + migrations + 1, "{:?}", tasks[1]);
     assert_eq!(tasks.iter().map(|task| task.migrations).sum::<u64>(), outcome.migrations);
     let workload = text.split("[[").next().unwrap().to_owned() + "workload = \"hogs:3:1\"\n";

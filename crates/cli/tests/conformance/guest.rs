@@ -1,7 +1,7 @@
 //! Inside the machine: plays each scenario some times under the scheduler, one line of result each.
 use crate::common::{enter_class, set_online};
 use crate::judge::Tally;
-use crate::player::{FIRST, TASK};
+use crate::player::{FIRST, TASK, wait_for_tick};
 use crate::read;
 use flsched_bench::Workload;
 use flsched_policies::{Backoff, Error, Event, Policy, parse_spec, supervise};
@@ -9,8 +9,6 @@ use flsched_sim::scenario::Scenario;
 use flsched_tally::{Whom, counted};
 use nix::libc;
 use nix::mount::MsFlags;
-use nix::sys::time::{TimeSpec, TimeValLike};
-use nix::time::{ClockId, ClockNanosleepFlags, clock_getres, clock_gettime, clock_nanosleep};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -21,8 +19,6 @@ use std::thread::scope;
 
 pub const PLAYS: usize = 3;
 const PREFIX: &str = "play";
-const IDLE_TICKS: i32 = 5;
-const AFTER_TICK_US: i64 = 100;
 
 pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
     // Nobody is held back for tasks that none of the scenarios has.
@@ -113,17 +109,6 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
             None => outcome,
         }
     })
-}
-
-/// Turns end at ticks, and virtual times hang on what ran before: each play begins on an idle machine, at the
-/// same moment between two ticks, as the simulator's do.
-fn wait_for_tick() {
-    // The coarse clock shows when the last one was.
-    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
-    let last = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
-    let begin = last + tick * IDLE_TICKS + TimeSpec::microseconds(AFTER_TICK_US);
-    clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &begin)
-        .expect("it can sleep");
 }
 
 fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, String> {

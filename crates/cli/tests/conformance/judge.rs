@@ -71,15 +71,15 @@ pub fn judge(mut scenario: Scenario, scheduler: &str, name: &str, told: &Told) -
 fn simulate(scenario: &Scenario) -> Result<Tally, flsched_sim::Error> {
     let (_, tasks) = scenario.run_counted()?;
     if scenario.workload.is_some() {
-        return Ok(sum(&tasks, 0));
+        return Ok(sum(&tasks, |task| task.switches));
     }
-    // Without the first one, which forks the others, and the tasks' last switches, after their steps.
-    Ok(sum(&tasks[1..], 1))
+    // Without the first one, which forks the others, and without the tasks' ends.
+    Ok(sum(&tasks[1..], |task| task.switches_of_program))
 }
 
-fn sum(tasks: &[TaskCounts], last: u64) -> Tally {
+fn sum(tasks: &[TaskCounts], switches: fn(&TaskCounts) -> u64) -> Tally {
     Tally {
-        switches: tasks.iter().map(|task| task.switches - last).sum(),
+        switches: tasks.iter().map(switches).sum(),
         migrations: tasks.iter().map(|task| task.migrations).sum(),
     }
 }

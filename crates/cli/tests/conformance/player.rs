@@ -5,7 +5,9 @@ use flsched_sim::workload::{Act, TaskPlan};
 use nix::libc;
 use nix::sched::sched_getcpu;
 use nix::sys::prctl::{set_name, set_timerslack};
+use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::wait::{WaitStatus, wait};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_getres, clock_gettime, clock_nanosleep};
 use nix::unistd::{ForkResult, fork, gettid};
 use std::ffi::CString;
 use std::hint::black_box;
@@ -24,6 +26,9 @@ const CONDUCTORS_PRIORITY: i32 = 99;
 pub const FIRST: &str = "first";
 pub const TASK: &str = "task";
 const DONE: &str = "done";
+
+const IDLE_TICKS: i32 = 5;
+const AFTER_TICK_US: i64 = 100;
 
 /// What all tasks share.
 struct Stage {
@@ -46,6 +51,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     };
     let pids: Vec<AtomicI32> = scenario.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let is_moved = scenario.events.iter().any(|event| matches!(event.what, What::Affinity { .. }));
+    wait_for_tick();
     let begin = Instant::now();
     scope(|threads| {
         if !scenario.events.is_empty() {
@@ -90,6 +96,17 @@ pub fn play(scenario: &Scenario) -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// Turns end at ticks, and virtual times hang on what ran before: each play begins on an idle machine, at the
+/// same moment between two ticks, as the simulator's do.
+pub fn wait_for_tick() {
+    // The coarse clock shows when the last one was.
+    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
+    let last = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
+    let begin = last + tick * IDLE_TICKS + TimeSpec::microseconds(AFTER_TICK_US);
+    clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &begin)
+        .expect("it can sleep");
 }
 
 impl Stage {

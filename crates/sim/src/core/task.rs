@@ -112,6 +112,8 @@ pub struct Task {
     pub slept: Ns,
     /// Times it went from a CPU to another.
     pub migrations: u64,
+    /// How often it had left a CPU when its program was done, and only its end was left.
+    pub switches_of_program: Option<u64>,
     /// When it was last woken, if it has not run since.
     pub woken_at: Option<Ns>,
 }
@@ -173,6 +175,7 @@ impl Task {
             waited: 0,
             slept: 0,
             migrations: 0,
+            switches_of_program: None,
             woken_at: None,
         }
     }
@@ -180,6 +183,11 @@ impl Task {
     /// For C: valid as long as the task's run.
     pub(crate) fn as_ptr(&self) -> *mut TaskStruct {
         self.shared.0.as_ptr()
+    }
+
+    /// How often it has left a CPU.
+    pub fn switches(&self) -> u64 {
+        self.nvcsw + self.nivcsw
     }
 
     /// Of a process that has others, and not its first one?

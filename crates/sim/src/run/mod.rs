@@ -52,6 +52,8 @@ pub struct Setup {
 pub struct TaskCounts {
     /// Times it left a CPU.
     pub switches: u64,
+    /// Of these, before its program was done.
+    pub switches_of_program: u64,
     /// Times it went to another CPU.
     pub migrations: u64,
 }
@@ -136,7 +138,11 @@ impl Simulation {
     /// Runs it to its end, and says what each task did, by number.
     pub fn run_counted(mut self) -> Result<(Outcome, Vec<TaskCounts>), Error> {
         let outcome = self.finish()?;
-        let of = |task: &Task| TaskCounts { switches: task.nvcsw + task.nivcsw, migrations: task.migrations };
+        let of = |task: &Task| TaskCounts {
+            switches: task.switches(),
+            switches_of_program: task.switches_of_program.unwrap_or(task.switches()),
+            migrations: task.migrations,
+        };
         Ok((outcome, self.core.tasks.iter().map(of).collect()))
     }
 

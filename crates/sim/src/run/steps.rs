@@ -30,6 +30,9 @@ impl Simulation {
             Step::Run(ns) => ns,
             _ => self.ripple(self.cost_of(task, &step)),
         };
+        if matches!(step, Step::Exit) {
+            self.core.tasks[task].switches_of_program = Some(self.core.tasks[task].switches());
+        }
         self.world.actors[task].pending = Some(step);
         self.waits_for_mutex(cpu, task);
     }

@@ -42,7 +42,8 @@ static __always_inline bool is_named(const struct task_struct *p, const volatile
 
 static __always_inline bool is_child(const struct task_struct *p)
 {
-	return parent && p->real_parent->tgid == parent;
+	/* The threads of one have its parent. */
+	return parent && p->pid == p->tgid && p->real_parent->tgid == parent;
 }
 
 static __always_inline bool is_counted(const struct task_struct *p)
