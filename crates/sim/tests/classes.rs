@@ -322,13 +322,12 @@ fn a_policys_task_goes_elsewhere_when_it_loses_its_cpu() {
 
 #[test]
 fn hackbench_switches_most_under_eevdf_and_least_under_fifo() {
-    let switches = |scheduler: &str, cpus: usize| {
+    let switches = |scheduler: &str, cpus: usize, size: &str, seed: u64| {
         Simulation::new(Setup {
             machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap().with_cpus(cpus).unwrap()),
             scheduler: parse_scheduler(scheduler).unwrap(),
-            // Long enough for many slices of each task.
-            workload: parse_workload("hackbench:process-pipe:4:400").unwrap(),
-            seed: 1,
+            workload: parse_workload(&format!("hackbench:process-pipe:{size}")).unwrap(),
+            seed,
             limit: 100 * SECOND,
         })
         .unwrap()
@@ -336,10 +335,18 @@ fn hackbench_switches_most_under_eevdf_and_least_under_fifo() {
         .unwrap()
         .context_switches
     };
-    let (eevdf, batch, fifo) = (switches("eevdf", 1), switches("batch", 1), switches("fifo", 1));
-    assert!(eevdf > 2 * batch && batch > fifo, "one CPU: {eevdf}, {batch}, {fifo}");
-    let (eevdf, batch) = (switches("eevdf", 8), switches("batch", 8));
+    // Long enough for many slices of each task, where buffers are full and everybody waits for everybody;
+    let all = |cpus: usize| ["eevdf", "batch", "fifo"].map(|scheduler| switches(scheduler, cpus, "4:400", 1));
+    let [eevdf, batch, fifo] = all(1);
+    assert!(eevdf > batch && batch > fifo, "one CPU: {eevdf}, {batch}, {fifo}");
+    let [eevdf, batch, _] = all(8);
     assert!(eevdf > 2 * batch, "eight CPUs: {eevdf}, {batch}");
+    // and so short that they never are, where only who is woken interrupts.
+    for seed in 1..=5 {
+        let few = |scheduler| switches(scheduler, 1, "5:10", seed);
+        let (eevdf, batch, fifo) = (few("eevdf"), few("batch"), few("fifo"));
+        assert!(10 * eevdf > 17 * batch && 10 * batch > 17 * fifo, "seed {seed}: {eevdf}, {batch}, {fifo}");
+    }
 }
 
 #[test]

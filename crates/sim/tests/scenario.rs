@@ -71,6 +71,16 @@ fn who_yields_to_another_goes_to_a_cpu_that_becomes_idle() {
     }
 }
 
+/// Also played on the kernel, with 113 to 123 switches.
+#[test]
+fn an_interrupted_tasks_overdue_slice_does_not_end_the_next_ones() {
+    let text = include_str!("../../../conformance/hotplug-at-rest.toml");
+    let scenario = Scenario::parse(text, "hotplug-at-rest").unwrap();
+    let (_, tasks) = scenario.run_counted().unwrap();
+    let switches: u64 = tasks[1..].iter().map(|task| task.switches_of_program).sum();
+    assert!((110..125).contains(&switches), "{switches}");
+}
+
 /// As on the kernel, where leaving its autogroup costs a task its place among its equals.
 #[test]
 fn who_ends_lets_its_equals_go_first() {

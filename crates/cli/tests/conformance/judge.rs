@@ -24,15 +24,16 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("spin-barrier-four-cpus", crate::SCHEDULERS),
     ("chain-two-cpus", &["flsched", "smove", "rr2", "eevdf"]),
     ("hackbench-process-pipe", &["smove", "eevdf"]),
+    ("hackbench-process-socket", &["eevdf"]),
+    ("hackbench-thread-pipe", &["eevdf"]),
     ("hackbench-thread-socket", &["smove", "eevdf"]),
     ("senders-and-receivers", &["eevdf"]),
     ("threads", &["smove", "rr2", "eevdf"]),
-    ("hotplug", &["flsched", "smove", "rr2"]),
+    ("hotplug", &["flsched", "smove", "rr2", "eevdf"]),
     ("spin-barrier", &["eevdf"]),
     ("spin-barrier-long", &["flsched"]),
     ("yielders-part", &["eevdf"]),
     ("jobs", &["flsched"]),
-    ("hotplug-at-rest", &["eevdf"]),
 ];
 
 /// Are its numbers the same here and there?

@@ -167,12 +167,13 @@ impl Simulation {
             return;
         }
         let next = self.pick(cpu, prev);
-        self.core.clear_need_resched(cpu);
         match (prev, next) {
             (None, None) => self.update_idle(cpu, true, false),
             _ if prev == next => {}
             _ => self.switch(cpu, prev, next),
         }
+        // What a class has asked for as it put `prev` away was about that one.
+        self.core.clear_need_resched(cpu);
         self.core.unlock(lock);
         if let Some(prev) = prev
             && self.core.tasks[prev].state == State::Dead
