@@ -32,7 +32,10 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("hotplug", &["flsched", "smove", "rr2", "eevdf"]),
     ("spin-barrier", &["eevdf"]),
     ("spin-barrier-long", &["flsched"]),
-    ("yielders-part", &["eevdf"]),
+    ("yielders-part", &["smove", "eevdf"]),
+    ("fork-bomb", &["smove"]),
+    ("hogs-and-sleepers", &["eevdf"]),
+    ("fork-bomb-one-cpu", &["flsched"]),
     ("jobs", &["flsched"]),
 ];
 
