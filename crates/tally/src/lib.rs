@@ -1,7 +1,7 @@
 //! For tests: how often tasks of certain names left a CPU, and how often they went to another one, as the
 //! kernel's trace points tell. Needs root, and BTF of the kernel.
+use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject};
 use std::mem::MaybeUninit;
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
@@ -42,8 +42,6 @@ pub fn counted<T>(whom: Whom<'_>, work: impl FnOnce() -> T) -> Result<(Counts, T
     let mut skel = open.load()?;
     skel.attach()?;
     let done = work();
-    let links: [Option<Link>; 2] = [skel.links.on_switch.take(), skel.links.on_migrate.take()];
-    drop(links);
     let found = skel.maps.bss_data.as_deref().expect("the probe has some");
     Ok((Counts { switches: found.switches, migrations: found.migrations }, done))
 }

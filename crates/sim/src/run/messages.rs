@@ -4,53 +4,59 @@
 //! interrupted while he copies has the mutex until he runs again, and all who use that pipe sleep.
 use super::Simulation;
 use crate::core::{CpuId, TaskId};
-use crate::machine::WayThrough;
+use crate::engine::Ns;
 use crate::workload::{ChannelId, Outcome, Step};
 
 impl Simulation {
-    /// What a message costs, beside the call.
-    pub(super) fn message_ns(&self, channel: ChannelId) -> WayThrough {
+    /// How long a task copies for this step, beside the call.
+    pub(super) fn copy_ns(&self, step: &Step) -> Ns {
         let costs = &self.core.machine.costs;
-        if self.world.channels[channel].is_pipe() { costs.pipe_message_ns } else { costs.socket_message_ns }
+        let way_through = |channel: ChannelId| {
+            if self.world.channels[channel].is_pipe() {
+                costs.pipe_message_ns
+            } else {
+                costs.socket_message_ns
+            }
+        };
+        match step {
+            Step::Write(channel) => way_through(*channel).write,
+            Step::Read(channel) => way_through(*channel).read,
+            _ => 0,
+        }
     }
 
     pub(super) fn write(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         let outcome = self.world.channels[channel].write(task);
+        let next = self.world.channels[channel].next_writer(has_waited);
         self.unlock(task, channel);
-        match outcome {
-            Outcome::Done(woken) => {
-                let next = self.world.channels[channel].next_writer(has_waited);
-                self.wake_all(task, woken, next);
-            }
-            Outcome::Blocked => self.retry(cpu, task, Step::Write(channel)),
-        }
+        self.conclude(cpu, task, Step::Write(channel), outcome, next);
     }
 
     pub(super) fn read(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         let outcome = self.world.channels[channel].read(task);
+        let next = self.world.channels[channel].next_reader(has_waited);
         self.unlock(task, channel);
-        match outcome {
-            Outcome::Done(woken) => {
-                let next = self.world.channels[channel].next_reader(has_waited);
-                self.wake_all(task, woken, next);
-            }
-            Outcome::Blocked => self.retry(cpu, task, Step::Read(channel)),
-        }
+        self.conclude(cpu, task, Step::Read(channel), outcome, next);
     }
 
     pub(super) fn poll(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId) {
-        if self.world.channels[channel].poll(task) == Outcome::Blocked {
-            self.retry(cpu, task, Step::Poll(channel));
+        let outcome = self.world.channels[channel].poll(task);
+        self.conclude(cpu, task, Step::Poll(channel), outcome, None);
+    }
+
+    /// The step is done, and wakes others, `next` last; or the task sleeps and tries it again.
+    fn conclude(&mut self, cpu: CpuId, task: TaskId, step: Step, outcome: Outcome, next: Option<TaskId>) {
+        match outcome {
+            Outcome::Done(woken) => self.wake_all(task, woken, next),
+            Outcome::Blocked => self.retry(cpu, task, step),
         }
     }
 
     /// `task`, which is runnable, has to leave its CPU: in the middle of a message?
     pub(super) fn keep_locked(&mut self, task: TaskId) {
         let Some(channel) = self.uses(task) else { return };
-        let left = self.core.tasks[task].work_left;
-        let WayThrough { write, read } = self.message_ns(channel);
-        let writes = matches!(self.world.actors[task].pending, Some(Step::Write(_)));
-        if left > 0 && left <= if writes { write } else { read } {
+        let copies = self.world.actors[task].pending.as_ref().map_or(0, |step| self.copy_ns(step));
+        if (1..=copies).contains(&self.core.tasks[task].work_left) {
             self.world.channels[channel].mutex.hold(task);
         }
     }

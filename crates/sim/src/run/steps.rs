@@ -50,8 +50,7 @@ impl Simulation {
         let costs = &self.core.machine.costs;
         match step {
             Step::Run(ns) => *ns,
-            Step::Write(channel) => costs.syscall_ns + self.message_ns(*channel).write,
-            Step::Read(channel) => costs.syscall_ns + self.message_ns(*channel).read,
+            Step::Write(_) | Step::Read(_) => costs.syscall_ns + self.copy_ns(step),
             Step::Fork(child) => costs.fork_ns.of(child.is_thread),
             Step::Exit => costs.exit_ns.of(self.core.tasks[task].is_thread()),
             Step::Exec => costs.exec_ns,

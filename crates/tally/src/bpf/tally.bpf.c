@@ -4,7 +4,7 @@
  * whatever else runs between two of them do not count, as the simulator has none: only the idle
  * task, and who has forked them.
  *
- * A line of the kernel's own trace takes 2,000 instructions, as many as a switch; this some dozen.
+ * A line of the kernel's own trace takes a thousand instructions; this 150.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
