@@ -41,6 +41,8 @@ pub struct Cpu {
     pub curr: Option<TaskId>,
     /// How far this CPU is; not before the event that it handles.
     pub clock: Ns,
+    /// `rq->clock` while it schedules: when that began. What it takes counts for who runs next.
+    pub rq_clock: Option<Ns>,
     /// It must schedule as soon as it can.
     pub need_resched: bool,
     /// It must when it next leaves the kernel, for whatever reason it is there.
@@ -112,6 +114,7 @@ impl Core {
         let cpu = |_| Cpu {
             curr: None,
             clock: 0,
+            rq_clock: None,
             need_resched: false,
             need_resched_lazy: false,
             is_online: true,
@@ -155,6 +158,12 @@ impl Core {
     /// What time it is on the CPU that is being simulated.
     pub fn clock(&self) -> Ns {
         self.cpus[self.here].clock
+    }
+
+    /// `rq_clock()`
+    pub fn rq_clock(&self, cpu: CpuId) -> Ns {
+        // Who looks from another CPU knows better what time it is than one that computes.
+        self.cpus[cpu].rq_clock.unwrap_or(self.cpus[cpu].clock.max(self.clock()))
     }
 
     /// The kernel's `jiffies`. They do not start at 0, where a policy's "never" would be.
@@ -229,8 +238,7 @@ impl Core {
     /// `update_curr()`: brings up to date how long the running task of `cpu` has run; the time since
     /// it last was.
     pub fn update_curr(&mut self, cpu: CpuId) -> Ns {
-        // Who looks from another CPU knows better what time it is than one that computes.
-        let clock = self.cpus[cpu].clock.max(self.clock());
+        let clock = self.rq_clock(cpu);
         let Some(curr) = self.cpus[cpu].curr else { return 0 };
         let se = &mut self.tasks[curr].se;
         let delta = clock.saturating_sub(se.exec_start);

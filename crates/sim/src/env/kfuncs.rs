@@ -47,7 +47,8 @@ pub(super) fn find(name: &str) -> Option<*const c_void> {
         "scx_bpf_cpu_curr" => cpu_curr as _,
         "bpf_task_from_pid" => task_from_pid as _,
         "bpf_get_current_task_btf" => current_task as _,
-        "scx_bpf_now" | "bpf_ktime_get_ns" => now as _,
+        "scx_bpf_now" => now as _,
+        "bpf_ktime_get_ns" => ktime as _,
         "bpf_jiffies64" => jiffies as _,
         "bpf_get_smp_processor_id" => processor_id as _,
         "bpf_get_prandom_u32" => prandom as _,
@@ -187,8 +188,12 @@ unsafe extern "C" fn current_task() -> *mut TaskStruct {
     })
 }
 
+// A policy may take 0 for never.
 unsafe extern "C" fn now() -> u64 {
-    // A policy may take 0 for never.
+    with(|_, core| core.rq_clock(core.here) + 1)
+}
+
+unsafe extern "C" fn ktime() -> u64 {
     with(|_, core| core.clock() + 1)
 }
 

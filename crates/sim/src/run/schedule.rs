@@ -154,17 +154,26 @@ impl Simulation {
         let lock = self.core.cpus[cpu].lock;
         self.core.lock(lock);
         let prev = self.core.cpus[cpu].curr;
+        self.core.cpus[cpu].rq_clock = Some(self.core.clock());
+        self.replace(cpu, prev);
+        self.core.cpus[cpu].rq_clock = None;
+        self.core.unlock(lock);
         if let Some(prev) = prev
-            && self.core.tasks[prev].state != State::Runnable
+            && self.core.tasks[prev].state == State::Dead
         {
-            self.deactivate(prev, Dequeue::Sleep);
+            self.bury(prev);
         }
-        if let Some(prev) = prev
-            && self.is_misplaced(prev)
-        {
-            self.evict(cpu, prev);
-            self.core.unlock(lock);
-            return;
+    }
+
+    /// Its part under the run queue's lock.
+    fn replace(&mut self, cpu: CpuId, prev: Option<TaskId>) {
+        if let Some(prev) = prev {
+            if self.core.tasks[prev].state != State::Runnable {
+                self.deactivate(prev, Dequeue::Sleep);
+            }
+            if self.is_misplaced(prev) {
+                return self.evict(cpu, prev);
+            }
         }
         let next = self.pick(cpu, prev);
         match (prev, next) {
@@ -174,12 +183,6 @@ impl Simulation {
         }
         // What a class has asked for as it put `prev` away was about that one.
         self.core.clear_need_resched(cpu);
-        self.core.unlock(lock);
-        if let Some(prev) = prev
-            && self.core.tasks[prev].state == State::Dead
-        {
-            self.bury(prev);
-        }
     }
 
     /// Nobody, on a CPU that is going offline.
@@ -262,9 +265,9 @@ impl Simulation {
     /// `next` gets the CPU.
     fn begin(&mut self, cpu: CpuId, next: TaskId) {
         self.account(next, Phase::Waiting);
-        let clock = self.core.clock();
+        let (clock, rq_clock) = (self.core.clock(), self.core.rq_clock(cpu));
         let task = &mut self.core.tasks[next];
-        task.se.exec_start = clock;
+        task.se.exec_start = rq_clock;
         task.on_cpu = 1;
         let class = task.class;
         if let Some(woken_at) = task.woken_at.take() {
@@ -320,8 +323,9 @@ impl Simulation {
         let class = self.core.tasks[curr].class;
         let lock = self.core.cpus[cpu].lock;
         self.core.lock(lock);
-        self.core.charge(&self.costs[class], Callback::Tick);
+        // In this order, as `rq->clock` is when it began.
         self.classes[class].tick(&mut self.core, cpu, curr);
+        self.core.charge(&self.costs[class], Callback::Tick);
         self.core.unlock(lock);
         self.settle(cpu);
     }
