@@ -1,6 +1,6 @@
 //! The figures as sections of `machines/NAME.toml`.
 use crate::Calibration;
-use crate::pipes::Messages;
+use crate::calls::Channels;
 use crate::sample::Sample;
 use crate::topology::Distance;
 use serde::Serialize;
@@ -15,8 +15,8 @@ struct Fragment {
 #[derive(Serialize)]
 struct Costs {
     syscall_ns: Sourced<u64>,
-    pipe_message_ns: Sourced<WayThrough>,
-    socket_message_ns: Sourced<WayThrough>,
+    pipe_ns: Sourced<ChannelCosts>,
+    socket_ns: Sourced<ChannelCosts>,
     wakeup_ns: Sourced<u64>,
     switch_ns: Sourced<u64>,
     idle_exit_ns: Sourced<u64>,
@@ -55,7 +55,8 @@ struct ByKind {
 }
 
 #[derive(Serialize)]
-struct WayThrough {
+struct ChannelCosts {
+    make: u64,
     write: u64,
     read: u64,
 }
@@ -72,7 +73,7 @@ struct Loads {
 /// them: the tick, and the scheduler's functions, of which `flsched costs` tells.
 pub fn render(of: &Calibration) -> String {
     let syscall = of.syscall.ns();
-    let Messages { write, read } = &of.pipe_messages;
+    let Channels { write, read, .. } = &of.pipes;
     let switch = (of.one_way.ns() - write.ns() - read.ns()).max(0.0);
     let travel = |sample: &Sample| (sample.ns() - of.one_way.ns()).max(0.0);
     let measured =
@@ -81,8 +82,8 @@ pub fn render(of: &Calibration) -> String {
     let fragment = Fragment {
         costs: Costs {
             syscall_ns: measured(syscall, format!("getppid; {}", of.syscall.spread())),
-            pipe_message_ns: way_through("pipes", &of.pipe_messages, syscall),
-            socket_message_ns: way_through("pairs of sockets", &of.socket_messages, syscall),
+            pipe_ns: channel_costs("pipes", &of.pipes, syscall),
+            socket_ns: channel_costs("pairs of sockets", &of.sockets, syscall),
             wakeup_ns: Sourced {
                 value: 0,
                 source: "it is in switch_ns: one does not come without the other here".into(),
@@ -150,12 +151,21 @@ fn by_kind(what: &str, samples: [&Sample; 2], ns: [f64; 2]) -> Sourced<ByKind> {
     }
 }
 
-fn way_through(what: &str, Messages { write, read }: &Messages, syscall: f64) -> Sourced<WayThrough> {
+fn channel_costs(
+    what: &str,
+    Channels { make, write, read }: &Channels,
+    syscall: f64,
+) -> Sourced<ChannelCosts> {
     let less_the_call = |sample: &Sample| whole(sample.ns() - syscall);
     Sourced {
-        value: WayThrough { write: less_the_call(write), read: less_the_call(read) },
+        value: ChannelCosts {
+            make: less_the_call(make),
+            write: less_the_call(write),
+            read: less_the_call(read),
+        },
         source: format!(
-            "200 messages of 100 bytes into 20 {what}, then out again, less the call; write: {}; read: {}",
+            "20 {what}, 200 messages of 100 bytes into them, then out again, less the calls; make: {}; write: {}; read: {}",
+            make.spread(),
             write.spread(),
             read.spread()
         ),

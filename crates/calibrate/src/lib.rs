@@ -7,14 +7,14 @@
 //! - [`cold`]: data that are not in a cache
 //! - [`topology`]: which CPUs are how far apart
 //! - [`fragment`]: the figures as TOML
+pub mod calls;
 pub mod cold;
 pub mod fragment;
 pub mod lines;
-pub mod pipes;
 pub mod sample;
 pub mod topology;
 
-use pipes::Messages;
+use calls::Channels;
 use sample::Sample;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -48,10 +48,10 @@ pub struct Calibration {
     pub machine: String,
     /// Into the kernel and back.
     pub syscall: Sample,
-    /// Messages of 100 bytes through pipes, two hundred being on their way.
-    pub pipe_messages: Messages,
-    /// The same through sockets.
-    pub socket_messages: Messages,
+    /// Pipes, and messages of 100 bytes through them, two hundred being on their way.
+    pub pipes: Channels,
+    /// The same with pairs of sockets.
+    pub sockets: Channels,
     /// From a write to the woken reader's going on, on the same CPU.
     pub one_way: Sample,
     /// The same from a CPU to an idle one, by distance.
@@ -82,17 +82,17 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
     let mut one_way_to = BTreeMap::new();
     let mut line = BTreeMap::new();
     for (&distance, &(from, to)) in &pairs {
-        one_way_to.insert(distance, pipes::one_way(batches, from, to)?);
+        one_way_to.insert(distance, calls::one_way(batches, from, to)?);
         line.insert(distance, lines::transfer(batches, from, to)?);
     }
-    let (fork, child) = pipes::fork(batches, home)?;
-    let (thread_start, thread_life) = pipes::thread(batches, home)?;
+    let (fork, child) = calls::fork(batches, home)?;
+    let (thread_start, thread_life) = calls::thread(batches, home)?;
     Ok(Calibration {
         machine: topology::machine(),
-        syscall: pipes::syscall(batches, home)?,
-        pipe_messages: pipes::pipe_messages(batches, home)?,
-        socket_messages: pipes::socket_messages(batches, home)?,
-        one_way: pipes::one_way(batches, home, home)?,
+        syscall: calls::syscall(batches, home)?,
+        pipes: calls::pipes(batches, home)?,
+        sockets: calls::sockets(batches, home)?,
+        one_way: calls::one_way(batches, home, home)?,
         one_way_to,
         fork,
         child,

@@ -19,10 +19,12 @@ fn the_present_machine_can_be_simulated() {
     let found = calibrate(5).unwrap();
     for (what, sample) in [
         ("syscall", &found.syscall),
-        ("write to a pipe", &found.pipe_messages.write),
-        ("read from a pipe", &found.pipe_messages.read),
-        ("write to a socket", &found.socket_messages.write),
-        ("read from a socket", &found.socket_messages.read),
+        ("make a pipe", &found.pipes.make),
+        ("write to a pipe", &found.pipes.write),
+        ("read from a pipe", &found.pipes.read),
+        ("make a pair of sockets", &found.sockets.make),
+        ("write to a socket", &found.sockets.write),
+        ("read from a socket", &found.sockets.read),
         ("one way", &found.one_way),
         ("fork", &found.fork),
         ("child", &found.child),
@@ -33,7 +35,7 @@ fn the_present_machine_can_be_simulated() {
     }
     // A message is a call with something to do, a way between two tasks is two calls and a switch, a life has
     // its beginning in it: whatever the machine.
-    assert!(found.pipe_messages.write.ns() + found.pipe_messages.read.ns() > 2.0 * found.syscall.ns());
+    assert!(found.pipes.write.ns() + found.pipes.read.ns() > 2.0 * found.syscall.ns());
     assert!(found.child.quantile(0.0) > found.fork.quantile(0.0));
     assert!(found.thread_life.quantile(0.0) > found.thread_start.quantile(0.0));
     let fragment = fragment::render(&found);

@@ -369,3 +369,33 @@ fn every_scheduler_runs_hackbench_to_its_end_and_again_the_same_way() {
         assert_eq!(outcome, once(), "{scheduler}");
     }
 }
+
+/// There is some for 18, and what has been taken is there for the next ones, too.
+#[test]
+fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
+    let notes = Notes::default();
+    let (mut forked_at, mut forks, told) = (None, 0, notes.clone());
+    let main = Does(move |view: &mut View<'_>| {
+        if let Some(at) = forked_at.take() {
+            told.add("fork", view.now - at);
+        }
+        if forks == 27 && view.now < SECOND {
+            return Step::WaitChildren { at_most: 0 };
+        }
+        if forks == 54 {
+            return Step::Exit;
+        }
+        forks += 1;
+        forked_at = Some(view.now);
+        let mut sleeps = true;
+        Step::Fork(task("child", move |_| match std::mem::take(&mut sleeps) {
+            true => Step::Sleep(SECOND),
+            false => Step::Exit,
+        }))
+    });
+    simulation("instructions-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
+    let least = notes.all("fork").into_iter().min().unwrap();
+    let took_longer: Vec<bool> = notes.all("fork").iter().map(|&took| took > least + 20 * US).collect();
+    let expected: Vec<bool> = (1..=54).map(|fork| [18, 21, 24, 27].contains(&fork)).collect();
+    assert_eq!(took_longer, expected);
+}

@@ -81,6 +81,17 @@ fn an_interrupted_tasks_overdue_slice_does_not_end_the_next_ones() {
     assert!((110..125).contains(&switches), "{switches}");
 }
 
+/// Also played on the kernel, with 16 to 23 switches: two in the background have a slice of a tick, and at
+/// the next tick it is not quite over, as their turns begin a little after one.
+#[test]
+fn a_slice_of_a_tick_lasts_for_two() {
+    let text = include_str!("../../../conformance/nice-mix.toml");
+    let scenario = Scenario { scheduler: "flsched".into(), ..Scenario::parse(text, "nice-mix").unwrap() };
+    let (_, tasks) = scenario.run_counted().unwrap();
+    let switches: u64 = tasks[1..].iter().map(|task| task.switches_of_program).sum();
+    assert!((14..=22).contains(&switches), "{switches}");
+}
+
 /// As on the kernel, where leaving its autogroup costs a task its place among its equals.
 #[test]
 fn who_ends_lets_its_equals_go_first() {

@@ -24,8 +24,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("spin-barrier-four-cpus", crate::SCHEDULERS),
     ("chain-two-cpus", &["flsched", "smove", "rr2", "eevdf"]),
     ("hackbench-process-pipe", &["smove", "eevdf"]),
-    ("hackbench-process-socket", &["eevdf"]),
-    ("hackbench-thread-pipe", &["eevdf"]),
+    ("hackbench-thread-pipe", &["smove", "eevdf"]),
     ("hackbench-thread-socket", &["smove", "eevdf"]),
     ("senders-and-receivers", &["eevdf"]),
     ("threads", &["smove", "rr2", "eevdf"]),
@@ -34,7 +33,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("spin-barrier-long", &["flsched"]),
     ("yielders-part", &["smove", "eevdf"]),
     ("fork-bomb", &["smove"]),
-    ("hogs-and-sleepers", &["eevdf"]),
+    ("hogs-and-sleepers", &["smove", "eevdf"]),
     ("fork-bomb-one-cpu", &["flsched"]),
     ("jobs", &["flsched"]),
 ];

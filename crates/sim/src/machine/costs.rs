@@ -2,10 +2,12 @@
 use super::Distance;
 use crate::core::Callback;
 use crate::engine::Ns;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A cost for each distance between two CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ByDistance {
     /// Threads of one core.
     pub core: Ns,
@@ -31,7 +33,8 @@ impl ByDistance {
 }
 
 /// A cost for each kind of task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ByKind {
     /// One with a memory of its own.
     pub process: Ns,
@@ -46,12 +49,15 @@ impl ByKind {
     }
 }
 
-/// What one message costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WayThrough {
-    /// Who puts it in.
+/// What a channel for messages costs, beside the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelCosts {
+    /// To make one.
+    pub make: Ns,
+    /// To put a message in.
     pub write: Ns,
-    /// Who takes it out.
+    /// To take one out.
     pub read: Ns,
 }
 
@@ -75,15 +81,20 @@ pub struct Costs {
     pub wakeup_ns: Ns,
     /// Into the kernel and back, with the work of a small call.
     pub syscall_ns: Ns,
-    /// A message of a pipe, beside the call.
-    pub pipe_message_ns: WayThrough,
-    /// The same of a socket.
-    pub socket_message_ns: WayThrough,
+    /// A pipe.
+    pub pipe_ns: ChannelCosts,
+    /// A pair of sockets.
+    pub socket_ns: ChannelCosts,
     /// A new task, for its parent.
     pub fork_ns: ByKind,
+    /// How much longer that takes if there is no memory for the task. 0 unless the file says so.
+    pub task_slab_ns: Ns,
     /// What it does before its program goes on: a process has faults on the pages that it shares with its
     /// parent. 0 unless the file says so.
     pub start_ns: ByKind,
+    /// What its parent writes then, which it shares with it, as hackbench before the fork of a receiver. 0
+    /// unless the file says so.
+    pub copy_on_write_ns: Ns,
     /// Its end.
     pub exit_ns: ByKind,
     /// From a program's start to its work: `exec`, its libraries, what it sets up. 0 unless the file says so.

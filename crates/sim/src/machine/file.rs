@@ -1,6 +1,6 @@
 //! The form of `machines/NAME.toml`. Every number says where it is from and how sure it is.
 use super::fields::{Cores, FileCaches, FileFrequency, Topology};
-use super::{ByDistance, ByKind, CallbackCosts, Costs, FULL_SPEED, Machine, Speed, WayThrough, threads};
+use super::{ByDistance, ByKind, CallbackCosts, ChannelCosts, Costs, FULL_SPEED, Machine, Speed, threads};
 use crate::Error;
 use crate::core::Callback;
 use crate::engine::Ns;
@@ -60,39 +60,47 @@ struct FileCosts {
     switch_ns: Sourced<Ns>,
     wakeup_ns: Sourced<Ns>,
     syscall_ns: Sourced<Ns>,
-    pipe_message_ns: Sourced<FileWayThrough>,
-    socket_message_ns: Sourced<FileWayThrough>,
-    fork_ns: Sourced<FileKinds>,
-    start_ns: Option<Sourced<FileKinds>>,
-    exit_ns: Sourced<FileKinds>,
+    pipe_ns: Sourced<ChannelCosts>,
+    socket_ns: Sourced<ChannelCosts>,
+    fork_ns: Sourced<ByKind>,
+    task_slab_ns: Option<Sourced<Ns>>,
+    start_ns: Option<Sourced<ByKind>>,
+    copy_on_write_ns: Option<Sourced<Ns>>,
+    exit_ns: Sourced<ByKind>,
     exec_ns: Option<Sourced<Ns>>,
     tick_ns: Sourced<Ns>,
     idle_exit_ns: Sourced<Ns>,
-    ipi_ns: Sourced<FileDistances>,
-    handover_ns: Sourced<FileDistances>,
+    ipi_ns: Sourced<ByDistance>,
+    handover_ns: Sourced<ByDistance>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileDistances {
-    core: Ns,
-    cache: Ns,
-    node: Ns,
-    remote: Ns,
+/// A cost, or several of them.
+trait Parts: Copy {
+    fn parts(self) -> impl Iterator<Item = Ns>;
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileKinds {
-    process: Ns,
-    thread: Ns,
+impl Parts for Ns {
+    fn parts(self) -> impl Iterator<Item = Ns> {
+        [self].into_iter()
+    }
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileWayThrough {
-    write: Ns,
-    read: Ns,
+impl Parts for ByDistance {
+    fn parts(self) -> impl Iterator<Item = Ns> {
+        [self.core, self.cache, self.node, self.remote].into_iter()
+    }
+}
+
+impl Parts for ByKind {
+    fn parts(self) -> impl Iterator<Item = Ns> {
+        [self.process, self.thread].into_iter()
+    }
+}
+
+impl Parts for ChannelCosts {
+    fn parts(self) -> impl Iterator<Item = Ns> {
+        [self.make, self.write, self.read].into_iter()
+    }
 }
 
 /// By [`Callback::name`]; nothing may be left out.
@@ -124,6 +132,21 @@ impl Source<'_> {
         }
         let what = format!("{value} is not from {} to {}", range.start(), range.end());
         Err(self.wrong(of.span(), field, what))
+    }
+
+    fn cost<T: Parts>(&self, field: &str, of: &Sourced<T>) -> Result<T, Error> {
+        match of.value.get_ref().parts().find(|&ns| ns > MAX_COST_NS) {
+            None => Ok(*of.value.get_ref()),
+            Some(ns) => {
+                let what = format!("{ns} is not from 0 to {MAX_COST_NS}");
+                Err(self.wrong(of.value.span(), field, what))
+            }
+        }
+    }
+
+    /// Nothing if the file does not tell.
+    fn cost_or_none<T: Parts + Default>(&self, field: &str, of: Option<&Sourced<T>>) -> Result<T, Error> {
+        of.map_or(Ok(T::default()), |of| self.cost(field, of))
     }
 }
 
@@ -169,43 +192,22 @@ impl FileCosts {
         source: &Source<'_>,
         callbacks: BTreeMap<String, CallbackCosts>,
     ) -> Result<Costs, Error> {
-        let cost = |field: &str, of: &Sourced<Ns>| source.within(field, &of.value, 0..=MAX_COST_NS);
-        let within = |field: &str, span: Range<usize>, costs: &[Ns]| match costs
-            .iter()
-            .find(|&&ns| ns > MAX_COST_NS)
-        {
-            None => Ok(()),
-            Some(ns) => Err(source.wrong(span, field, format!("{ns} is not from 0 to {MAX_COST_NS}"))),
-        };
-        let distances = |field: &str, of: &Sourced<FileDistances>| {
-            let FileDistances { core, cache, node, remote } = *of.value.get_ref();
-            within(field, of.value.span(), &[core, cache, node, remote])?;
-            Ok::<_, Error>(ByDistance { core, cache, node, remote })
-        };
-        let way_through = |field: &str, of: &Sourced<FileWayThrough>| {
-            let FileWayThrough { write, read } = *of.value.get_ref();
-            within(field, of.value.span(), &[write, read])?;
-            Ok::<_, Error>(WayThrough { write, read })
-        };
-        let kinds = |field: &str, of: &Sourced<FileKinds>| {
-            let FileKinds { process, thread } = *of.value.get_ref();
-            within(field, of.value.span(), &[process, thread])?;
-            Ok::<_, Error>(ByKind { process, thread })
-        };
         Ok(Costs {
-            switch_ns: cost("switch_ns", &self.switch_ns)?,
-            wakeup_ns: cost("wakeup_ns", &self.wakeup_ns)?,
-            syscall_ns: cost("syscall_ns", &self.syscall_ns)?,
-            pipe_message_ns: way_through("pipe_message_ns", &self.pipe_message_ns)?,
-            socket_message_ns: way_through("socket_message_ns", &self.socket_message_ns)?,
-            fork_ns: kinds("fork_ns", &self.fork_ns)?,
-            start_ns: self.start_ns.as_ref().map_or(Ok(ByKind::default()), |of| kinds("start_ns", of))?,
-            exit_ns: kinds("exit_ns", &self.exit_ns)?,
-            exec_ns: self.exec_ns.as_ref().map_or(Ok(0), |of| cost("exec_ns", of))?,
-            tick_ns: cost("tick_ns", &self.tick_ns)?,
-            idle_exit_ns: cost("idle_exit_ns", &self.idle_exit_ns)?,
-            ipi_ns: distances("ipi_ns", &self.ipi_ns)?,
-            handover_ns: distances("handover_ns", &self.handover_ns)?,
+            switch_ns: source.cost("switch_ns", &self.switch_ns)?,
+            wakeup_ns: source.cost("wakeup_ns", &self.wakeup_ns)?,
+            syscall_ns: source.cost("syscall_ns", &self.syscall_ns)?,
+            pipe_ns: source.cost("pipe_ns", &self.pipe_ns)?,
+            socket_ns: source.cost("socket_ns", &self.socket_ns)?,
+            fork_ns: source.cost("fork_ns", &self.fork_ns)?,
+            task_slab_ns: source.cost_or_none("task_slab_ns", self.task_slab_ns.as_ref())?,
+            start_ns: source.cost_or_none("start_ns", self.start_ns.as_ref())?,
+            copy_on_write_ns: source.cost_or_none("copy_on_write_ns", self.copy_on_write_ns.as_ref())?,
+            exit_ns: source.cost("exit_ns", &self.exit_ns)?,
+            exec_ns: source.cost_or_none("exec_ns", self.exec_ns.as_ref())?,
+            tick_ns: source.cost("tick_ns", &self.tick_ns)?,
+            idle_exit_ns: source.cost("idle_exit_ns", &self.idle_exit_ns)?,
+            ipi_ns: source.cost("ipi_ns", &self.ipi_ns)?,
+            handover_ns: source.cost("handover_ns", &self.handover_ns)?,
             callbacks,
         })
     }

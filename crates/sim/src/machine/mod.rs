@@ -4,7 +4,7 @@ mod fields;
 mod file;
 mod speed;
 
-pub use costs::{ByDistance, ByKind, CallbackCosts, Costs, WayThrough};
+pub use costs::{ByDistance, ByKind, CallbackCosts, ChannelCosts, Costs};
 pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
 
 use crate::Error;

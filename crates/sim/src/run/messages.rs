@@ -5,22 +5,20 @@
 use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
+use crate::machine::ChannelCosts;
 use crate::workload::{ChannelId, Outcome, Step};
 
 impl Simulation {
+    pub(super) fn costs_of(&self, channel: ChannelId) -> ChannelCosts {
+        let costs = &self.core.machine.costs;
+        if self.world.channels[channel].is_pipe() { costs.pipe_ns } else { costs.socket_ns }
+    }
+
     /// How long a task copies for this step, beside the call.
     pub(super) fn copy_ns(&self, step: &Step) -> Ns {
-        let costs = &self.core.machine.costs;
-        let way_through = |channel: ChannelId| {
-            if self.world.channels[channel].is_pipe() {
-                costs.pipe_message_ns
-            } else {
-                costs.socket_message_ns
-            }
-        };
         match step {
-            Step::Write(channel) => way_through(*channel).write,
-            Step::Read(channel) => way_through(*channel).read,
+            Step::Write(channel) => self.costs_of(*channel).write,
+            Step::Read(channel) => self.costs_of(*channel).read,
             _ => 0,
         }
     }

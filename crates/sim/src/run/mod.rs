@@ -67,6 +67,8 @@ pub struct Simulation {
     costs: Vec<CallbackCosts>,
     /// How many tasks of each class are alive.
     alive: Vec<usize>,
+    /// Slabs of `task_struct` that there are so far; they stay.
+    task_slabs: usize,
     world: World,
     /// From one look at everything to the next.
     check_every: Ns,
@@ -91,6 +93,7 @@ impl Simulation {
         let alive = vec![0; classes.len()];
         Ok(Self {
             alive,
+            task_slabs: steps::EMPTY_TASK_SLABS,
             setup,
             core,
             classes,

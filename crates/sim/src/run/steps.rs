@@ -6,7 +6,10 @@ use crate::workload::{Child, Step, View};
 
 /// How much longer or shorter a call is than its cost, at most.
 const RIPPLE_PERCENT: u64 = 2;
-
+/// `/sys/kernel/slab/task_struct/objs_per_slab` of Linux 6.18.
+const TASKS_PER_SLAB: usize = 3;
+/// How many slabs are there and empty before a program begins: `min_partial` in the same folder.
+pub(super) const EMPTY_TASK_SLABS: usize = 6;
 impl Simulation {
     /// The running task of `cpu` has done its last piece of work: what is next?
     ///
@@ -51,9 +54,14 @@ impl Simulation {
         match step {
             Step::Run(ns) => *ns,
             Step::Write(_) | Step::Read(_) => costs.syscall_ns + self.copy_ns(step),
-            Step::Fork(child) => costs.fork_ns.of(child.is_thread),
+            Step::Make(channel) => costs.syscall_ns + self.costs_of(*channel).make,
+            Step::Fork(child) => {
+                let slab_ns = if self.needs_task_slab() { costs.task_slab_ns } else { 0 };
+                costs.fork_ns.of(child.is_thread) + slab_ns
+            }
             Step::Exit => costs.exit_ns.of(self.core.tasks[task].is_thread()),
             Step::Exec => costs.exec_ns,
+            Step::CopyOnWrite => costs.copy_on_write_ns,
             Step::Sleep(_)
             | Step::SleepUntil(_)
             | Step::Yield
@@ -83,7 +91,7 @@ impl Simulation {
     fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
         let has_waited = std::mem::take(&mut self.world.actors[task].has_waited);
         match step {
-            Step::Run(_) | Step::Exec => {}
+            Step::Run(_) | Step::Exec | Step::CopyOnWrite | Step::Make(_) => {}
             Step::Sleep(ns) => {
                 let at = self.core.clock() + ns;
                 self.core.queue.push(at, Event::WakeUp { task });
@@ -180,7 +188,15 @@ impl Simulation {
         true
     }
 
+    /// Is there no memory for one more task?
+    fn needs_task_slab(&self) -> bool {
+        self.alive.iter().sum::<usize>() >= self.task_slabs * TASKS_PER_SLAB
+    }
+
     fn fork(&mut self, parent: TaskId, child: Child) {
+        if self.needs_task_slab() {
+            self.task_slabs += 1;
+        }
         let Child { name, is_thread, nice, scheduling, footprint, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());

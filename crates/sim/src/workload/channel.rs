@@ -10,7 +10,9 @@ const PAGE: u32 = 4096;
 const PIPE_PAGES: usize = 16;
 /// `net.core.wmem_default`, in bytes.
 const SEND_BUFFER: u32 = 212_992;
-/// What a socket buffer takes beside its bytes, rounded to the allocator's size, in bytes.
+/// What a socket buffer takes at least, in bytes: the allocator has no smaller ones.
+const SOCKET_BUFFER: u32 = 768;
+/// What it takes beside its own bytes.
 const SOCKET_BUFFER_COST: u32 = 668;
 
 /// What a step on a channel led to.
@@ -73,7 +75,8 @@ impl Mutex {
 enum Room {
     /// Messages written to a page and not yet read from it; a page is free again when it is empty.
     Pages { per_page: u32, pages: VecDeque<(u32, u32)> },
-    /// Writers wait when the buffer is full, and until three quarters of it are free.
+    /// Writers wait when the buffer is full, the last message being larger than what was left, and until three
+    /// quarters of it are free.
     Buffer { most: u32 },
 }
 
@@ -86,7 +89,8 @@ impl Channel {
 
     /// A stream socket.
     pub fn socket(message_bytes: u32) -> Self {
-        Self::new(Room::Buffer { most: (SEND_BUFFER / (message_bytes + SOCKET_BUFFER_COST)).max(1) })
+        let buffer = (message_bytes + SOCKET_BUFFER_COST).max(SOCKET_BUFFER);
+        Self::new(Room::Buffer { most: SEND_BUFFER.div_ceil(buffer) })
     }
 
     fn new(room: Room) -> Self {
@@ -163,7 +167,8 @@ impl Channel {
             }
             Room::Buffer { most } => {
                 if self.queued * 4 <= *most {
-                    woken.extend(self.writers.drain(..));
+                    // As with pollers.
+                    woken.extend(self.writers.drain(..).rev());
                 }
             }
         }
@@ -242,8 +247,8 @@ mod tests {
     fn a_socket_lets_writers_go_on_at_a_quarter() {
         let mut socket = Channel::socket(100);
         let most = (0..10_000).take_while(|_| socket.write(1) != Outcome::Blocked).count();
-        assert_eq!(most, 277);
+        assert_eq!(most, 278);
         let reads = (1..).take_while(|_| socket.read(2) == Outcome::Done(vec![])).count() + 1;
-        assert_eq!(reads, 277 - 277 / 4);
+        assert_eq!(reads, 278 - 278 / 4);
     }
 }

@@ -37,8 +37,8 @@ impl Hackbench {
     }
 
     pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
-        let ready = world.add(Channel::pipe(1));
-        let wake = world.add(Channel::pipe(1));
+        let ready = world.add(self.channel(1));
+        let wake = world.add(self.channel(1));
         Box::new(Main {
             bench: *self,
             ready,
@@ -47,13 +47,14 @@ impl Hackbench {
             member: 0,
             phase: Phase::Exec,
             channels: (0..self.groups)
-                .map(|_| (0..HALF).map(|_| world.add(self.channel())).collect())
+                .map(|_| (0..HALF).map(|_| world.add(self.channel(MESSAGE))).collect())
                 .collect(),
         })
     }
 
-    fn channel(&self) -> Channel {
-        if self.sockets { Channel::socket(MESSAGE) } else { Channel::pipe(MESSAGE) }
+    /// For messages of so many bytes.
+    fn channel(&self, bytes: u32) -> Channel {
+        if self.sockets { Channel::socket(bytes) } else { Channel::pipe(bytes) }
     }
 
     fn tasks(&self) -> u64 {
@@ -70,6 +71,9 @@ impl fmt::Display for Hackbench {
 
 enum Phase {
     Exec,
+    /// What the next receiver, if it is one's turn, is to know; and its channel.
+    Prepare,
+    Make,
     Fork,
     Collect(u64),
     Begin,
@@ -90,6 +94,11 @@ struct Main {
 }
 
 impl Main {
+    /// Of the next child, if that is a receiver.
+    fn inbox(&self) -> Option<ChannelId> {
+        self.channels.get(self.group)?.get(self.member).copied()
+    }
+
     /// The receivers of a group first, then its senders.
     fn child(&mut self) -> Option<Child> {
         let inboxes = self.channels.get(self.group)?;
@@ -114,11 +123,27 @@ impl Program for Main {
         loop {
             match self.phase {
                 Phase::Exec => {
-                    self.phase = Phase::Fork;
+                    self.phase = Phase::Prepare;
                     return Step::Exec;
                 }
+                Phase::Prepare => {
+                    self.phase = if self.inbox().is_some() { Phase::Make } else { Phase::Fork };
+                    let shares_memory = !self.bench.threads && (self.group, self.member) != (0, 0);
+                    if self.inbox().is_some() && shares_memory {
+                        return Step::CopyOnWrite;
+                    }
+                }
+                Phase::Make => {
+                    self.phase = Phase::Fork;
+                    if let Some(inbox) = self.inbox() {
+                        return Step::Make(inbox);
+                    }
+                }
                 Phase::Fork => match self.child() {
-                    Some(child) => return Step::Fork(child),
+                    Some(child) => {
+                        self.phase = Phase::Prepare;
+                        return Step::Fork(child);
+                    }
                     None => self.phase = Phase::Collect(self.bench.tasks()),
                 },
                 Phase::Collect(0) => self.phase = Phase::Begin,

@@ -38,6 +38,8 @@ pub enum Step {
     SleepUntil(Ns),
     /// Calls `sched_yield()`.
     Yield,
+    /// Makes a pipe or a pair of sockets, which is there already.
+    Make(ChannelId),
     /// Sends a message; waits while there is no room.
     Write(ChannelId),
     /// Receives one; waits while there is none.
@@ -62,6 +64,8 @@ pub enum Step {
     Fork(Child),
     /// Becomes another program.
     Exec,
+    /// Writes to pages that it shares with its last child: the kernel copies them.
+    CopyOnWrite,
     /// Waits until no more than so many of its children are alive.
     WaitChildren {
         /// So many.
@@ -91,14 +95,18 @@ impl Step {
     /// A system call, from its first moment on?
     pub(crate) fn is_call(&self) -> bool {
         match self {
-            Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
+            Self::Make(_) | Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
             Self::Sleep(_) | Self::SleepUntil(_) | Self::Yield => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
             // Of a program's start the larger part is its libraries', in user space.
-            Self::Run(_) | Self::Exec | Self::Meet(..) | Self::Await(_) | Self::Down(_) | Self::Up(_) => {
-                false
-            }
+            Self::Run(_)
+            | Self::Exec
+            | Self::CopyOnWrite
+            | Self::Meet(..)
+            | Self::Await(_)
+            | Self::Down(_)
+            | Self::Up(_) => false,
             Self::DisableMigration | Self::EnableMigration => false,
             Self::Start | Self::Stop | Self::Figure(..) | Self::Time(_) | Self::EndRun => false,
         }

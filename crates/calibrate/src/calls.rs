@@ -78,33 +78,41 @@ pub fn syscall(batches: usize, cpu: usize) -> Result<Sample, Error> {
     })
 }
 
-/// Messages into a channel, and out of it.
+/// A channel, and messages into it and out of it.
 #[derive(Debug)]
-pub struct Messages {
+pub struct Channels {
+    /// To make one.
+    pub make: Sample,
     /// One into it.
     pub write: Sample,
     /// One out of it.
     pub read: Sample,
 }
 
-/// Through pipes, by one thread: nobody waits, nobody wakes.
-pub fn pipe_messages(batches: usize, cpu: usize) -> Result<Messages, Error> {
-    messages(batches, cpu, ends)
+/// Pipes, used by one thread: nobody waits, nobody wakes.
+pub fn pipes(batches: usize, cpu: usize) -> Result<Channels, Error> {
+    channels(batches, cpu, ends)
 }
 
-/// Through pairs of stream sockets.
-pub fn socket_messages(batches: usize, cpu: usize) -> Result<Messages, Error> {
-    messages(batches, cpu, || {
+/// Pairs of stream sockets.
+pub fn sockets(batches: usize, cpu: usize) -> Result<Channels, Error> {
+    channels(batches, cpu, || {
         UnixStream::pair().map_err(|source| Error::System { what: "socketpair".into(), source })
     })
 }
 
 /// Many are on their way at a time, as hackbench's are: the kernel has to find memory for each.
-fn messages<R: AsFd + Send, W: AsFd + Send>(
+fn channels<R: AsFd + Send, W: AsFd + Send>(
     batches: usize,
     cpu: usize,
-    channel: impl Fn() -> Result<(R, W), Error>,
-) -> Result<Messages, Error> {
+    channel: impl Fn() -> Result<(R, W), Error> + Sync,
+) -> Result<Channels, Error> {
+    let make = pinned(cpu, || {
+        sample(batches, || {
+            let mut made = Vec::with_capacity(CHANNELS as usize);
+            ns_of(CHANNELS, || (0..CHANNELS).try_for_each(|_| channel().map(|channel| made.push(channel))))
+        })
+    })?;
     let mut channels = (0..CHANNELS).map(|_| channel()).collect::<Result<Vec<_>, _>>()?;
     let mut reads = Vec::new();
     let write = pinned(cpu, || {
@@ -118,7 +126,7 @@ fn messages<R: AsFd + Send, W: AsFd + Send>(
             Ok(write)
         })
     })?;
-    Ok(Messages { write, read: Sample::of(reads) })
+    Ok(Channels { make, write, read: Sample::of(reads) })
 }
 
 /// From a message's writing to its reader's going on, who slept on `to`.
