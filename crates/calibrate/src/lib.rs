@@ -2,7 +2,7 @@
 //! line and a cold cache cost on the present machine, as sections of `machines/NAME.toml`.
 //!
 //! - [`sample`]: many short batches, and which of them to believe
-//! - [`pipes`]: system calls, messages, wake-ups, switches, forks, threads
+//! - [`calls`]: system calls, pipes, sockets, messages, wake-ups, switches, forks, threads
 //! - [`lines`]: a cache line from CPU to CPU
 //! - [`cold`]: data that are not in a cache
 //! - [`topology`]: which CPUs are how far apart

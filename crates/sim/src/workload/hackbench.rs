@@ -71,9 +71,9 @@ impl fmt::Display for Hackbench {
 
 enum Phase {
     Exec,
-    /// What the next receiver, if it is one's turn, is to know; and its channel.
+    /// Writes down what the next child is to know, if that is a receiver.
     Prepare,
-    Make,
+    Make(ChannelId),
     Fork,
     Collect(u64),
     Begin,
@@ -126,18 +126,19 @@ impl Program for Main {
                     self.phase = Phase::Prepare;
                     return Step::Exec;
                 }
-                Phase::Prepare => {
-                    self.phase = if self.inbox().is_some() { Phase::Make } else { Phase::Fork };
-                    let shares_memory = !self.bench.threads && (self.group, self.member) != (0, 0);
-                    if self.inbox().is_some() && shares_memory {
-                        return Step::CopyOnWrite;
+                Phase::Prepare => match self.inbox() {
+                    None => self.phase = Phase::Fork,
+                    Some(inbox) => {
+                        self.phase = Phase::Make(inbox);
+                        let is_first = (self.group, self.member) == (0, 0);
+                        if !self.bench.threads && !is_first {
+                            return Step::CopyOnWrite;
+                        }
                     }
-                }
-                Phase::Make => {
+                },
+                Phase::Make(inbox) => {
                     self.phase = Phase::Fork;
-                    if let Some(inbox) = self.inbox() {
-                        return Step::Make(inbox);
-                    }
+                    return Step::Make(inbox);
                 }
                 Phase::Fork => match self.child() {
                     Some(child) => {
