@@ -24,7 +24,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("spin-barrier-four-cpus", crate::SCHEDULERS),
     ("chain-two-cpus", &["flsched", "smove", "rr2", "eevdf"]),
     ("hackbench-process-pipe", &["smove", "eevdf"]),
-    ("hackbench-thread-pipe", &["smove", "eevdf"]),
+    ("hackbench-thread-pipe", &["eevdf"]),
     ("hackbench-thread-socket", &["smove", "eevdf"]),
     ("senders-and-receivers", &["eevdf"]),
     ("threads", &["smove", "rr2", "eevdf"]),

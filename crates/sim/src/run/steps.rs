@@ -6,6 +6,9 @@ use crate::workload::{Child, Step, View};
 
 /// How much longer or shorter a call is than its cost, at most.
 const RIPPLE_PERCENT: u64 = 2;
+/// From a tick to the wake-up of who waits for the grace period that has passed, as measured on the
+/// instructions clock.
+const RCU_NS: Ns = 20_000;
 /// `/sys/kernel/slab/task_struct/objs_per_slab` of Linux 6.18.
 const TASKS_PER_SLAB: usize = 3;
 /// How many slabs are there and empty before a program begins: `min_partial` in the same folder.
@@ -64,6 +67,7 @@ impl Simulation {
             Step::CopyOnWrite => costs.copy_on_write_ns,
             Step::Sleep(_)
             | Step::SleepUntil(_)
+            | Step::SynchronizeRcu
             | Step::Yield
             | Step::Poll(_)
             | Step::WaitFor(..)
@@ -102,6 +106,13 @@ impl Simulation {
                     self.core.queue.push(at, Event::WakeUp { task });
                     self.block(cpu, task);
                 }
+            }
+            Step::SynchronizeRcu => {
+                // A grace period begins at a tick, and has passed at the next one.
+                let tick_ns = self.core.machine.tick_ns;
+                let at = (self.core.clock() / tick_ns + 2) * tick_ns + RCU_NS;
+                self.core.queue.push(at, Event::WakeUp { task });
+                self.block(cpu, task);
             }
             Step::Yield => self.yield_now(cpu, task),
             Step::Write(channel) => self.write(cpu, task, channel, has_waited),

@@ -10,6 +10,11 @@ const MESSAGE: u32 = 100;
 /// Senders, and receivers, of a group.
 const HALF: usize = 20;
 
+/// Files that it has open before it makes the first channel of a group.
+const FILES: usize = 8;
+/// For how many a process has room at first: `NR_OPEN_DEFAULT`.
+const FILE_TABLE: usize = 64;
+
 /// `hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hackbench {
@@ -74,6 +79,8 @@ enum Phase {
     /// Writes down what the next child is to know, if that is a receiver.
     Prepare,
     Make(ChannelId),
+    /// Where the table of open files has to grow, and threads share it.
+    Grow,
     Fork,
     Collect(u64),
     Begin,
@@ -137,8 +144,16 @@ impl Program for Main {
                     }
                 },
                 Phase::Make(inbox) => {
-                    self.phase = Phase::Fork;
+                    self.phase = Phase::Grow;
                     return Step::Make(inbox);
+                }
+                Phase::Grow => {
+                    self.phase = Phase::Fork;
+                    // `expand_fdtable()`
+                    let file = FILES + 2 * (self.group * HALF + self.member);
+                    if self.bench.threads && file >= FILE_TABLE && file.is_power_of_two() {
+                        return Step::SynchronizeRcu;
+                    }
                 }
                 Phase::Fork => match self.child() {
                     Some(child) => {

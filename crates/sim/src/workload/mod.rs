@@ -40,6 +40,8 @@ pub enum Step {
     Yield,
     /// Makes a pipe or a pair of sockets, which is there already.
     Make(ChannelId),
+    /// Waits until no CPU reads what there was before: `synchronize_rcu()`.
+    SynchronizeRcu,
     /// Sends a message; waits while there is no room.
     Write(ChannelId),
     /// Receives one; waits while there is none.
@@ -96,7 +98,7 @@ impl Step {
     pub(crate) fn is_call(&self) -> bool {
         match self {
             Self::Make(_) | Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
-            Self::Sleep(_) | Self::SleepUntil(_) | Self::Yield => true,
+            Self::Sleep(_) | Self::SleepUntil(_) | Self::SynchronizeRcu | Self::Yield => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
             // Of a program's start the larger part is its libraries', in user space.
