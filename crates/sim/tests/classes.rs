@@ -399,3 +399,17 @@ fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
     let expected: Vec<bool> = (1..=54).map(|fork| [18, 21, 24, 27].contains(&fork)).collect();
     assert_eq!(took_longer, expected);
 }
+
+#[test]
+fn who_waits_for_rcu_goes_on_at_the_second_tick() {
+    let notes = Notes::default();
+    let told = notes.clone();
+    let mut steps = vec![Step::Exit, Step::SynchronizeRcu, Step::Run(5 * MS), Step::SynchronizeRcu];
+    let main = Does(move |view: &mut View<'_>| {
+        told.add("now", view.now / MS);
+        steps.pop().unwrap()
+    });
+    // Of 4 ms each.
+    simulation("instructions-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
+    assert_eq!(notes.all("now"), [0, 8, 13, 20]);
+}
