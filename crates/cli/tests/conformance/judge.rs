@@ -26,6 +26,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     ("hackbench-process-pipe", &["smove", "eevdf"]),
     ("hackbench-thread-pipe", &["eevdf"]),
     ("hackbench-thread-socket", &["smove", "eevdf"]),
+    ("hackbench-thread-socket-groups", &["smove"]),
     ("senders-and-receivers", &["eevdf"]),
     ("threads", &["smove", "rr2", "eevdf"]),
     ("hotplug", &["flsched", "smove", "rr2", "eevdf"]),
