@@ -24,6 +24,7 @@ print_needs() {
 		  - a C compiler, make, pkg-config, the headers of libelf and zlib
 		  - Rust $NEEDED_RUST or newer with cargo
 		  - for virtual machines: qemu-system-x86_64, busybox, and dpkg and apt for Debian's kernels
+		  - for their parallel clock: ninja, Meson 1.5, Python with venv, patch, the headers of glib
 		  - for the comparison: hackbench (rt-tests); for more of its workloads perf, and the OpenMP
 		    runtime of that clang with its headers (libomp)
 		then run: cargo build --release
@@ -81,7 +82,8 @@ install_packages() {
 	choose_clang
 	version=${BPF_CLANG##*-}
 	wanted="$BPF_CLANG libclang-$version-dev gcc libc6-dev make pkg-config libelf-dev zlib1g-dev
-		qemu-system-x86 busybox-static rt-tests ca-certificates curl"
+		qemu-system-x86 busybox-static rt-tests ca-certificates curl
+		libglib2.0-dev meson ninja-build patch python3-venv xz-utils"
 	# Workloads of `flsched compare` that other systems may call otherwise, and that one can do without.
 	for package in "libomp-$version-dev" linux-perf; do
 		if is_available "$package"; then
@@ -107,24 +109,19 @@ qemu_version() {
 	qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p'
 }
 
-# Before 8.1 an emulated machine with several CPUs crashes now and then when its kernel patches its
-# own code, which attaching a scheduler makes it do, and its CPUs take long turns on the instructions
-# clock. Debian 12 has 7.2, and a newer one in its backports; the sources are named for this one call,
-# in a folder of their own, so that nothing else comes from there, now or later.
-newer_qemu() {
-	if version_at_least "$(qemu_version)" 8.1; then
-		return
-	fi
+# install_from_backports PACKAGE…: installs packages from the backports of this Debian. The sources are
+# named for this one call, in a folder of their own, so that nothing else comes from there, now or later.
+install_from_backports() {
 	# shellcheck disable=SC1091
 	suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	# shellcheck disable=SC2016 # the names are apt's
 	mirror=$(apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' |
 		sed -n "s/^Debian $suite //p" | head -n 1)
 	if [ -z "$suite" ] || [ -z "$mirror" ]; then
-		say "QEMU $(qemu_version) works, but 8.1 or newer is better, and this system offers none"
-		return
+		say "this system has no backports to take $* from"
+		return 1
 	fi
-	say "installing: qemu-system-x86 from $suite-backports"
+	say "installing from $suite-backports: $*"
 	folder=$(mktemp -d)
 	chmod 755 "$folder"
 	mkdir -p "$folder/sources" "$folder/lists/partial"
@@ -137,15 +134,38 @@ newer_qemu() {
 	TEXT
 	options="-q -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts=$folder/sources
 		-o Dir::State::Lists=$folder/lists"
+	done=0
 	# shellcheck disable=SC2086 # one word an option
-	if as_root apt-get $options update >&2 &&
+	as_root apt-get $options update >&2 &&
 		as_root env DEBIAN_FRONTEND=noninteractive apt-get $options install -y \
-			--no-install-recommends -t "$suite-backports" qemu-system-x86 >&2; then
-		:
-	else
-		say "that did not work; going on with QEMU $(qemu_version)"
-	fi
+			--no-install-recommends -t "$suite-backports" "$@" >&2 || done=1
 	as_root rm -rf "$folder"
+	return $done
+}
+
+meson_version() {
+	dpkg-query -W -f '${Version}' meson 2>/dev/null | sed 's/-.*//'
+}
+
+# What Debian 12 has too old. Before QEMU 8.1 an emulated machine with several CPUs crashes now and then
+# when its kernel patches its own code, which attaching a scheduler makes it do, and its CPUs take long
+# turns on the work clock. Building the emulator of the parallel clock needs Meson 1.5.
+newer_packages() {
+	old=
+	version_at_least "$(qemu_version)" 8.1 || old="$old qemu-system-x86"
+	version_at_least "$(meson_version)" 1.5 || old="$old meson"
+	if [ -n "$old" ]; then
+		# shellcheck disable=SC2086 # one word a package
+		install_from_backports $old || say "that did not work; going on without newer:$old"
+	fi
+}
+
+# Builds the emulator of the parallel clock, once; the program that is given does it. All else works without.
+build_emulator() {
+	"$1" emulator build >&2 || {
+		say "the parallel clock is not available; see above"
+		return 1
+	}
 }
 
 rust_version() {
@@ -189,5 +209,5 @@ if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>
 fi
 [ "$(uname -m)" = x86_64 ] || die "FLSCHED is built for x86_64 so far; this machine is $(uname -m)"
 install_packages
-newer_qemu
+newer_packages
 install_rust

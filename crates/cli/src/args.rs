@@ -23,6 +23,8 @@ pub enum Command {
     Status(Status),
     /// Run a command on a stock sched_ext kernel in a virtual machine
     Vm(Vm),
+    /// Build the QEMU of the parallel clock, once (about 4 minutes), or say where it is
+    Emulator(Emulator),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
     /// Which locks scheduling takes while a command runs, and how long anybody waits for one
@@ -70,6 +72,20 @@ pub struct Run {
     /// The command
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Emulator {
+    #[command(subcommand)]
+    pub action: EmulatorAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum EmulatorAction {
+    /// Fetch QEMU's source from Debian, patch, compile and test it, unless that has been done
+    Build,
+    /// Print the path of the program
+    Status,
 }
 
 #[derive(Debug, Args)]

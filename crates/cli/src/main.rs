@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         args::Command::Run(args) => commands::run::run(&args),
         args::Command::Status(args) => commands::status::run(&args),
         args::Command::Vm(args) => commands::vm::run(&args),
+        args::Command::Emulator(args) => commands::emulator::run(&args),
         args::Command::Compare(args) => commands::compare::run(&args),
         args::Command::Locks(args) => commands::locks::run(&args),
         args::Command::Costs(args) => commands::costs::run(&args),

@@ -1,5 +1,5 @@
 //! Why a VM gave no exit code, each with its own words and exit code.
-use crate::KernelError;
+use crate::{EmulatorError, KernelError};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,9 @@ pub enum VmError {
     /// No kernel to boot.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// No emulator for the parallel clock.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
     /// The guest did not come up in time.
     #[error("the VM did not boot within {} s{log}", limit.as_secs())]
     BootTimeout {
@@ -117,12 +120,18 @@ impl VmError {
             Self::BadMachine(_) | Self::ProgramMissing(_) => 2,
             Self::Kernel(error) if error.is_usage() => 2,
             Self::Kernel(KernelError::Interrupted) => 130,
+            Self::Emulator(error) if error.is_interruption() => 130,
             Self::BootTimeout { .. } => 120,
             Self::Hung { .. } => 121,
             Self::GuestPanic { .. } => 122,
             Self::GuestDied { .. } => 123,
             Self::RunTimeout { .. } => 124,
-            Self::NoQemu | Self::NoKvm(_) | Self::NoSpace(_) | Self::Kernel(_) | Self::Io { .. } => 125,
+            Self::NoQemu
+            | Self::NoKvm(_)
+            | Self::NoSpace(_)
+            | Self::Kernel(_)
+            | Self::Emulator(_)
+            | Self::Io { .. } => 125,
             Self::CommandNotExecutable { .. } => 126,
             Self::CommandNotFound(_) => 127,
             Self::Interrupted => 130,

@@ -9,6 +9,7 @@
 mod accel;
 mod console;
 mod delay;
+pub mod emulator;
 mod error;
 pub mod guest;
 mod initramfs;
@@ -19,6 +20,7 @@ mod qemu;
 pub mod session;
 pub mod topology;
 
+pub use emulator::EmulatorError;
 pub use error::{KeptLog, VmError};
 pub use initramfs::programs_in;
 pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest, cache_folder};

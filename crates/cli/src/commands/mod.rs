@@ -4,6 +4,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod costs;
 pub mod doctor;
+pub mod emulator;
 pub mod fuzz;
 pub mod locks;
 pub mod run;

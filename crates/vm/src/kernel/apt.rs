@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The suites with kernels new enough for sched_ext.
-const SUITES: &str = "trixie-backports sid";
+pub(super) const KERNELS: Archive = Archive { folder: "apt", kind: "deb", suites: "trixie-backports sid" };
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Names the mirror on machines whose apt knows none.
 const MIRROR_VARIABLE: &str = "FLSCHED_DEBIAN_MIRROR";
@@ -26,9 +26,23 @@ const UPDATE_LIMIT: Duration = Duration::from_secs(300);
 /// At most 50 MB, on a slow line.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1200);
 
+/// What a private apt knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Archive {
+    /// Its folder in the cache folder.
+    pub folder: &'static str,
+    /// `deb` or `deb-src`.
+    pub kind: &'static str,
+    /// Debian's suites, separated by spaces.
+    pub suites: &'static str,
+}
+
 /// A private apt in a folder.
-pub(super) struct Apt<'a> {
-    pub folder: PathBuf,
+pub(crate) struct Apt<'a> {
+    /// The cache folder.
+    pub cache: PathBuf,
+    /// What it knows.
+    pub archive: Archive,
     pub cancel: &'a AtomicBool,
     pub say: &'a dyn Fn(&str),
 }
@@ -40,7 +54,7 @@ impl Apt<'_> {
         self.configure()?;
         let doing = "fetching the package index";
         let unchecked = "Acquire::Check-Valid-Until \"false\"";
-        if fs::read_to_string(self.folder.join("apt.conf")).is_ok_and(|text| text.contains(unchecked)) {
+        if fs::read_to_string(self.folder().join("apt.conf")).is_ok_and(|text| text.contains(unchecked)) {
             (self.say)("as in this machine's apt settings, an out-of-date index is taken too");
         }
         let mut update = self.tool("apt-get");
@@ -57,6 +71,35 @@ impl Apt<'_> {
             Err(KernelError::Interrupted) => Err(KernelError::Interrupted),
             _ => Err(trouble),
         }
+    }
+
+    /// Downloads a source package into a folder; apt checks it against the signed index.
+    pub fn download_source(&self, package: &str, into: &Path) -> Result<(), KernelError> {
+        self.configure()?;
+        for (arguments, doing, limit, at) in [
+            (vec!["-q", "update"], "fetching the package index".to_owned(), UPDATE_LIMIT, None),
+            (
+                vec!["-q", "source", "--download-only", package],
+                format!("downloading {package}"),
+                DOWNLOAD_LIMIT,
+                Some(into),
+            ),
+        ] {
+            let mut tool = self.tool("apt-get");
+            tool.args(arguments);
+            if let Some(folder) = at {
+                tool.current_dir(folder);
+            }
+            let done = run(tool, &doing, limit, self.cancel)?;
+            if !done.status.success() || done.stderr.contains("Failed to fetch") {
+                return Err(self.explain(&doing, &done));
+            }
+        }
+        Ok(())
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.cache.join(self.archive.folder)
     }
 
     fn offers(&self) -> Result<Vec<Offer>, KernelError> {
@@ -86,7 +129,7 @@ impl Apt<'_> {
 
     fn tool(&self, name: &str) -> Command {
         let mut tool = command(name);
-        tool.env("APT_CONFIG", self.folder.join("apt.conf"));
+        tool.env("APT_CONFIG", self.folder().join("apt.conf"));
         tool
     }
 
@@ -96,7 +139,7 @@ impl Apt<'_> {
     }
 
     fn explain(&self, doing: &str, done: &Finished) -> KernelError {
-        explain(&self.folder, doing, &done.stderr)
+        explain(&self.folder(), doing, &done.stderr)
     }
 
     /// Writes the private configuration; each time, as the user's mirror and proxy may change.
@@ -106,23 +149,24 @@ impl Apt<'_> {
             return Err(KernelError::NoKeyring { keyring: KEYRING.into() });
         }
         for folder in ["sources", "none", "lists/partial", "archives/partial", "state", "log"] {
-            let folder = self.folder.join(folder);
+            let folder = self.folder().join(folder);
             fs::create_dir_all(&folder).map_err(|e| KernelError::io("create", &folder, e))?;
         }
         let mut dump = command("apt-config");
         dump.arg("dump");
         let users = run(dump, "reading apt's settings", QUERY_LIMIT, self.cancel)?.stdout;
+        let Archive { kind, suites, .. } = self.archive;
         let sources = format!(
-            "Types: deb\nURIs: {mirror}\nSuites: {SUITES}\nComponents: main\nArchitectures: amd64\n\
+            "Types: {kind}\nURIs: {mirror}\nSuites: {suites}\nComponents: main\nArchitectures: amd64\n\
              Signed-By: {KEYRING}\n"
         );
         self.write("status", "")?;
         self.write("sources/debian.sources", &sources)?;
-        self.write("apt.conf", &configuration(&self.folder, &users, nix::unistd::geteuid().is_root()))
+        self.write("apt.conf", &configuration(&self.folder(), &users, nix::unistd::geteuid().is_root()))
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), KernelError> {
-        let path = self.folder.join(name);
+        let path = self.folder().join(name);
         fs::write(&path, content).map_err(|e| KernelError::io("write", &path, e))
     }
 

@@ -18,7 +18,7 @@ const LOCK_LIMIT: Duration = Duration::from_secs(1500);
 
 /// What is remembered of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Meta {
+pub(crate) struct Meta {
     schema: u32,
     /// As `uname -r` prints it.
     pub release: String,
@@ -61,7 +61,7 @@ pub fn cache_folder() -> Option<PathBuf> {
 
 /// The cache folder.
 #[derive(Debug, Clone)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     pub folder: PathBuf,
 }
 

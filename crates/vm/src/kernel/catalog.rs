@@ -1,5 +1,5 @@
 //! The catalogue: host, cache and Debian's packages behind one question.
-use super::apt::Apt;
+use super::apt::{Apt, KERNELS};
 use super::cache::{Cache, Meta};
 use super::choice::Candidates;
 use super::error::KernelError;
@@ -310,7 +310,7 @@ impl Catalog {
     }
 
     pub(super) fn apt(&self) -> Apt<'_> {
-        Apt { folder: self.cache.folder.join("apt"), cancel: &self.cancel, say: &*self.progress }
+        Apt { cache: self.cache.folder.clone(), archive: KERNELS, cancel: &self.cancel, say: &*self.progress }
     }
 }
 

@@ -196,7 +196,7 @@ impl KernelError {
     }
 
     /// Turns the system's error into ours; a full disk gets its own variant.
-    pub(super) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         if matches!(source.kind(), StorageFull | QuotaExceeded) {
             let folder = path.parent().unwrap_or(path).to_owned();

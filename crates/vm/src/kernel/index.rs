@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// One version of one package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Package {
+pub(crate) struct Package {
     pub name: String,
     pub version: String,
     pub bytes: u64,
@@ -13,7 +13,7 @@ pub(super) struct Package {
 
 /// A kernel that can be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     pub release: String,
     /// Holds the image.
     pub image: Package,

@@ -5,9 +5,9 @@
 //! Debian offers; [`choice`] takes the best of it, [`fetch`] brings it here, [`image`] and [`btf`]
 //! judge it without a boot.
 //! [`catalog`] is the whole, and the only part others need.
-mod apt;
+pub(crate) mod apt;
 mod btf;
-mod cache;
+pub(crate) mod cache;
 mod catalog;
 mod choice;
 mod error;
@@ -16,7 +16,7 @@ mod host;
 mod image;
 mod index;
 mod request;
-mod subprocess;
+pub(crate) mod subprocess;
 mod version;
 
 use serde::{Deserialize, Serialize};

@@ -3,12 +3,17 @@ use super::KernelError;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getppid};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How often a long program's last line is passed on.
+const TELL_EVERY: Duration = Duration::from_millis(500);
 
 /// What a finished program left behind.
 pub(super) struct Finished {
@@ -18,7 +23,7 @@ pub(super) struct Finished {
 }
 
 /// A command without input, in plain English whatever the user's language: we read what it says.
-pub(super) fn command(tool: &str) -> Command {
+pub(crate) fn command(tool: &str) -> Command {
     let mut command = Command::new(tool);
     command.stdin(Stdio::null()).env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
     command
@@ -34,6 +39,32 @@ pub(super) fn run(
     let mut running = Running::start(command)?;
     let stdout = running.child.stdout.take();
     running.collect(stdout, doing, limit, cancel)
+}
+
+/// Runs to the end, with all output in a file. `each` gets the last line now and then.
+pub(crate) fn run_logged(
+    command: Command,
+    doing: &str,
+    limit: Duration,
+    cancel: &AtomicBool,
+    log: &Path,
+    each: &mut dyn FnMut(&str),
+) -> Result<ExitStatus, KernelError> {
+    let file = File::create(log).map_err(|e| KernelError::io("create", log, e))?;
+    let copy = file.try_clone().map_err(|e| KernelError::io("create", log, e))?;
+    let mut running = Running::start_with(command, file.into(), copy.into())?;
+    let mut said = Instant::now();
+    running.wait(doing, limit, cancel, &mut || {
+        if said.elapsed() < TELL_EVERY {
+            return;
+        }
+        said = Instant::now();
+        if let Ok(text) = std::fs::read(log)
+            && let Some(line) = String::from_utf8_lossy(&text).lines().next_back()
+        {
+            each(line);
+        }
+    })
 }
 
 /// Runs `first | second`; both must succeed.
@@ -75,9 +106,13 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command) -> Result<Self, KernelError> {
+    fn start(command: Command) -> Result<Self, KernelError> {
+        Self::start_with(command, Stdio::piped(), Stdio::piped())
+    }
+
+    fn start_with(mut command: Command, stdout: Stdio, stderr: Stdio) -> Result<Self, KernelError> {
         let tool = command.get_program().to_string_lossy().into_owned();
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(stdout).stderr(stderr);
         // A group of its own, so that apt's download helpers can be killed with it.
         command.process_group(0);
         let parent = Pid::this();
@@ -114,15 +149,34 @@ impl Running {
         // Threads, because a program blocks when nobody reads one of its two pipes.
         let stdout = stdout.map(reader);
         let stderr = self.child.stderr.take().map(reader);
+        let status = self.wait(doing, limit, cancel, &mut || {})?;
+        let text = |thread: Option<JoinHandle<Vec<u8>>>| {
+            let bytes = thread.and_then(|t| t.join().ok()).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
+    }
+}
+
+impl Running {
+    fn wait(
+        &mut self,
+        doing: &str,
+        limit: Duration,
+        cancel: &AtomicBool,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<ExitStatus, KernelError> {
         let start = Instant::now();
-        let status = loop {
+        loop {
             let status = self
                 .child
                 .try_wait()
                 .map_err(|e| KernelError::Failed { doing: doing.to_owned(), detail: e.to_string() })?;
             if let Some(status) = status {
                 self.ended = true;
-                break status;
+                // Whatever it left running would keep the pipes open.
+                let _ = killpg(self.group, Signal::SIGKILL);
+                return Ok(status);
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(KernelError::Interrupted);
@@ -130,15 +184,9 @@ impl Running {
             if start.elapsed() > limit {
                 return Err(KernelError::TimedOut { doing: doing.to_owned(), limit });
             }
+            meanwhile();
             std::thread::sleep(Duration::from_millis(10));
-        };
-        // Whatever it left running would keep the pipes open.
-        let _ = killpg(self.group, Signal::SIGKILL);
-        let text = |thread: Option<JoinHandle<Vec<u8>>>| {
-            let bytes = thread.and_then(|t| t.join().ok()).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
+        }
     }
 }
 

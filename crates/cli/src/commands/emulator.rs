@@ -1,0 +1,32 @@
+//! `flsched emulator`: the QEMU of the parallel clock.
+use crate::args::{Emulator, EmulatorAction};
+use crate::progress::Progress;
+use crate::signals;
+use anyhow::Result;
+use flsched_vm::VmError;
+use flsched_vm::emulator::{self, Built};
+
+pub fn run(args: &Emulator) -> Result<u8> {
+    match args.action {
+        EmulatorAction::Build => build(),
+        EmulatorAction::Status => {
+            println!("{}", emulator::find().map_err(VmError::from)?.qemu.display());
+            Ok(0)
+        }
+    }
+}
+
+fn build() -> Result<u8> {
+    let cancel = signals::stop_flag()?;
+    let progress = Progress::start();
+    let told = progress.clone();
+    let built = emulator::build(&move |line| told.say(line), &cancel);
+    progress.end();
+    match built.map_err(VmError::from)? {
+        Built::Before(emulator) => println!("{} is there already", emulator.qemu.display()),
+        Built::Now(emulator, time) => {
+            println!("built {} in {:.0} s", emulator.qemu.display(), time.as_secs_f64());
+        }
+    }
+    Ok(0)
+}

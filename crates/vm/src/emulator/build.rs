@@ -1,0 +1,217 @@
+//! Building the emulator: source, patches, compilation, its own test, then into the cache as a whole.
+use super::{CONFIGURE, Emulator, EmulatorError, Meta, PATCHES, PROGRAM, in_cache, place, tools};
+use crate::KernelError;
+use crate::kernel::apt::{Apt, Archive};
+use crate::kernel::cache::Cache;
+use crate::kernel::subprocess::{command, run_logged};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+const UNPACK_LIMIT: Duration = Duration::from_secs(300);
+/// Three minutes of CPU time on a current machine.
+const COMPILE_LIMIT: Duration = Duration::from_secs(3600);
+/// Seconds on an idle machine.
+const TEST_LIMIT: Duration = Duration::from_secs(300);
+
+const SOURCE: Archive = Archive { folder: "apt-source", kind: "deb-src", suites: "trixie" };
+/// In QEMU's source, by the first patch.
+const TEST: &str = "tests/qtest/icount-turn-test";
+
+/// How the emulator came to be there.
+#[derive(Debug)]
+pub enum Built {
+    /// It was there already.
+    Before(Emulator),
+    /// It has been built, in that time.
+    Now(Emulator, Duration),
+}
+
+/// Builds the emulator unless it is there. `say` gets what goes on, a line each.
+pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
+    let cache = Cache::locate()?;
+    if let Some(emulator) = in_cache(&cache.folder) {
+        return Ok(Built::Before(emulator));
+    }
+    let python = tools::check()?;
+    let lock = cache.lock(cancel, say)?;
+    if let Some(emulator) = in_cache(&cache.folder) {
+        return Ok(Built::Before(emulator)); // By another process, while this one waited.
+    }
+    let begun = Instant::now();
+    let work = cache.workshop(&lock)?;
+    let build = Build { cache: &cache, work: work.path(), say, cancel };
+    let source = build.fetch()?;
+    let tree = build.unpack(&source)?;
+    let program = build.compile(&tree, python)?;
+    build.test(&tree)?;
+    let emulator = build.install(&program, &source)?;
+    Ok(Built::Now(emulator, begun.elapsed()))
+}
+
+/// One build, in a folder of its own.
+struct Build<'a> {
+    cache: &'a Cache,
+    work: &'a Path,
+    say: &'a dyn Fn(&str),
+    cancel: &'a AtomicBool,
+}
+
+impl Build<'_> {
+    /// Downloads the source; apt verifies it.
+    fn fetch(&self) -> Result<PathBuf, EmulatorError> {
+        let folder = self.work.join("source");
+        self.create(&folder)?;
+        (self.say)("downloading the source of QEMU (40 MB)");
+        let apt =
+            Apt { cache: self.cache.folder.clone(), archive: SOURCE, cancel: self.cancel, say: self.say };
+        apt.download_source("qemu", &folder)?;
+        let entries = fs::read_dir(&folder).map_err(|e| KernelError::io("read", &folder, e))?;
+        let archive = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".orig.tar.")));
+        archive.ok_or_else(|| {
+            let doing = "downloading the source of QEMU".to_owned();
+            EmulatorError::Source(KernelError::Failed { doing, detail: "it has no .orig.tar".into() })
+        })
+    }
+
+    /// Unpacks and patches it.
+    fn unpack(&self, archive: &Path) -> Result<PathBuf, EmulatorError> {
+        (self.say)("unpacking the source of QEMU");
+        let tree = self.work.join("qemu");
+        self.create(&tree)?;
+        let mut tar = command("tar");
+        tar.args(["-x", "--strip-components=1", "--no-same-owner", "-f"]).arg(archive).arg("-C").arg(&tree);
+        self.step(tar, "unpacking the source of QEMU", UNPACK_LIMIT)?;
+        for (name, text) in PATCHES {
+            let file = self.work.join(name);
+            fs::write(&file, text).map_err(|e| KernelError::io("write", &file, e))?;
+            let mut patch = command("patch");
+            patch.args(["-p1", "--batch", "--fuzz=0", "-d"]).arg(&tree).arg("-i").arg(&file);
+            self.step(patch, &format!("applying {name} to {}", archive_name(archive)), UNPACK_LIMIT)?;
+        }
+        Ok(tree)
+    }
+
+    fn compile(&self, tree: &Path, python: &str) -> Result<PathBuf, EmulatorError> {
+        let folder = tree.join("build");
+        self.create(&folder)?;
+        (self.say)("configuring QEMU");
+        let mut configure = command("../configure");
+        configure.arg(format!("--python={python}")).args(CONFIGURE).current_dir(&folder);
+        self.step(configure, "configuring QEMU", UNPACK_LIMIT)?;
+        let mut ninja = command("ninja");
+        ninja.args([PROGRAM, TEST]).current_dir(&folder);
+        self.step(ninja, "compiling QEMU", COMPILE_LIMIT)?;
+        Ok(folder.join(PROGRAM))
+    }
+
+    /// QEMU's own test of the patch.
+    fn test(&self, tree: &Path) -> Result<(), EmulatorError> {
+        (self.say)("testing QEMU");
+        let folder = tree.join("build");
+        let mut test = Command::new(folder.join(TEST));
+        test.current_dir(&folder)
+            .env("QTEST_QEMU_BINARY", folder.join(PROGRAM))
+            .stdin(std::process::Stdio::null());
+        self.step(test, "testing QEMU", TEST_LIMIT)
+    }
+
+    /// Puts it in place as a whole.
+    fn install(&self, program: &Path, source: &Path) -> Result<Emulator, EmulatorError> {
+        let finished = self.work.join("finished");
+        self.create(&finished)?;
+        let stripped = finished.join(PROGRAM);
+        let mut strip = command("strip");
+        strip.arg("-o").arg(&stripped).arg(program);
+        self.step(strip, "stripping QEMU", UNPACK_LIMIT)?;
+        let bytes = fs::metadata(&stripped).map_err(|e| KernelError::io("read", &stripped, e))?.len();
+        let meta = Meta { source: archive_name(source), program_bytes: bytes };
+        let file = finished.join("meta.json");
+        let text = serde_json::to_vec_pretty(&meta).unwrap_or_default();
+        fs::write(&file, text).map_err(|e| KernelError::io("write", &file, e))?;
+
+        let place = place(&self.cache.folder);
+        if let Some(parent) = place.parent() {
+            self.create(parent)?;
+        }
+        // A damaged one; a folder cannot be renamed over it.
+        let _ = fs::remove_dir_all(&place);
+        fs::rename(&finished, &place).map_err(|e| KernelError::io("create", &place, e))?;
+        Ok(Emulator { qemu: place.join(PROGRAM) })
+    }
+
+    fn create(&self, folder: &Path) -> Result<(), EmulatorError> {
+        Ok(fs::create_dir_all(folder).map_err(|e| KernelError::io("create", folder, e))?)
+    }
+
+    /// Runs a step; what it writes goes into a log that outlives a failure.
+    fn step(&self, command: Command, doing: &str, limit: Duration) -> Result<(), EmulatorError> {
+        let log = self.work.join("log");
+        let mut said = 0;
+        let mut tell = |line: &str| {
+            if let Some(tenths) = tenths_done(line).filter(|tenths| *tenths > said) {
+                said = tenths;
+                (self.say)(&format!("{doing}: {tenths}0 %"));
+            }
+        };
+        if run_logged(command, doing, limit, self.cancel, &log, &mut tell)?.success() {
+            return Ok(());
+        }
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let doing = doing.to_owned();
+        if text.contains("No space left on device") {
+            return Err(EmulatorError::NoSpace { folder: self.cache.folder.clone(), doing });
+        }
+        let kept = self.cache.folder.join("emulator-build.log");
+        let log = if fs::copy(&log, &kept).is_ok() { kept } else { log };
+        Err(EmulatorError::Failed { doing, detail: complaint(&text), log })
+    }
+}
+
+fn archive_name(archive: &Path) -> String {
+    archive.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// How far ninja is, which counts as in `[312/1301] Compiling …`.
+fn tenths_done(line: &str) -> Option<u32> {
+    let (count, _) = line.strip_prefix('[')?.split_once(']')?;
+    let (done, of) = count.split_once('/')?;
+    (done.parse::<u32>().ok()? * 10).checked_div(of.parse().ok()?)
+}
+
+/// The line that most likely says what is wrong.
+fn complaint(log: &str) -> String {
+    let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let marks = ["error:", "ERROR", "FAILED", "not ok", "Hunk"];
+    lines()
+        .find(|line| marks.iter().any(|mark| line.contains(mark)))
+        .or_else(|| lines().last())
+        .unwrap_or("it gave no reason")
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_from_ninjas_count() {
+        assert_eq!(tenths_done("[312/1301] Compiling x"), Some(2));
+        assert_eq!(tenths_done("[1301/1301] Linking"), Some(10));
+        for line in ["ok 1", "[1/0] x", "[a/b] x", "[3"] {
+            assert_eq!(tenths_done(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_complaint_is_found() {
+        assert_eq!(complaint("[1/2] a\nx.c:1: error: no\n[2/2] b\n"), "x.c:1: error: no");
+        assert_eq!(complaint("a\n\nb\n"), "b");
+        assert_eq!(complaint(""), "it gave no reason");
+    }
+}

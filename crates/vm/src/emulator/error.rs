@@ -1,0 +1,99 @@
+//! Why there is no emulator, each with the remedy.
+use super::VARIABLE;
+use crate::KernelError;
+use std::path::PathBuf;
+
+/// Why there is no emulator.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmulatorError {
+    /// It has not been built.
+    #[error(
+        "the parallel clock needs FLSCHED's own build of QEMU, which is not there: build it with `flsched \
+         emulator build` (about 4 minutes), or use another clock: `--clock work` shows work, `--clock wall` \
+         real time"
+    )]
+    NotBuilt,
+    /// The program that the user named is not one.
+    #[error("{VARIABLE}={} cannot be used: {reason}; unset {VARIABLE} to use FLSCHED's own build", path.display())]
+    Unfit {
+        /// The program.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Programs or libraries that the build needs are missing.
+    #[error(
+        "building the emulator needs {}; install what is missing (on Debian: `apt-get install {}`{})",
+        names(missing),
+        packages(missing),
+        newer_meson(missing)
+    )]
+    Missing {
+        /// Each with the Debian package that holds it.
+        missing: Vec<(&'static str, &'static str)>,
+    },
+    /// The source could not be fetched.
+    #[error("cannot fetch the emulator's source: {0}")]
+    Source(#[from] KernelError),
+    /// A step of the build failed.
+    #[error("{doing} failed: {detail}; the whole output is in {}", log.display())]
+    Failed {
+        /// The step.
+        doing: String,
+        /// The program's own words.
+        detail: String,
+        /// What the program wrote.
+        log: PathBuf,
+    },
+    /// The disk is full.
+    #[error(
+        "no space left in {} while {doing}; free 1 GB there, or set FLSCHED_CACHE to a folder with as much",
+        folder.display()
+    )]
+    NoSpace {
+        /// The cache folder.
+        folder: PathBuf,
+        /// The step.
+        doing: String,
+    },
+}
+
+impl EmulatorError {
+    /// Whether the caller asked for the end.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, Self::Source(KernelError::Interrupted))
+    }
+}
+
+fn names(missing: &[(&str, &str)]) -> String {
+    missing.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn packages(missing: &[(&str, &str)]) -> String {
+    missing.iter().map(|(_, package)| *package).collect::<Vec<_>>().join(" ")
+}
+
+fn newer_meson(missing: &[(&str, &str)]) -> &'static str {
+    if missing.iter().any(|(_, package)| *package == "meson") {
+        "; Debian 12 has a new enough meson in its backports: `-t bookworm-backports`"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_packages() {
+        let missing = vec![("ninja", "ninja-build"), ("meson 1.5 or newer", "meson")];
+        let text = EmulatorError::Missing { missing }.to_string();
+        assert!(text.contains("needs ninja, meson 1.5 or newer"), "{text}");
+        assert!(text.contains("apt-get install ninja-build meson`"), "{text}");
+        assert!(text.contains("bookworm-backports"), "{text}");
+        let text = EmulatorError::Missing { missing: vec![("ninja", "ninja-build")] }.to_string();
+        assert!(!text.contains("backports"), "{text}");
+    }
+}

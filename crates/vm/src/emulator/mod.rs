@@ -1,0 +1,164 @@
+//! The emulator of the parallel clock: a QEMU of our own build.
+//!
+//! Stock QEMU lets emulated CPUs take turns on one count of instructions. `emulator/` in this crate
+//! holds a patch that gives each CPU its own (`-icount turn=`). [`build()`] fetches Debian's source of
+//! QEMU, applies it, compiles and tests the result, and puts it into the cache folder under a name that
+//! depends on the patches. [`find`] finds it there.
+mod build;
+mod error;
+mod tools;
+
+pub use build::{Built, build};
+pub use error::EmulatorError;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Names a QEMU to use instead of our own build.
+pub const VARIABLE: &str = "FLSCHED_EMULATOR";
+
+const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Applied in this order.
+const PATCHES: [(&str, &str); 2] = [
+    ("0001-icount-parallel-cpus.patch", include_str!("../../emulator/0001-icount-parallel-cpus.patch")),
+    ("0002-debian-source.patch", include_str!("../../emulator/0002-debian-source.patch")),
+];
+
+/// How QEMU is configured: one machine, a few devices, nothing that needs a further library.
+const CONFIGURE: [&str; 10] = [
+    "--target-list=x86_64-softmmu",
+    "--without-default-features",
+    "--without-default-devices",
+    "--with-devices-x86_64=flsched",
+    "--enable-system",
+    "--enable-tcg",
+    "--disable-docs",
+    "--disable-download",
+    "--disable-qom-cast-debug",
+    "--disable-werror",
+];
+
+/// Where Debian's packages put the firmware that our build comes without.
+const FIRMWARE: [&str; 2] = ["/usr/share/seabios", "/usr/share/qemu"];
+
+/// A QEMU whose CPUs can run in parallel in virtual time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Emulator {
+    /// The program.
+    pub qemu: PathBuf,
+}
+
+impl Emulator {
+    /// Folders with firmware, for QEMU's option `-L`.
+    pub(crate) fn firmware() -> impl Iterator<Item = &'static str> {
+        FIRMWARE.into_iter().filter(|folder| Path::new(folder).is_dir())
+    }
+}
+
+/// What is remembered of a build. It is written last, so a build without it is not one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Meta {
+    /// `package=version` of the source.
+    source: String,
+    /// The program's length in bytes, by which a torn file is noticed.
+    program_bytes: u64,
+}
+
+/// Finds the emulator: the one that [`VARIABLE`] names, else the one in the cache folder.
+pub fn find() -> Result<Emulator, EmulatorError> {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+        let qemu = PathBuf::from(named);
+        check(&qemu)?;
+        return Ok(Emulator { qemu });
+    }
+    let cache = crate::cache_folder().ok_or(EmulatorError::NotBuilt)?;
+    in_cache(&cache).ok_or(EmulatorError::NotBuilt)
+}
+
+/// The folder of a build with these patches.
+fn place(cache: &Path) -> PathBuf {
+    let mut hash = Sha256::new();
+    for part in PATCHES.iter().map(|(_, text)| *text).chain(CONFIGURE) {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let key: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    cache.join("emulator").join(key)
+}
+
+fn in_cache(cache: &Path) -> Option<Emulator> {
+    let folder = place(cache);
+    let meta: Meta = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
+    let qemu = folder.join(PROGRAM);
+    (fs::metadata(&qemu).ok()?.len() == meta.program_bytes).then_some(Emulator { qemu })
+}
+
+/// Whether that program has our options. A turn of no instructions is refused by a QEMU that knows turns,
+/// for its length, and by any other for its name.
+fn check(qemu: &Path) -> Result<(), EmulatorError> {
+    let unfit = |reason: String| EmulatorError::Unfit { path: qemu.to_owned(), reason };
+    let output = Command::new(qemu)
+        .args(["-machine", "none", "-display", "none", "-accel", "tcg"])
+        .args(["-icount", "shift=0,sleep=off,turn=0"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| unfit(error.to_string()))?;
+    if String::from_utf8_lossy(&output.stderr).contains("turn must be from") {
+        return Ok(());
+    }
+    Err(unfit("it does not know the option `-icount turn=`".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn put(cache: &Path, bytes: &[u8], promised: u64) {
+        let folder = place(cache);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(PROGRAM), bytes).unwrap();
+        let meta = Meta { source: "qemu=1".into(), program_bytes: promised };
+        fs::write(folder.join("meta.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn only_a_whole_build_counts() {
+        let cache = tempfile::tempdir().unwrap();
+        assert_eq!(in_cache(cache.path()), None);
+        put(cache.path(), b"program", 8);
+        assert_eq!(in_cache(cache.path()), None);
+        put(cache.path(), b"program", 7);
+        assert!(in_cache(cache.path()).unwrap().qemu.ends_with(PROGRAM));
+        fs::remove_file(place(cache.path()).join("meta.json")).unwrap();
+        assert_eq!(in_cache(cache.path()), None);
+    }
+
+    #[test]
+    fn a_program_without_the_option_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |says: &str| {
+            let path = folder.path().join("qemu");
+            fs::write(&path, format!("#!/bin/sh\necho '{says}' >&2; exit 1\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            check(&path)
+        };
+        assert!(program("icount: turn must be from 10 to 1000000 instructions").is_ok());
+        let error = program("Invalid parameter turn").unwrap_err().to_string();
+        assert!(error.contains("does not know the option") && error.contains(VARIABLE), "{error}");
+        let error = check(Path::new("/no/such/qemu")).unwrap_err().to_string();
+        assert!(error.contains("/no/such/qemu") && error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn patches_name_their_purpose_first() {
+        for (name, text) in PATCHES {
+            let first = text.lines().next().unwrap();
+            assert!(!first.is_empty() && !first.starts_with("diff"), "{name}: {first}");
+        }
+    }
+}
