@@ -14,6 +14,11 @@ pub enum VmError {
         "QEMU is missing: there is no `qemu-system-x86_64` in PATH; install it (on Debian and Ubuntu: `apt-get install qemu-system-x86`)"
     )]
     NoQemu,
+    /// No QEMU of ours, which the parallel clock needs.
+    #[error(
+        "the parallel clock needs FLSCHED's own build of QEMU, which is not there; build it with `flsched emulator build` (about 4 minutes), or use another clock: --clock work shows work, --clock wall real time"
+    )]
+    NoEmulator,
     /// The machine asked for cannot be built.
     #[error("cannot build this VM: {0}")]
     BadMachine(String),
@@ -106,7 +111,7 @@ impl VmError {
     /// | 122 | the guest's kernel crashed |
     /// | 123 | QEMU or the guest's process 1 ended too early |
     /// | 124 | the command ran longer than allowed (as `timeout` says) |
-    /// | 125 | the VM could not be set up: no QEMU, no KVM, no kernel, no disk space (as `env` says) |
+    /// | 125 | the VM could not be set up: no QEMU or not ours, no KVM, no kernel, no disk space (as `env` says) |
     /// | 126 | the command cannot be executed (as the shell says) |
     /// | 127 | the command was not found (as the shell says) |
     /// | 130 | interrupted |
@@ -122,7 +127,12 @@ impl VmError {
             Self::GuestPanic { .. } => 122,
             Self::GuestDied { .. } => 123,
             Self::RunTimeout { .. } => 124,
-            Self::NoQemu | Self::NoKvm(_) | Self::NoSpace(_) | Self::Kernel(_) | Self::Io { .. } => 125,
+            Self::NoQemu
+            | Self::NoEmulator
+            | Self::NoKvm(_)
+            | Self::NoSpace(_)
+            | Self::Kernel(_)
+            | Self::Io { .. } => 125,
             Self::CommandNotExecutable { .. } => 126,
             Self::CommandNotFound(_) => 127,
             Self::Interrupted => 130,
