@@ -21,7 +21,8 @@ pub fn find() -> Result<Emulator, VmError> {
 }
 
 fn named(qemu: PathBuf) -> Result<Emulator, VmError> {
-    if qemu.is_file() {
+    // Absolute, as QEMU is started in a folder of its own.
+    if let (true, Ok(qemu)) = (qemu.is_file(), std::path::absolute(&qemu)) {
         return Ok(Emulator { qemu });
     }
     let what = format!("{VARIABLE} names {}, which is no file: mend or unset it", qemu.display());
