@@ -36,11 +36,7 @@ fn run() -> Result<i32, VmError> {
         .parse()
         .map_err(|error: flsched_vm::ClockError| VmError::BadMachine(error.to_string()))?;
     let argv: Vec<OsString> = arguments.collect();
-    let spec = VmSpec {
-        programs: programs_in(&argv),
-        clock,
-        ..VmSpec::new(kernel, topology)
-    };
+    let spec = VmSpec { programs: programs_in(&argv), clock, ..VmSpec::new(kernel, topology) };
     let mut vm = Vm::start(&spec, &GuestCommand { argv, env: Vec::new() })?;
     eprintln!("vm: {:?}", vm.boot_info());
     let carriers = [carry(vm.take_stdout(), io::stdout()), carry(vm.take_stderr(), io::stderr())];
