@@ -108,7 +108,7 @@ qemu_version() {
 }
 
 # Before 8.1 an emulated machine with several CPUs crashes now and then when its kernel patches its
-# own code, which attaching a scheduler makes it do, and its CPUs take long turns on the instructions
+# own code, which attaching a scheduler makes it do, and its CPUs take long turns on the work
 # clock. Debian 12 has 7.2, and a newer one in its backports; the sources are named for this one call,
 # in a folder of their own, so that nothing else comes from there, now or later.
 newer_qemu() {
