@@ -14,8 +14,13 @@ page=target/demo/comparison.html
 schedulers=eevdf,batch,fifo,rr,flsched
 mkdir -p target/demo
 
-say "comparing on a stock 6.18 kernel with 4 virtual CPUs, counting instructions"
-"$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock instructions --schedulers "$schedulers" \
+if [ -z "${FLSCHED_EMULATOR:-}" ]; then
+	say "building QEMU with CPUs that run in parallel (about four minutes the first time)"
+	"$flsched" emulator build >&2
+fi
+
+say "comparing on a stock 6.18 kernel with 4 virtual CPUs that run in parallel"
+"$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock parallel --schedulers "$schedulers" \
 	--workload hackbench:process-pipe:4:100 --workload spin-barrier \
 	--json target/demo/comparison.json --html "$page"
 
