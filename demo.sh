@@ -14,8 +14,12 @@ page=target/demo/comparison.html
 schedulers=eevdf,batch,fifo,rr,flsched
 mkdir -p target/demo
 
-say "comparing on a stock 6.18 kernel with 4 virtual CPUs, counting instructions"
-"$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock instructions --schedulers "$schedulers" \
+say "building the emulator of the parallel clock (about four minutes the first time)"
+clock=parallel
+build_emulator "$flsched" || clock=work
+
+say "comparing on a stock 6.18 kernel with 4 virtual CPUs, on the $clock clock"
+"$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock "$clock" --schedulers "$schedulers" \
 	--workload hackbench:process-pipe:4:100 --workload spin-barrier \
 	--json target/demo/comparison.json --html "$page"
 

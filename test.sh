@@ -28,5 +28,7 @@ esac
 
 say "building"
 cargo build --release --locked --workspace >&2
+say "building the emulator of the parallel clock"
+build_emulator target/release/flsched
 say "testing"
 cargo test --release --locked "$@" -- --include-ignored

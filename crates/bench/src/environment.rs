@@ -1,6 +1,7 @@
 //! The machine that was measured on, written down.
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -69,6 +70,15 @@ pub struct VmEnvironment {
     pub accel: String,
     /// Why it is not KVM, where KVM would have been welcome.
     pub accel_note: Option<String>,
+    /// On the parallel clock: length of a round in instructions, unless `jitter` draws it.
+    #[serde(default)]
+    pub turn: Option<u32>,
+    /// On the parallel clock: what the instruction PAUSE costs, in ns.
+    #[serde(default)]
+    pub pause_ns: Option<u32>,
+    /// On the parallel clock: the seed that draws the rounds, if one does.
+    #[serde(default)]
+    pub jitter: Option<u64>,
     /// The guest's memory in MiB, as asked for.
     pub memory_mib: u32,
     /// Seconds from starting QEMU to the first command.
@@ -150,7 +160,7 @@ fn cpu_list(text: &str) -> Vec<usize> {
 }
 
 /// The first line that `program argument` prints, on whichever stream.
-pub(crate) fn first_line(program: &str, argument: &str) -> Option<String> {
+pub(crate) fn first_line(program: impl AsRef<OsStr>, argument: &str) -> Option<String> {
     let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8_lossy(&text).lines().map(str::trim).find(|line| !line.is_empty()).map(String::from)

@@ -1,6 +1,7 @@
 //! Better, worse, or can't tell.
 //!
-//! The rule, for the ratio *time of the first scheduler / time of this one*:
+//! The rule, for the ratio *time of the first scheduler / time of this one* (on the work clock: work), in
+//! words that hold on every clock:
 //!
 //! 1. Both have at least [`MIN_RUNS`] timed runs; fewer say nothing about how times vary.
 //! 2. The ratio's whole 95 % interval lies on one side of 1.
@@ -86,16 +87,16 @@ pub struct Evidence {
 pub fn decide(evidence: &Evidence) -> (Verdict, String) {
     let cant_tell = |reason: String| (Verdict::CantTell, reason);
     let Some(ratio) = evidence.ratio else {
-        return cant_tell("no times to compare".into());
+        return cant_tell("nothing to compare: one of the two has no measured run".into());
     };
     if evidence.timed_runs < MIN_RUNS {
         return cant_tell(format!(
-            "{} timed run(s); a verdict takes at least {MIN_RUNS}",
+            "{} measured run(s); a verdict takes at least {MIN_RUNS}",
             evidence.timed_runs
         ));
     }
     let Some(noise) = evidence.noise else {
-        return cant_tell("the noise is not known: the A/A pair has no times".into());
+        return cant_tell("the noise is not known: the A/A pair has no measured runs".into());
     };
     let verdict = match (ratio.low > 1.0, ratio.high < 1.0) {
         (true, _) => Verdict::Better,
@@ -116,7 +117,7 @@ pub fn decide(evidence: &Evidence) -> (Verdict, String) {
     }
     if verdict == Verdict::Better && evidence.untimed_runs > 0 {
         return cant_tell(format!(
-            "{} run(s) without a time: faster in the others does not count",
+            "{} run(s) without a figure: better in the others does not count",
             evidence.untimed_runs
         ));
     }
@@ -180,6 +181,27 @@ mod tests {
         assert_eq!(verdict(&Evidence { timed_runs: 2, ..clear }), Verdict::CantTell);
         assert_eq!(verdict(&Evidence { noise: None, ..clear }), Verdict::CantTell);
         assert_eq!(verdict(&Evidence { ratio: None, ..clear }), Verdict::CantTell);
+    }
+
+    /// On the work clock nothing is a time, and nobody is faster.
+    #[test]
+    fn reasons_hold_on_every_clock() {
+        let clear = evidence(estimate(2.0, 1.9, 2.1));
+        for evidence in [
+            clear,
+            evidence(estimate(0.5, 0.4, 0.6)),
+            evidence(estimate(1.2, 0.99, 1.5)),
+            evidence(estimate(1.03, 1.02, 1.04)),
+            Evidence { timed_runs: 2, ..clear },
+            Evidence { noise: None, ..clear },
+            Evidence { ratio: None, ..clear },
+            Evidence { untimed_runs: 1, ..clear },
+        ] {
+            let (_, reason) = decide(&evidence);
+            for word in ["time", "faster", "slower"] {
+                assert!(!reason.contains(word), "{reason}");
+            }
+        }
     }
 
     #[test]

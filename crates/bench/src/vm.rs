@@ -3,7 +3,7 @@ use crate::agent::{Answer, Request};
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::{Scheduler, UsageError, Workload};
-use flsched_vm::{GuestCommand, GuestExit, Vm, VmError, VmSpec};
+use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -93,8 +93,15 @@ impl Executor for VmExecutor {
             }
         };
         let boot = self.session()?.vm.boot_info().clone();
+        let settings = match self.spec.clock {
+            Clock::Parallel(settings) => Some(settings),
+            Clock::Work | Clock::Wall => None,
+        };
         guest.vm = Some(VmEnvironment {
-            qemu_version: first_line(&format!("qemu-system-{}", std::env::consts::ARCH), "--version"),
+            qemu_version: first_line(&boot.qemu, "--version"),
+            turn: settings.map(|it| it.turn),
+            pause_ns: settings.map(|it| it.pause_ns),
+            jitter: settings.and_then(|it| it.jitter),
             accel: boot.accel,
             accel_note: boot.accel_note,
             memory_mib: self.spec.memory_mib,

@@ -20,7 +20,7 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
             spec.runs
         ));
     }
-    if spec.clock == Clock::Instructions {
+    if spec.clock == Clock::Work {
         warnings.extend(long_turns(environment));
     }
     if spec.clock == Clock::Wall {
@@ -93,7 +93,7 @@ fn busy(environment: &Environment) -> Option<String> {
     (load > BUSY * f64::from(cpus)).then(|| {
         format!(
             "the load average was {load:.2} on {cpus} CPUs at the start: other programs take part; \
-             stop them, or use --clock instructions in a VM"
+             stop them, or use --clock parallel in a VM"
         )
     })
 }
@@ -104,7 +104,7 @@ fn oversubscribed(environment: &Environment) -> Option<String> {
     (environment.cpus > vm.host_cpus).then(|| {
         format!(
             "the VM has {} CPUs, the host {}: virtual CPUs take turns, and real time in the VM \
-             depends on whose; use --clock instructions, or fewer CPUs",
+             depends on whose; use --clock parallel, or fewer CPUs",
             environment.cpus, vm.host_cpus
         )
     })
@@ -116,7 +116,7 @@ fn long_turns(environment: &Environment) -> Option<String> {
     let version = environment.vm.as_ref()?.qemu_version.as_ref()?;
     (environment.cpus > 1 && qemu_release(version)? < FAIR_QEMU).then(|| {
         format!(
-            "this QEMU is older than {}.{}: with the instructions clock its virtual CPUs take long turns, \
+            "this QEMU is older than {}.{}: on the work clock its virtual CPUs take long turns, \
              and programs that spin or yield while they wait look worse than with a newer one",
             FAIR_QEMU.0, FAIR_QEMU.1
         )
@@ -167,8 +167,9 @@ mod tests {
         let host = |load: f64, host_cpus: u32| {
             in_vm(VmEnvironment { host_load_average: vec![load], host_cpus, ..Default::default() })
         };
-        assert!(busy(&host(2.0, 4)).is_some() && busy(&host(0.1, 4)).is_none());
-        assert!(oversubscribed(&host(0.0, 2)).is_some() && oversubscribed(&host(0.0, 4)).is_none());
+        let remedy = |warning: Option<String>| warning.is_some_and(|it| it.contains("--clock parallel"));
+        assert!(remedy(busy(&host(2.0, 4))) && busy(&host(0.1, 4)).is_none());
+        assert!(remedy(oversubscribed(&host(0.0, 2))) && oversubscribed(&host(0.0, 4)).is_none());
     }
 
     #[test]

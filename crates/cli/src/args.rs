@@ -1,5 +1,6 @@
 //! The command line.
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flsched_vm::Clock;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -96,14 +97,6 @@ pub struct Status {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Clock {
-    /// Real time
-    Wall,
-    /// Instructions executed, 1 ns each: repeatable on any busy machine, blind to real parallelism
-    Instructions,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Cgroup {
     /// Three levels with a CPU controller, as in a login session under systemd
     Login,
@@ -129,7 +122,7 @@ pub struct Vm {
     /// A series (6.18), a version (6.18.15), a release, an image file with a / in its name, host or default
     #[arg(long, value_name = "VERSION|PATH", default_value = "default")]
     pub kernel: String,
-    /// CPUs of the machine [default: 2]
+    /// CPUs of the machine [default: 4, on the wall clock 2]
     #[arg(long, value_name = "N", conflicts_with = "topology")]
     pub cpus: Option<u32>,
     /// Sockets, cores and threads: 2s4c2t or sockets=2,cores=4,threads=2
@@ -141,9 +134,12 @@ pub struct Vm {
     /// Further arguments of the kernel, as on its command line: "isolcpus=3 nohz_full=3"
     #[arg(long, value_name = "ARGUMENTS", default_value = "", hide_default_value = true)]
     pub append: String,
-    /// What time means inside
-    #[arg(long, value_enum, default_value = "wall")]
-    pub clock: Clock,
+    /// What a second is inside: parallel (each CPU has its own time, an instruction is 1 ns: shows speed),
+    /// parallel:turn=250,pause=40,jitter=7 (instructions in a round, ns that PAUSE costs, a seed that draws
+    /// the rounds), work (all CPUs take turns on one: shows work), wall (real time) [default: parallel; wall
+    /// without FLSCHED's own QEMU, or with --accel kvm]
+    #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
+    pub clock: Option<Clock>,
     /// What executes the machine's instructions
     #[arg(long, value_enum, default_value = "auto")]
     pub accel: Accel,
@@ -203,8 +199,8 @@ pub struct Compare {
     /// With --on sim: so many runs at a time; what comes out is the same [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
-    /// CPUs of the virtual machine [default: 2 on the wall clock, 4 on the instructions clock], or of the
-    /// simulated one [default: as it is]
+    /// CPUs of the virtual machine [default: 4, on the wall clock 2], or of the simulated one [default: as
+    /// it is]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
     /// Sockets, cores and threads of the virtual machine
@@ -216,8 +212,11 @@ pub struct Compare {
     /// Kernel of the virtual machine
     #[arg(long, value_name = "VERSION|PATH")]
     pub kernel: Option<String>,
-    /// Clock [default: instructions in a virtual machine, wall on the host]
-    #[arg(long, value_enum)]
+    /// What a second is: parallel (each CPU has its own time, an instruction is 1 ns: shows speed),
+    /// parallel:turn=250,pause=40,jitter=7 (instructions in a round, ns that PAUSE costs, a seed that draws
+    /// the rounds), work (all CPUs take turns on one: shows work), wall (real time) [default: parallel in a
+    /// virtual machine, wall on the host]
+    #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
     /// Where in the tree of cgroups the command runs inside
     #[arg(long, value_enum, default_value = "login")]

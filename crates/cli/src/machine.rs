@@ -1,5 +1,5 @@
 //! The machine that the command line describes, virtual or simulated.
-use crate::args::{Accel, Cgroup, Clock};
+use crate::args::{Accel, Cgroup};
 use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
@@ -53,14 +53,6 @@ pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> R
         progress.say(&format!("whether schedulers load on {} is not known: {why}", kernel.release));
     }
     Ok(kernel)
-}
-
-/// Clap's words for those of the library.
-pub fn vm_clock(clock: Clock) -> flsched_vm::Clock {
-    match clock {
-        Clock::Wall => flsched_vm::Clock::Wall,
-        Clock::Instructions => flsched_vm::Clock::Instructions,
-    }
 }
 
 /// A simulated machine, as it is or with another number of CPUs.

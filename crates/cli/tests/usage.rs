@@ -80,12 +80,52 @@ fn choices_and_smoves_limits_are_told() {
 }
 
 #[test]
+fn clocks_and_their_settings_are_refused_with_the_range() {
+    for (clock, words) in [
+        ("parallel:turn=0", "turn=0: expected 10 to 1000000"),
+        ("parallel:pause=-1", "pause=-1: expected 0 to 1000000"),
+        ("parallel:length=5", "valid are turn, pause, jitter"),
+        ("work:turn=20", "the work clock has no settings"),
+        ("wall:jitter=1", "the wall clock has no settings"),
+        ("model", "valid are parallel, work, wall"),
+    ] {
+        for command in ["vm", "compare"] {
+            let text = refused(&[command, "--clock", clock, "--", "true"]);
+            assert!(text.contains(words), "{command} {clock}: {text}");
+        }
+    }
+    for clock in ["parallel", "work", "instructions"] {
+        let text = refused(&["vm", "--clock", clock, "--accel", "kvm", "--", "true"]);
+        assert!(text.contains("it cannot use KVM"), "{clock}: {text}");
+    }
+}
+
+/// Nothing is downloaded or booted before that is known.
+#[test]
+fn without_our_own_qemu_there_is_no_parallel_clock() {
+    for command in [&["vm", "--clock", "parallel"][..], &["compare", "--on", "vm"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
+            .args(command)
+            .args(["--", "true"])
+            .env("FLSCHED_EMULATOR", "/no/such/qemu")
+            .output()
+            .expect("it starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {text}");
+        assert!(text.contains("FLSCHED_EMULATOR names /no/such/qemu"), "{command:?}: {text}");
+    }
+}
+
+#[test]
 fn a_comparison_takes_what_its_place_has() {
     for (arguments, words) in [
         ("--on host --machine knc-31s1p", "--on sim"),
         ("--on vm --jobs 2", "--on sim"),
         ("--on sim --kernel 6.18", "--kernel: not with --on sim"),
         ("--on sim --clock wall", "--clock: not with --on sim"),
+        ("--on sim --clock work", "--clock: not with --on sim"),
+        ("--on host --clock parallel -- true", "--clock parallel needs an emulated machine"),
+        ("--on host --clock work -- true", "--clock work needs an emulated machine"),
         ("--on sim -- true", "a command: not with --on sim"),
         ("--on sim --machine knc", "did you mean knc-31s1p"),
         ("--on sim --workload libomp:ep", "unknown workload libomp"),

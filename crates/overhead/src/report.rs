@@ -21,10 +21,11 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
     let _ = writeln!(text, "\nWaits for locks, anywhere in the kernel\n{}", waits(report, columns));
     let _ = writeln!(text, "\nThe longest of them\n{}\n", sites(report, columns));
     text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
+    let took = command_took(&report.machine);
     for measured in &report.schedulers {
         let _ = writeln!(
             text,
-            "{}: the command took {:.3} s while waits were timed, {:.3} s while locks were counted",
+            "{}: {took} {:.3} s while waits were timed, {:.3} s while locks were counted",
             measured.scheduler, measured.timed_run_s, measured.counted_run_s
         );
         if !measured.unwatched.is_empty() {
@@ -57,13 +58,10 @@ pub fn render_costs(report: &CostsReport, columns: u16) -> String {
     let _ = writeln!(text, "The functions of the class, with all that they call\n{functions}\n");
     let _ = writeln!(text, "{}'s callbacks, by the kernel's own statistics\n{callbacks}\n", report.policy);
     text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
+    let took = command_took(&report.machine);
+    let _ = writeln!(text, "eevdf: {took} {by_default:.3} s, and {probed_default:.3} s while probed");
     let _ =
-        writeln!(text, "eevdf: the command took {by_default:.3} s, and {probed_default:.3} s while probed");
-    let _ = writeln!(
-        text,
-        "{}: the command took {by_policy:.3} s, and {probed_policy:.3} s while probed",
-        report.policy
-    );
+        writeln!(text, "{}: {took} {by_policy:.3} s, and {probed_policy:.3} s while probed", report.policy);
     let _ = writeln!(
         text,
         "subtracted: the probe's own {:.0} ns a call, and {:.0} ns for each probed call inside",
@@ -226,15 +224,40 @@ fn table(columns: u16, header: &[&str]) -> Table {
 
 /// Everything that a result must name besides itself.
 fn caption(machine: &Machine, command: &str, policy: &str, version: &str) -> String {
-    let clock = match machine.clock.as_deref() {
-        Some("instructions") => "instructions clock (1 ns is 1 instruction)",
-        Some(_) => "wall clock",
-        None => "the machine's own clock",
-    };
+    let clock = clock(machine);
     format!(
         "{clock} · kernel {} · {} CPUs · {policy} {version} · {command} · one run of each\n",
         machine.kernel, machine.cpus
     )
+}
+
+/// Its name, without settings.
+fn clock_name(machine: &Machine) -> Option<&str> {
+    machine.clock.as_ref().map(|clock| clock.split(':').next().unwrap_or(clock))
+}
+
+/// What a nanosecond is.
+fn clock(machine: &Machine) -> String {
+    let settings =
+        machine.clock.as_ref().and_then(|clock| clock.split_once(':')).map(|(_, settings)| settings);
+    match (clock_name(machine), settings) {
+        (Some("parallel"), None) => "parallel clock (on each CPU 1 ns is 1 instruction)".into(),
+        (Some("parallel"), Some(settings)) => {
+            format!("parallel clock (on each CPU 1 ns is 1 instruction; {settings})")
+        }
+        // What it was called before.
+        (Some("work" | "instructions"), _) => "work clock (1 ns is 1 instruction of any CPU)".into(),
+        (Some(_), _) => "wall clock".into(),
+        (None, _) => "the machine's own clock".into(),
+    }
+}
+
+/// The command's own figure is no time on the work clock.
+fn command_took(machine: &Machine) -> &'static str {
+    match clock_name(machine) {
+        Some("work" | "instructions") => "the command's work was",
+        _ => "the command took",
+    }
 }
 
 /// 1,234,567
@@ -249,6 +272,21 @@ mod tests {
     #[test]
     fn groups_digits() {
         assert_eq!([0, 999, 1000, 42184784].map(count), ["0", "999", "1,000", "42,184,784"]);
+    }
+
+    #[test]
+    fn the_clock_is_named_with_its_settings() {
+        let on =
+            |clock: Option<&str>| Machine { kernel: "6.18".into(), cpus: 4, clock: clock.map(Into::into) };
+        let parallel = clock(&on(Some("parallel:turn=250")));
+        assert_eq!(parallel, "parallel clock (on each CPU 1 ns is 1 instruction; turn=250)");
+        assert_eq!(clock(&on(Some("wall"))), "wall clock");
+        assert_eq!(clock(&on(None)), "the machine's own clock");
+        for name in ["work", "instructions"] {
+            assert!(clock(&on(Some(name))).starts_with("work clock"));
+            assert!(!command_took(&on(Some(name))).contains("took"));
+        }
+        assert_eq!(command_took(&on(Some("parallel"))), "the command took");
     }
 
     #[test]

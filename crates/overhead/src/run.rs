@@ -129,7 +129,7 @@ pub struct Machine {
     pub kernel: String,
     /// CPUs.
     pub cpus: usize,
-    /// What a nanosecond is, if `flsched vm` told: `wall`, or `instructions` executed.
+    /// What a nanosecond is, if `flsched vm` told: its clock with the settings, as on its command line.
     pub clock: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Boots a kernel image and runs a command in it: this crate and nothing else.
 //!
-//! `cargo run --release -p flsched-vm --example vm -- IMAGE 2s2c1t wall|instructions CMD…`
+//! `cargo run --release -p flsched-vm --example vm -- IMAGE 2s2c1t CLOCK CMD…`
 use flsched_vm::{BtfHealth, Clock, GuestCommand, Kernel, Vm, VmError, VmSpec, guest, programs_in};
 use std::ffi::OsString;
 use std::io;
@@ -23,7 +23,7 @@ fn run() -> Result<i32, VmError> {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(image), Some(topology), Some(clock)) = (arguments.next(), arguments.next(), arguments.next())
     else {
-        return Err(VmError::BadMachine("usage: vm IMAGE TOPOLOGY wall|instructions CMD…".into()));
+        return Err(VmError::BadMachine("usage: vm IMAGE TOPOLOGY CLOCK CMD…".into()));
     };
     let image = std::path::PathBuf::from(image);
     let release =
@@ -31,12 +31,12 @@ fn run() -> Result<i32, VmError> {
     let config = Some(image.with_file_name(format!("config-{release}"))).filter(|config| config.exists());
     let kernel = Kernel { release, image, config, btf: BtfHealth::Good };
     let topology = topology.to_string_lossy().parse().map_err(VmError::BadMachine)?;
+    let clock: Clock = clock
+        .to_string_lossy()
+        .parse()
+        .map_err(|error: flsched_vm::ClockError| VmError::BadMachine(error.to_string()))?;
     let argv: Vec<OsString> = arguments.collect();
-    let spec = VmSpec {
-        programs: programs_in(&argv),
-        clock: if clock == "instructions" { Clock::Instructions } else { Clock::Wall },
-        ..VmSpec::new(kernel, topology)
-    };
+    let spec = VmSpec { programs: programs_in(&argv), clock, ..VmSpec::new(kernel, topology) };
     let mut vm = Vm::start(&spec, &GuestCommand { argv, env: Vec::new() })?;
     eprintln!("vm: {:?}", vm.boot_info());
     let carriers = [carry(vm.take_stdout(), io::stdout()), carry(vm.take_stderr(), io::stderr())];

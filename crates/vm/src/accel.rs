@@ -26,18 +26,18 @@ pub(crate) struct Chosen {
 }
 
 /// Decides; may boot a VM to find out.
-pub(crate) fn choose(spec: &VmSpec, qemu: &Path) -> Result<Chosen, VmError> {
+pub(crate) fn choose(spec: &VmSpec) -> Result<Chosen, VmError> {
+    spec.clock.check(spec.accel)?;
     let emulation = Engine::emulating(spec.clock);
     match (spec.accel, spec.clock) {
-        (Accel::Kvm, Clock::Instructions) => Err(VmError::BadMachine(
-            "the instructions clock counts what QEMU emulates, so it cannot use KVM".into(),
-        )),
-        (Accel::Tcg, _) | (Accel::Auto, Clock::Instructions) => Ok(Chosen { engine: emulation, note: None }),
-        (Accel::Kvm, Clock::Wall) => match probe(spec, qemu)? {
+        (Accel::Tcg, _) | (_, Clock::Parallel(_) | Clock::Work) => {
+            Ok(Chosen { engine: emulation, note: None })
+        }
+        (Accel::Kvm, Clock::Wall) => match probe(spec)? {
             Verdict { obstacle: None } => Ok(Chosen { engine: Engine::Kvm, note: None }),
             Verdict { obstacle: Some(obstacle) } => Err(VmError::NoKvm(obstacle)),
         },
-        (Accel::Auto, Clock::Wall) => match probe(spec, qemu)? {
+        (Accel::Auto, Clock::Wall) => match probe(spec)? {
             Verdict { obstacle: None } => Ok(Chosen { engine: Engine::Kvm, note: None }),
             Verdict { obstacle: Some(obstacle) } => {
                 let note = format!("emulated, as KVM cannot be used: {obstacle}");
@@ -66,7 +66,8 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn probe(spec: &VmSpec, qemu: &Path) -> Result<Verdict, VmError> {
+fn probe(spec: &VmSpec) -> Result<Verdict, VmError> {
+    let qemu = Engine::Kvm.qemu()?;
     if let Err(error) = OpenOptions::new().read(true).write(true).open("/dev/kvm") {
         let obstacle = Some(match error.kind() {
             io::ErrorKind::NotFound => "this machine has no /dev/kvm".to_owned(),
@@ -78,7 +79,7 @@ fn probe(spec: &VmSpec, qemu: &Path) -> Result<Verdict, VmError> {
         return Ok(Verdict { obstacle });
     }
     let memory = Memory::open(dirs::cache_dir().map(|folder| folder.join("flsched")));
-    let key = key(&spec.kernel.image, qemu);
+    let key = key(&spec.kernel.image, &qemu);
     if let Some(verdict) = memory.recall(&key) {
         return Ok(verdict);
     }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Under the instructions clock a time stamp is an instruction, and that is a nanosecond.
+/// On the clocks that count instructions a time stamp is an instruction, and that is a nanosecond.
 const COUNTING: u64 = 1_000_000_000;
 
 /// Long enough to know the host's frequency to a thousandth.
@@ -21,7 +21,7 @@ pub(crate) fn loops_per_jiffy(kernel: &Kernel, engine: Engine) -> Option<u64> {
     let frequency = match engine {
         // The host's counter is declared steady there.
         Engine::Kvm => return None,
-        Engine::Counting => COUNTING,
+        Engine::Counting | Engine::Parallel(_) => COUNTING,
         Engine::Emulation => host_frequency()?,
     };
     Some(frequency / ticks_per_second(kernel.config.as_deref()?)?)
@@ -53,7 +53,7 @@ fn host_frequency() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::BtfHealth;
+    use crate::{BtfHealth, Parallel};
 
     fn kernel(config: &str) -> (tempfile::NamedTempFile, Kernel) {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -66,6 +66,7 @@ mod tests {
     fn it_follows_the_clock_and_the_configuration() {
         let (_file, kernel) = kernel("CONFIG_HZ_250=y\nCONFIG_HZ=250\n");
         assert_eq!(loops_per_jiffy(&kernel, Engine::Counting), Some(4_000_000));
+        assert_eq!(loops_per_jiffy(&kernel, Engine::Parallel(Parallel::default())), Some(4_000_000));
         assert_eq!(loops_per_jiffy(&kernel, Engine::Kvm), None);
         // From a slow old machine's counter to a fast new one's.
         let measured = loops_per_jiffy(&kernel, Engine::Emulation).unwrap();

@@ -109,7 +109,7 @@ impl VmError {
     /// | 122 | the guest's kernel crashed |
     /// | 123 | QEMU or the guest's process 1 ended too early |
     /// | 124 | the command ran longer than allowed (as `timeout` says) |
-    /// | 125 | the VM could not be set up: no QEMU, no KVM, no kernel, no disk space (as `env` says) |
+    /// | 125 | the VM could not be set up: no QEMU or not ours, no KVM, no kernel, no disk space (as `env` says) |
     /// | 126 | the command cannot be executed (as the shell says) |
     /// | 127 | the command was not found (as the shell says) |
     /// | 130 | interrupted |

@@ -2,11 +2,12 @@
 //!
 //! The way of a command into the guest, one module a step:
 //! [`kernel`] finds an image, [`topology`] describes the CPUs, [`initramfs`] packs the programs,
-//! [`accel`] decides what executes them, [`qemu`], helped by [`delay`], turns all that into a command
-//! line, [`session`] boots it and carries the command's input, output and exit code; [`guest`] is
+//! [`clock`] says what a second is, [`accel`] decides what executes them, [`emulator`] is a QEMU of our own
+//! that one of the clocks needs, [`qemu`], helped by [`delay`], turns all that into a command line, [`session`] boots it and carries the command's input, output and exit code; [`guest`] is
 //! the other end, process 1 inside the machine, and [`protocol`] the words the two exchange. When
 //! it goes wrong, [`console`] finds the kernel's last words, [`error`] says it, [`logs`] keeps the rest.
 mod accel;
+mod clock;
 mod console;
 mod delay;
 pub mod emulator;
@@ -20,11 +21,12 @@ mod qemu;
 pub mod session;
 pub mod topology;
 
+pub use clock::{Clock, ClockError, Parallel};
 pub use emulator::EmulatorError;
 pub use error::{KeptLog, VmError};
 pub use initramfs::programs_in;
 pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest, cache_folder};
 pub use protocol::Cgroup;
 pub use qemu::find as find_qemu;
-pub use session::{Accel, BootInfo, Clock, Ended, GuestCommand, GuestExit, Vm, VmSpec};
+pub use session::{Accel, BootInfo, Ended, GuestCommand, GuestExit, Vm, VmSpec};
 pub use topology::Topology;

@@ -106,7 +106,7 @@ pub enum HostMessage {
     /// Answer, so that the host knows the machine is alive.
     ///
     /// The host asks rather than the guest telling: an idle guest's clock runs ahead of real time
-    /// under the instructions clock, so a guest cannot know when a second is over.
+    /// where it counts instructions, so a guest cannot know when a second is over.
     Ping,
     /// Send this signal to the command's process group.
     Signal {

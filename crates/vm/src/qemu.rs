@@ -1,6 +1,6 @@
 //! QEMU's command line: which machine, which kernel arguments, and why.
 use crate::protocol::{CONTROL_PORT, STDERR_PORT, STDIN_PORT, STDOUT_PORT};
-use crate::{Clock, Topology, VmError};
+use crate::{Clock, Parallel, Topology, VmError, emulator};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,6 +24,8 @@ pub(crate) enum Engine {
     Emulation,
     /// Emulation, one CPU after the other, time by instructions.
     Counting,
+    /// Emulation by a QEMU of our own, each CPU with its own time by instructions.
+    Parallel(Parallel),
 }
 
 impl Engine {
@@ -33,6 +35,7 @@ impl Engine {
             Self::Kvm => "kvm",
             Self::Emulation => "tcg,thread=multi",
             Self::Counting => "tcg,thread=single,icount",
+            Self::Parallel(_) => "tcg,thread=single,icount,parallel",
         }
     }
 
@@ -40,7 +43,16 @@ impl Engine {
     pub fn emulating(clock: Clock) -> Self {
         match clock {
             Clock::Wall => Self::Emulation,
-            Clock::Instructions => Self::Counting,
+            Clock::Work => Self::Counting,
+            Clock::Parallel(settings) => Self::Parallel(settings),
+        }
+    }
+
+    /// The QEMU that has it.
+    pub fn qemu(self) -> Result<PathBuf, VmError> {
+        match self {
+            Self::Parallel(_) => Ok(emulator::find()?.qemu),
+            Self::Kvm | Self::Emulation | Self::Counting => find(),
         }
     }
 }
@@ -57,6 +69,14 @@ pub(crate) fn version(qemu: &Path) -> String {
     String::from_utf8_lossy(&output).lines().next().unwrap_or_default().to_owned()
 }
 
+/// Where Debian keeps the firmware of its QEMU; one that was not installed does not find it by itself.
+const FIRMWARE: [&str; 2] = ["/usr/share/seabios", "/usr/share/qemu"];
+
+/// Those of them that are there.
+pub(crate) fn firmware() -> Vec<PathBuf> {
+    FIRMWARE.into_iter().map(PathBuf::from).filter(|folder| folder.is_dir()).collect()
+}
+
 /// A machine in QEMU's terms.
 pub(crate) struct Machine<'a> {
     pub kernel: &'a Path,
@@ -67,6 +87,8 @@ pub(crate) struct Machine<'a> {
     pub further_arguments: &'a str,
     /// See [`crate::delay`].
     pub loops_per_jiffy: Option<u64>,
+    /// See [`firmware`].
+    pub firmware: &'a [PathBuf],
 }
 
 impl Machine<'_> {
@@ -91,7 +113,9 @@ impl Machine<'_> {
         arguments.add("-append", self.kernel_arguments());
         arguments.add("-chardev", format!("file,id=console,path={CONSOLE}"));
         arguments.add("-serial", "chardev:console");
-        arguments.add("-device", "virtio-serial-pci");
+        // Served by the emulated CPU that writes, not by another thread at a moment of its own: a boot is then
+        // the same to the instruction each time.
+        arguments.add("-device", "virtio-serial-pci,ioeventfd=off");
         for (number, port) in PORTS.iter().enumerate() {
             arguments.add("-chardev", format!("socket,id={port},path={port}"));
             // Number 0 is reserved for a console.
@@ -113,6 +137,7 @@ impl Machine<'_> {
                 // One instruction is 1 ns; an idle machine skips to its next event at once.
                 arguments.add("-icount", "shift=0,sleep=off");
             }
+            Engine::Parallel(settings) => self.parallel(settings, arguments),
         }
         if self.engine != Engine::Kvm {
             // All that QEMU can emulate, but page tables of four levels: a fifth costs every
@@ -129,6 +154,19 @@ impl Machine<'_> {
                 nodes * sockets
             ),
         );
+    }
+
+    fn parallel(&self, settings: Parallel, arguments: &mut Arguments) {
+        let Parallel { turn, pause_ns, jitter } = settings;
+        let jitter = jitter.map(|seed| format!(",jitter={seed}")).unwrap_or_default();
+        arguments.add("-accel", "tcg,thread=single");
+        arguments.add("-icount", format!("shift=0,sleep=off,turn={turn},pause={pause_ns}{jitter}"));
+        // Date and random numbers are the same each time, so that a run can be repeated.
+        arguments.add("-rtc", "base=2026-01-01T00:00:00,clock=vm");
+        arguments.add("-seed", "1");
+        for folder in self.firmware {
+            arguments.add("-L", folder);
+        }
     }
 
     fn memory(&self, arguments: &mut Arguments) {
@@ -204,13 +242,14 @@ mod tests {
             engine,
             further_arguments: "maxcpus=3 quiet",
             loops_per_jiffy: (engine == Engine::Counting).then_some(4_000_000),
+            firmware: &["/usr/share/one".into(), "/usr/share/two".into()],
         };
         machine.arguments().join(" ".as_ref()).into_string().unwrap()
     }
 
     #[test]
     fn the_clock_decides_the_engine() {
-        let counting = line("4", Engine::emulating(Clock::Instructions));
+        let counting = line("4", Engine::emulating(Clock::Work));
         assert!(counting.contains("-accel tcg,thread=single -icount shift=0,sleep=off"), "{counting}");
         assert!(counting.contains("tsc=reliable lpj=4000000 maxcpus=3 quiet"), "{counting}");
         let wall = line("4", Engine::emulating(Clock::Wall));
@@ -218,6 +257,24 @@ mod tests {
         assert!(!wall.contains("icount"));
         let kvm = line("4", Engine::Kvm);
         assert!(kvm.contains("-accel kvm -cpu host") && !kvm.contains("tsc"), "{kvm}");
+    }
+
+    #[test]
+    fn only_the_parallel_clock_has_turns_and_repeats_date_and_chance() {
+        let parallel = line("4", Engine::emulating(Clock::default()));
+        let options = "-accel tcg,thread=single -icount shift=0,sleep=off,turn=1000,pause=140 \
+                       -rtc base=2026-01-01T00:00:00,clock=vm -seed 1 -L /usr/share/one -L /usr/share/two \
+                       -cpu max,-la57";
+        assert!(parallel.contains(options) && parallel.contains("tsc=reliable"), "{parallel}");
+        let settings = Parallel { turn: 250, pause_ns: 0, jitter: Some(7) };
+        let drawn = line("4", Engine::emulating(Clock::Parallel(settings)));
+        assert!(drawn.contains("turn=250,pause=0,jitter=7 "), "{drawn}");
+        for other in [Clock::Work, Clock::Wall] {
+            let line = line("4", Engine::emulating(other));
+            for option in ["turn=", "-rtc", "-seed", "-L "] {
+                assert!(!line.contains(option), "{option}: {line}");
+            }
+        }
     }
 
     #[test]

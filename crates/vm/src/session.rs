@@ -14,7 +14,7 @@ mod workshop;
 use crate::initramfs::{self, Contents};
 use crate::protocol::{Assignment, HostMessage};
 use crate::qemu::{self, Engine, Machine};
-use crate::{Cgroup, Kernel, Topology, VmError, accel, delay};
+use crate::{Cgroup, Clock, Kernel, Topology, VmError, accel, delay};
 use control::Control;
 use limits::Limits;
 use monitor::{Monitor, Plan};
@@ -27,16 +27,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use streams::Streams;
 use workshop::Workshop;
-
-/// What guest time means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Clock {
-    /// Real time, real parallelism.
-    Wall,
-    /// Guest time is instructions executed (1 ns each), one CPU after the other: repeatable.
-    Instructions,
-}
 
 /// What executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +140,8 @@ pub struct BootInfo {
     pub cpus: u32,
     /// From starting QEMU to the first command, on the host's clock.
     pub boot_time: Duration,
+    /// The QEMU that runs it.
+    pub qemu: PathBuf,
     /// What executes it: `kvm`, `tcg,thread=multi`, …
     pub accel: String,
     /// Why it is not KVM although KVM would have been welcome, in words for the user.
@@ -207,8 +199,7 @@ impl Vm {
     /// That there is no such command is an error of this call, not of [`Vm::wait`].
     pub fn start(spec: &VmSpec, command: &GuestCommand) -> Result<Vm, VmError> {
         spec.check()?;
-        let qemu = qemu::find()?;
-        let chosen = accel::choose(spec, &qemu)?;
+        let chosen = accel::choose(spec)?;
         Self::boot(spec, command, chosen.engine, chosen.note, true)
     }
 
@@ -221,7 +212,7 @@ impl Vm {
         keep_log: bool,
     ) -> Result<Vm, VmError> {
         spec.check()?;
-        let qemu = qemu::find()?;
+        let qemu = engine.qemu()?;
         let workshop = Workshop::open()?;
         pack(spec, command, &workshop)?;
         let kernel = std::path::absolute(&spec.kernel.image)
@@ -233,6 +224,7 @@ impl Vm {
             engine,
             further_arguments: &spec.kernel_arguments,
             loops_per_jiffy: delay::loops_per_jiffy(&spec.kernel, engine),
+            firmware: &qemu::firmware(),
         };
         let defaults = Limits::fitting(engine, spec.topology.cpus());
         let (streams, ends) =
@@ -240,7 +232,7 @@ impl Vm {
         let dropped = Arc::new(AtomicBool::new(false));
         let plan = Plan {
             arguments: machine.arguments(),
-            qemu,
+            qemu: qemu.clone(),
             workshop,
             streams,
             limits: Limits {
@@ -272,6 +264,7 @@ impl Vm {
             release: up.release,
             cpus: up.cpus,
             boot_time: begun.elapsed(),
+            qemu,
             accel: engine.name().to_owned(),
             accel_note,
         };

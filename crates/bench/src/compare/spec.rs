@@ -57,7 +57,7 @@ impl CompareSpec {
         let workloads = or_default(workloads, default_workloads);
         let workloads = all_different(&workloads, |name| name.parse(), further)?;
         let schedulers = Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?;
-        Ok(Self::with_defaults(schedulers, workloads, Place::Vm, Clock::Instructions))
+        Ok(Self::with_defaults(schedulers, workloads, Place::Vm, Clock::Parallel))
     }
 
     /// The same for the simulator: its schedulers and workloads. Without names, those of the defaults that
@@ -99,8 +99,9 @@ impl CompareSpec {
         if self.limit.is_zero() {
             return wrong("the time limit of a run must be more than 0 seconds");
         }
-        if self.on == Place::Host && self.clock == Clock::Instructions {
-            return wrong("--clock instructions needs an emulated machine: use it with --on vm");
+        if self.on == Place::Host && matches!(self.clock, Clock::Parallel | Clock::Work) {
+            let clock = self.clock;
+            return wrong(&format!("--clock {clock} needs an emulated machine: use it with --on vm"));
         }
         if (self.on == Place::Sim) != (self.clock == Clock::Model) {
             return wrong("the simulator has a clock of its own, and nobody else has it");

@@ -263,7 +263,7 @@ fn json_field_names() {
         assert!(json.pointer(pointer).is_some(), "{pointer}");
     }
     assert_eq!(json["version"], 1);
-    assert_eq!(json["clock"], "instructions");
+    assert_eq!(json["clock"], "parallel");
     assert_eq!(json["on"], "vm");
     assert_eq!(json["results"][0]["verdict"], "baseline");
     assert!(json["results"][2]["ratio_to_first"].is_number());
@@ -279,7 +279,8 @@ fn defaults_and_contradictions() {
             .unwrap();
     assert_eq!(command.workloads.len(), 1, "a command alone is the only workload");
     let on_host = CompareSpec { on: Place::Host, ..command };
-    assert!(on_host.check().unwrap_err().to_string().contains("--on vm"));
+    let error = on_host.check().unwrap_err().to_string();
+    assert!(error.contains("--clock parallel") && error.contains("--on vm"), "{error}");
     let twice = ["hackbench".to_string(), "hackbench:process-pipe:4:100".into()];
     assert!(CompareSpec::new(&["rr".into()], &twice, Vec::new()).is_err());
 }

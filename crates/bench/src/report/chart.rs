@@ -1,5 +1,5 @@
 //! The page's charts, as SVG inside the page: so they take the page's colours, light or dark.
-use super::words;
+use super::words::{self, Terms};
 use crate::result::ArmResult;
 use crate::verdict::{Noise, Verdict};
 use maud::{Markup, html};
@@ -15,20 +15,20 @@ const NAME: usize = 22;
 
 /// Every run as a dot, the median as a line across, the interval as a bar; the band around the first
 /// scheduler's median is what counts as noise.
-pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>) -> Markup {
+pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>, terms: &Terms) -> Markup {
     let all = || results.iter().flat_map(|result| result.times_s.iter().copied());
     let (min, max) = all().fold((f64::MAX, 0.0f64), |(min, max), time| (min.min(time), max.max(time)));
     if max <= 0.0 {
-        return html! { p.none { "No run has a time." } };
+        return html! { p.none { "No run was measured." } };
     }
-    // From 0, so that lengths are times, unless all would lie at the same place.
+    // From 0, so that lengths are what is measured, unless all would lie at the same place.
     let low = if min < max * 0.8 { 0.0 } else { min - (max - min).max(max * 0.02) };
     let axis = Axis::new(left(results), low, max);
     let bottom = TOP + ROW * results.len() as f64;
     let first = results.first().and_then(|result| result.time_s);
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {}", bottom + AXIS)) role="img"
-            aria-label="Times of all runs, by scheduler" {
+            aria-label=(format!("{} of all runs, by scheduler", terms.title)) {
             @if let (Some(first), Some(noise)) = (first, noise) {
                 @let from = axis.at(first.median / noise.threshold).max(axis.left);
                 @let to = axis.at(first.median * noise.threshold).min(RIGHT);
@@ -37,7 +37,7 @@ pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>) -> Markup {
                     title { "within the noise of the first scheduler" }
                 }
             }
-            (axis.grid(bottom, "seconds"))
+            (axis.grid(bottom, terms.axis))
             @if let Some(first) = first {
                 line.first x1=(px(axis.at(first.median))) x2=(px(axis.at(first.median)))
                     y1=(px(TOP)) y2=(px(bottom)) {}
@@ -66,7 +66,7 @@ pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>) -> Markup {
                             }
                         }
                     } @else {
-                        text.value x=(px(WIDTH)) y=(px(middle + 4.5)) { "no time" }
+                        text.value x=(px(WIDTH)) y=(px(middle + 4.5)) { "not measured" }
                     }
                 }
             }

@@ -1,7 +1,8 @@
 //! The report as a page: one file, nothing to load, to look at and to pass on.
 //!
 //! Every text goes through `maud`, which escapes it.
-use super::{chart, words};
+use super::chart;
+use super::words::{self, Terms};
 use crate::clock::Clock;
 use crate::compare::Place;
 use crate::environment::Environment;
@@ -65,7 +66,7 @@ fn facts(report: &Report) -> Markup {
     };
     html! {
         ul.facts {
-            li { (words::clock(report.clock)) }
+            li { (words::clock(report)) }
             li { "kernel " (report.kernel) }
             li { (report.cpus) " CPUs " (place) }
             li { (report.runs) " runs of each, in random order" }
@@ -94,33 +95,34 @@ fn section(report: &Report, workload: &str) -> Markup {
     let results = words::results_of(report, workload);
     let first = results.first().map_or("", |result| result.scheduler.as_str());
     let noise = report.noise.get(workload);
+    let terms = words::terms(report.clock);
     html! {
         section.card {
             h2 { (workload) }
-            p.headline { (headline(&results, first)) }
+            p.headline { (headline(&results, first, terms)) }
             @if let Some(published) = words::published(report, workload) { p { (published) } }
             ul.findings {
                 @for result in results.iter().filter(|result| result.verdict != Verdict::Baseline) {
                     li class=(chart::class(result)) {
                         span.sign aria-hidden="true" { (sign(result.verdict)) }
                         span {
-                            strong { (result.scheduler) } ": " (words::finding(result, first))
+                            strong { (result.scheduler) } ": " (words::finding(result, first, terms))
                             @if let Some(losses) = words::losses(result) { small { (losses) } }
                         }
                     }
                 }
             }
-            h3 { "Time" }
+            h3 { (terms.title) }
             figure {
                 figcaption {
-                    @if let Some(time_is) = results.first().and_then(|result| result.time_is.as_ref()) {
-                        "The time is the " (time_is) ". "
+                    @if let Some(time_is) = results.first().and_then(|it| words::time_is(it, report.clock)) {
+                        (time_is) ". "
                     }
                     "Each dot is a run, the line across the median, the bar its 95 % interval. "
                     b.better { "Blue" } " is better, " b.worse { "orange" } " worse, grey can’t tell. "
                     @if noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
                 }
-                div.scroll { (chart::times(&results, noise)) }
+                div.scroll { (chart::times(&results, noise, terms)) }
             }
             h3 { "Context switches" }
             figure {
@@ -132,32 +134,33 @@ fn section(report: &Report, workload: &str) -> Markup {
                 }
             }
             h3 { "Figures" }
-            div.scroll { (table(&results)) }
+            div.scroll { (table(&results, terms)) }
         }
     }
 }
 
 /// The finding that matters most, in one sentence.
-fn headline(results: &[&ArmResult], first: &str) -> String {
+fn headline(results: &[&ArmResult], first: &str, terms: &Terms) -> String {
+    let Terms { better, best, be_better, .. } = terms;
     let count = |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
     let leaders = leaders(results);
     match (leaders.as_slice(), count(Verdict::Worse), count(Verdict::CantTell)) {
         ([], 0, 0) => format!("Nothing to compare {first} with"),
-        ([], _, 0) => format!("{first} is the fastest of these"),
-        ([], ..) => format!("No scheduler was shown to be faster than {first}"),
-        ([one], ..) => format!("{} {}", one.scheduler, words::finding(one, first)),
+        ([], _, 0) => format!("{first} {best}"),
+        ([], ..) => format!("No scheduler was shown to {be_better} than {first}"),
+        ([one], ..) => format!("{} {}", one.scheduler, words::finding(one, first, terms)),
         ([most @ .., last], ..) => {
             let most: Vec<_> = most.iter().map(|leader| leader.scheduler.as_str()).collect();
             let ratios = leaders.iter().filter_map(|leader| leader.ratio_to_first);
             let (low, high) = ratios.fold((f64::MAX, 0.0f64), |(low, high), it| (low.min(it), high.max(it)));
             let (low, high) = (words::ratio(low), words::ratio(high));
             let range = if low == high { high } else { format!("{}–{high}", low.trim_end_matches('×')) };
-            format!("{} and {} {range} faster than {first}", most.join(", "), last.scheduler)
+            format!("{} and {} {range} {better} than {first}", most.join(", "), last.scheduler)
         }
     }
 }
 
-/// The fastest of the better ones, and those whose times cannot be told from its times.
+/// The best of the better ones, and those whose figures cannot be told from its figures.
 fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
     let better: Vec<_> = results.iter().copied().filter(|result| result.verdict == Verdict::Better).collect();
     let times = better.iter().filter_map(|result| result.time_s);
@@ -178,7 +181,7 @@ fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-fn table(results: &[&ArmResult]) -> Markup {
+fn table(results: &[&ArmResult], terms: &Terms) -> Markup {
     let yields = results.iter().any(|result| result.yields.is_some());
     let counts = |counts: &Option<crate::result::Counts>| {
         counts.as_ref().map_or_else(|| "–".to_string(), |counts| words::count(counts.median))
@@ -187,7 +190,7 @@ fn table(results: &[&ArmResult]) -> Markup {
         table {
             thead {
                 tr {
-                    th { "scheduler" } th { "time s" } th { "× first" } th.left { "verdict" }
+                    th { "scheduler" } th { (terms.noun) " s" } th { "× first" } th.left { "verdict" }
                     th { "switches" } th { "migrations" }
                     @if yields { th { "yields" } }
                     th { "ejected" }
@@ -234,15 +237,20 @@ fn table(results: &[&ArmResult]) -> Markup {
 }
 
 fn method(report: &Report) -> Markup {
+    let noun = words::terms(report.clock).noun;
     html! {
         section.card.prose {
             h3 style="margin-top:0" { "How it was measured" }
             p {
                 @match report.clock {
-                    Clock::Instructions => "The machine is emulated, and its time is the number of instructions \
-                        it executed, one nanosecond each, one CPU after the other. It shows the work that a \
-                        scheduler costs and is hardly disturbed by other programs; it does not show how CPUs \
-                        compete for caches and locks.",
+                    Clock::Parallel => "The machine is emulated, and each of its CPUs has its own time: an \
+                        instruction is a nanosecond, and all CPUs run in parallel. It shows how long a scheduler \
+                        makes a program take, waits for locks included, and is hardly disturbed by other programs; \
+                        it does not show caches, memory bandwidth, threads that share a core, or frequencies.",
+                    Clock::Work => "The machine is emulated, and what is counted is the instructions it \
+                        executed, one nanosecond each, one CPU after the other. A figure is the work of all CPUs \
+                        together, not how long it lasts: CPUs that spin add to it. It is hardly disturbed by \
+                        other programs.",
                     Clock::Wall => "Time is real time. It is disturbed by whatever else happens on the machine, so \
                         only the ratios count, and only beyond the noise.",
                     Clock::Model => "The machine is simulated: its file says what everything costs there, and how \
@@ -255,14 +263,14 @@ fn method(report: &Report) -> Markup {
                 itself is the noise."
             } }
             p {
-                "A scheduler is better or worse if the 95 % interval of its ratio (time of the first / its time, \
+                "A scheduler is better or worse if the 95 % interval of its ratio (" (noun) " of the first / its " (noun) ", \
                 bootstrap of medians) lies on one side of 1, and the ratio lies beyond the noise and "
                 (format!("{:.0} %", (MIN_EFFECT - 1.0) * 100.0)) "; with fewer than " (MIN_RUNS)
-                " timed runs, or when runs failed, it is not called better."
+                " measured runs, or when runs failed, it is not called better."
             }
             @if report.clock != Clock::Model { p {
                 "In every run the kernel is asked, before and after, which scheduler is in force. A run in which the \
-                kernel threw the scheduler out counts as ejected, and its time does not count."
+                kernel threw the scheduler out counts as ejected, and its " (noun) " does not count."
             } }
             @if !report.command_line.is_empty() { pre { (report.command_line) } }
         }

@@ -1,5 +1,5 @@
 //! The report as a table for the terminal.
-use super::words;
+use super::words::{self, Terms};
 use crate::result::{ArmResult, Report};
 use crate::verdict::Verdict;
 use comfy_table::{
@@ -7,7 +7,8 @@ use comfy_table::{
 };
 use std::fmt::Write;
 
-const HEADER: [&str; 7] = ["scheduler", "time s", "× first", "verdict", "switches", "migrations", "ejected"];
+/// The second one is named for the clock.
+const HEADER: [&str; 7] = ["scheduler", "", "× first", "verdict", "switches", "migrations", "ejected"];
 
 /// Width that a scheduler's name has for itself.
 const MAX_NAME: u16 = 24;
@@ -23,12 +24,14 @@ pub struct Style {
 
 /// One table for each workload, with what one must know to read it.
 pub fn render(report: &Report, style: Style) -> String {
+    let terms = words::terms(report.clock);
     let mut text = String::new();
     for workload in words::workloads(report) {
         let results = words::results_of(report, workload);
-        let _ = writeln!(text, "\n{workload}\n{}", table(&results, style));
-        if let Some(time_is) = results.first().and_then(|result| result.time_is.as_ref()) {
-            let _ = writeln!(text, "The time is the {time_is}; medians of what else it says:");
+        let _ = writeln!(text, "\n{workload}\n{}", table(&results, style, terms));
+        let time_is = results.first().and_then(|result| words::time_is(result, report.clock));
+        if let Some(time_is) = time_is {
+            let _ = writeln!(text, "{time_is}; medians of what else it says:");
         }
         if let Some(published) = words::published(report, workload) {
             let _ = writeln!(text, "{}", wrap(&published, style.width, "  "));
@@ -55,7 +58,7 @@ pub fn render(report: &Report, style: Style) -> String {
     text
 }
 
-fn table(results: &[&ArmResult], style: Style) -> Table {
+fn table(results: &[&ArmResult], style: Style, terms: &Terms) -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
@@ -67,7 +70,9 @@ fn table(results: &[&ArmResult], style: Style) -> Table {
     } else {
         table.force_no_tty();
     }
-    table.set_header(HEADER.iter().enumerate().map(|(index, name)| aligned(name, index)));
+    let mut header = HEADER.map(String::from);
+    header[1] = format!("{} s", terms.noun);
+    table.set_header(header.iter().enumerate().map(|(index, name)| aligned(name, index)));
     for result in results {
         let cells = [
             result.scheduler.clone(),
@@ -135,7 +140,7 @@ fn caption(report: &Report) -> Vec<String> {
     let mut lines = vec![
         format!(
             "{} · kernel {} · {} CPUs{place} · {} runs of each, interleaved, seed {}",
-            words::clock(report.clock),
+            words::clock(report),
             report.kernel,
             report.cpus,
             report.runs,
@@ -151,11 +156,11 @@ fn caption(report: &Report) -> Vec<String> {
             .collect();
         lines.push(format!("noise (the first scheduler against itself): {}", noise.join(", ")));
     }
-    lines.push(
-        "× first: time of the first scheduler / time of this one, above 1 is faster; \
+    let Terms { noun, better, .. } = words::terms(report.clock);
+    lines.push(format!(
+        "× first: {noun} of the first scheduler / {noun} of this one, above 1 is {better}; \
          medians [95 % interval]"
-            .into(),
-    );
+    ));
     lines.extend(report.warnings.iter().map(|warning| format!("! {warning}")));
     if !report.complete {
         lines.push("! incomplete: not all runs were done".into());
@@ -220,9 +225,12 @@ mod tests {
 
     #[test]
     fn says_everything_that_a_result_must_name() {
-        let text = render_at(100, false);
+        let text = render_at(1000, false);
         for needed in [
-            "instructions clock",
+            "parallel clock",
+            "turn 1000, pause 140 ns",
+            "time s",
+            "above 1 is faster",
             "kernel 6.18.15",
             "4 CPUs",
             "5 runs of each",
@@ -235,6 +243,19 @@ mod tests {
             "ejected by the kernel in 1 of 5 runs",
         ] {
             assert!(text.contains(needed), "{needed} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn work_is_no_time() {
+        let mut report = sample();
+        report.clock = crate::clock::Clock::Work;
+        let text = render(&report, Style { width: 100, color: false });
+        for needed in ["work clock", "work s", "work of the first scheduler", "above 1 is less work"] {
+            assert!(text.contains(needed), "{needed} is missing in\n{text}");
+        }
+        for wrong in ["time s", "faster", "slower"] {
+            assert!(!text.contains(wrong), "{wrong} in\n{text}");
         }
     }
 

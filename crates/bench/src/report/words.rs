@@ -44,13 +44,77 @@ pub(super) fn ratio_interval(result: &ArmResult) -> Option<String> {
     Some(format!("[{low:.2}–{high:.2}]"))
 }
 
-/// What a second is.
-pub(super) fn clock(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Wall => "wall clock",
-        Clock::Instructions => "instructions clock (1 instruction = 1 ns)",
-        Clock::Model => "model clock (a simulated machine: as good as its file)",
+/// What a second is, and on the parallel clock its settings.
+pub(super) fn clock(report: &Report) -> String {
+    let settings = report.environment.vm.as_ref().and_then(|vm| Some((vm.turn?, vm.pause_ns?, vm.jitter)));
+    match (report.clock, settings) {
+        (Clock::Parallel, None) => "parallel clock (each CPU: 1 instruction = 1 ns)".into(),
+        (Clock::Parallel, Some((turn, pause_ns, jitter))) => {
+            let turn = match jitter {
+                Some(seed) => format!("turns drawn, jitter {seed}"),
+                None => format!("turn {turn}"),
+            };
+            format!("parallel clock (each CPU: 1 instruction = 1 ns; {turn}, pause {pause_ns} ns)")
+        }
+        (Clock::Work, _) => "work clock (1 instruction of any CPU = 1 ns: work, no time)".into(),
+        (Clock::Wall, _) => "wall clock".into(),
+        (Clock::Model, _) => "model clock (a simulated machine: as good as its file)".into(),
     }
+}
+
+/// How one speaks of a clock's figures: on the work clock nothing is a time, and nobody is faster.
+pub(super) struct Terms {
+    /// What is measured.
+    pub noun: &'static str,
+    /// The same at the beginning.
+    pub title: &'static str,
+    /// What a chart's axis shows.
+    pub axis: &'static str,
+    /// Said of a better scheduler: `1.43× … than`.
+    pub better: &'static str,
+    /// Said of a worse one.
+    pub worse: &'static str,
+    /// Said of the first scheduler where all others are worse.
+    pub best: &'static str,
+    /// Said where none is better: `No scheduler was shown to … than`.
+    pub be_better: &'static str,
+}
+
+const OF_TIME: Terms = Terms {
+    noun: "time",
+    title: "Time",
+    axis: "seconds",
+    better: "faster",
+    worse: "slower",
+    best: "is the fastest of these",
+    be_better: "be faster",
+};
+
+const OF_WORK: Terms = Terms {
+    noun: "work",
+    title: "Work",
+    axis: "seconds of work",
+    better: "less work",
+    worse: "more work",
+    best: "takes the least work of these",
+    be_better: "take less work",
+};
+
+/// The terms of that clock.
+pub(super) fn terms(clock: Clock) -> &'static Terms {
+    match clock {
+        Clock::Work => &OF_WORK,
+        Clock::Parallel | Clock::Wall | Clock::Model => &OF_TIME,
+    }
+}
+
+/// What the figures are, where they are not of a whole run.
+pub(super) fn time_is(result: &ArmResult, clock: Clock) -> Option<String> {
+    let time_is = result.time_is.as_ref()?;
+    Some(match clock {
+        Clock::Work => format!("What is shown is the {}", time_is.replacen("time of", "work of", 1)),
+        Clock::Parallel | Clock::Wall | Clock::Model => format!("The time is the {time_is}"),
+    })
 }
 
 /// The workloads, in the order named.
@@ -66,15 +130,16 @@ pub(super) fn results_of<'a>(report: &'a Report, workload: &str) -> Vec<&'a ArmR
 }
 
 /// A result in a sentence, said of its scheduler: `1.43× faster than eevdf [1.40–1.46]`.
-pub(super) fn finding(result: &ArmResult, first: &str) -> String {
+pub(super) fn finding(result: &ArmResult, first: &str, terms: &Terms) -> String {
+    let Terms { better, worse, .. } = terms;
     let bounds = (result.ratio_to_first, result.ratio_to_first_low, result.ratio_to_first_high);
     match (result.verdict, bounds) {
         (Verdict::Better, (Some(value), Some(low), Some(high))) => {
-            format!("{} faster than {first} [{low:.2}–{high:.2}]", ratio(value))
+            format!("{} {better} than {first} [{low:.2}–{high:.2}]", ratio(value))
         }
-        // Turned round, so that "slower" goes with a number above 1 too.
+        // Turned round, so that "slower" and "more" go with a number above 1 too.
         (Verdict::Worse, (Some(value), Some(low), Some(high))) => {
-            format!("{} slower than {first} [{:.2}–{:.2}]", ratio(1.0 / value), 1.0 / high, 1.0 / low)
+            format!("{} {worse} than {first} [{:.2}–{:.2}]", ratio(1.0 / value), 1.0 / high, 1.0 / low)
         }
         (Verdict::Baseline, _) => "what the others are compared with".into(),
         _ => format!("can’t tell from {first}: {}", result.verdict_reason),
@@ -184,6 +249,44 @@ pub(super) fn proof(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::html::tests::sample;
+
+    #[test]
+    fn on_the_work_clock_nobody_is_faster() {
+        let mut result = sample().results[0].clone();
+        result.ratio_to_first = Some(1.31);
+        (result.ratio_to_first_low, result.ratio_to_first_high) = (Some(1.30), Some(1.32));
+        result.verdict = Verdict::Better;
+        let said = |result: &ArmResult, clock| finding(result, "eevdf", terms(clock));
+        assert_eq!(said(&result, Clock::Work), "1.31× less work than eevdf [1.30–1.32]");
+        assert_eq!(said(&result, Clock::Parallel), "1.31× faster than eevdf [1.30–1.32]");
+        result.verdict = Verdict::Worse;
+        result.ratio_to_first = Some(0.5);
+        (result.ratio_to_first_low, result.ratio_to_first_high) = (Some(0.4), Some(0.8));
+        assert_eq!(said(&result, Clock::Work), "2.00× more work than eevdf [1.25–2.50]");
+        assert_eq!(said(&result, Clock::Wall), "2.00× slower than eevdf [1.25–2.50]");
+    }
+
+    #[test]
+    fn what_is_no_whole_run_is_said() {
+        let mut result = sample().results[0].clone();
+        assert_eq!(time_is(&result, Clock::Work), None);
+        result.time_is = Some("time of a million operations".into());
+        let said = |clock| time_is(&result, clock).unwrap();
+        assert_eq!(said(Clock::Parallel), "The time is the time of a million operations");
+        assert_eq!(said(Clock::Work), "What is shown is the work of a million operations");
+    }
+
+    #[test]
+    fn the_parallel_clock_names_its_settings() {
+        let mut report = sample();
+        let said = "parallel clock (each CPU: 1 instruction = 1 ns; turn 1000, pause 140 ns)";
+        assert_eq!(clock(&report), said);
+        report.environment.vm.as_mut().unwrap().jitter = Some(7);
+        assert!(clock(&report).ends_with("; turns drawn, jitter 7, pause 140 ns)"), "{}", clock(&report));
+        report.clock = Clock::Work;
+        assert!(clock(&report).starts_with("work clock") && !clock(&report).contains("140"));
+    }
 
     #[test]
     fn figures() {

@@ -22,9 +22,6 @@ use std::time::Duration;
 
 const DEFAULT_KERNEL: &str = "default";
 const DEFAULT_MACHINE: &str = "knc-31s1p";
-/// Of a virtual machine: as many as a host surely has, and as many as the figures in docs/ have.
-const WALL_CPUS: u32 = 2;
-const INSTRUCTIONS_CPUS: u32 = 4;
 
 pub fn run(args: &args::Compare) -> Result<u8> {
     let mut spec = spec_of(args)?;
@@ -88,8 +85,9 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
         None => On::Vm,
     };
     spec.clock = match (args.clock, spec.on) {
-        (Some(args::Clock::Wall), _) | (None, On::Host) => Clock::Wall,
-        (Some(args::Clock::Instructions), _) | (None, On::Vm) => Clock::Instructions,
+        (Some(clock), _) => clock.into(),
+        (None, On::Host) => Clock::Wall,
+        (None, On::Vm) => flsched_vm::Clock::default().into(),
         (None, On::Sim) => Clock::Model,
     };
     if spec.on == On::Host {
@@ -153,17 +151,15 @@ fn executor(
         flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
-    let Some(clock) = spec.clock.of_vm() else {
+    if spec.on == On::Sim {
         let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
         let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
         let jobs = args.jobs.unwrap_or(1) as usize;
         return Ok(Box::new(SimExecutor::new(machine, jobs, cancel.clone())));
-    };
-    let default_cpus = match clock {
-        flsched_vm::Clock::Wall => WALL_CPUS,
-        flsched_vm::Clock::Instructions => INSTRUCTIONS_CPUS,
-    };
-    let topology = machine::topology(args.cpus, args.topology.as_deref(), default_cpus)?;
+    }
+    let clock = args.clock.unwrap_or_default();
+    clock.check(flsched_vm::Accel::Auto)?;
+    let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
     let memory_mib = machine::memory_mib(args.memory.as_deref(), topology.cpus())?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));

@@ -5,7 +5,10 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result};
 use flsched_vm::kernel::Place;
-use flsched_vm::{BtfHealth, Catalog, GuestCommand, GuestExit, Vm, VmError, VmSpec, programs_in};
+use flsched_vm::{
+    Accel, BtfHealth, Catalog, Clock, EmulatorError, GuestCommand, GuestExit, Vm, VmError, VmSpec, emulator,
+    programs_in,
+};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -13,14 +16,13 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-const DEFAULT_CPUS: u32 = 2;
-
 pub fn run(args: &args::Vm) -> Result<u8> {
     if args.list {
         return list();
     }
     let cancel = signals::stop_flag()?;
-    let topology = machine::topology(args.cpus, args.topology.as_deref(), DEFAULT_CPUS)?;
+    let clock = clock(args)?;
+    let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
     let memory_mib = machine::memory_mib(args.memory.as_deref(), topology.cpus())?;
 
     let progress = Progress::start();
@@ -31,7 +33,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
         let spec = VmSpec {
             memory_mib,
             kernel_arguments: args.append.clone(),
-            clock: machine::vm_clock(args.clock),
+            clock,
             accel: machine::accel(args.accel),
             cgroup: machine::cgroup(args.cgroup),
             programs: programs_in(&args.command),
@@ -40,7 +42,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
             cancel,
             ..VmSpec::new(kernel, topology)
         };
-        let command = GuestCommand { argv: args.command.clone(), env: environment(args.clock) };
+        let command = GuestCommand { argv: args.command.clone(), env: environment(clock) };
         Ok::<_, anyhow::Error>(Vm::start(&spec, &command)?)
     })();
     progress.end();
@@ -68,15 +70,35 @@ pub fn run(args: &args::Vm) -> Result<u8> {
     })
 }
 
+/// The clock that was asked for, or else the best one that is here.
+fn clock(args: &args::Vm) -> Result<Clock, VmError> {
+    let accel = machine::accel(args.accel);
+    if let Some(clock) = args.clock {
+        clock.check(accel)?;
+        return Ok(clock);
+    }
+    // KVM runs in real time.
+    if accel == Accel::Kvm {
+        return Ok(Clock::Wall);
+    }
+    match emulator::find() {
+        Ok(_) => Ok(Clock::default()),
+        Err(EmulatorError::NotBuilt) => {
+            eprintln!(
+                "flsched: on the wall clock, as FLSCHED's own build of QEMU, which the parallel clock needs, is \
+                 not there (`flsched emulator build` builds it)"
+            );
+            Ok(Clock::Wall)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What the command is told: its clock, which it could not find out, and some of the user's variables.
-fn environment(clock: args::Clock) -> Vec<(OsString, OsString)> {
-    let clock = match clock {
-        args::Clock::Wall => "wall",
-        args::Clock::Instructions => "instructions",
-    };
+fn environment(clock: Clock) -> Vec<(OsString, OsString)> {
     let mut variables = passed_on();
     variables.retain(|(name, _)| name != flsched_overhead::CLOCK_VARIABLE);
-    variables.push((flsched_overhead::CLOCK_VARIABLE.into(), clock.into()));
+    variables.push((flsched_overhead::CLOCK_VARIABLE.into(), clock.to_string().into()));
     variables
 }
 

@@ -90,7 +90,7 @@ fn boot(scheduler: &str, files: &[PathBuf]) -> Told {
     let me = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
     command.args(["vm", "--verbose", "--kernel", KERNEL, "--timeout", LIMIT, "--topology", "1s1c4t"]);
-    command.args(["--clock", "instructions", "--cgroup", "root", "--append", QUIET]);
+    command.args(["--clock", "work", "--cgroup", "root", "--append", QUIET]);
     command.args(["--include", "/usr/bin/hackbench"]);
     for file in files {
         command.arg("--include").arg(file);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// Delays and their bounds, repeatable however busy the host is.
-    Instructions,
+    Work,
     /// Real parallelism. Times mean little there: four emulated CPUs share what the host has left.
     Wall,
     /// A topology that nobody would buy: of two nodes with a socket of two cores and four threads each
@@ -18,12 +18,12 @@ pub enum Machine {
 }
 
 /// Where what holds everywhere is shown.
-pub const ALL: [Machine; 3] = [Machine::Instructions, Machine::Wall, Machine::Odd];
+pub const ALL: [Machine; 3] = [Machine::Work, Machine::Wall, Machine::Odd];
 
 impl Machine {
     fn name(self) -> &'static str {
         match self {
-            Self::Instructions => "instructions",
+            Self::Work => "work",
             Self::Wall => "wall",
             Self::Odd => "odd",
             Self::Nodes => "nodes",
@@ -33,12 +33,10 @@ impl Machine {
     /// Arguments of `flsched vm`.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
-            Self::Instructions => &["--cpus", "4", "--clock", "instructions"],
+            Self::Work => &["--cpus", "4", "--clock", "work"],
             Self::Wall => &["--cpus", "4", "--clock", "wall"],
-            Self::Nodes => &["--topology", "2n1s2c1t", "--clock", "instructions"],
-            Self::Odd => {
-                &["--topology", "2n1s2c2t", "--append", "maxcpus=3 preempt=full", "--clock", "instructions"]
-            }
+            Self::Nodes => &["--topology", "2n1s2c1t", "--clock", "work"],
+            Self::Odd => &["--topology", "2n1s2c2t", "--append", "maxcpus=3 preempt=full", "--clock", "work"],
         }
     }
 }

@@ -75,15 +75,15 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
     let mut rigs = Vec::new();
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| is_picked(name)) {
         let machines = match policy {
-            "flsched" => "instructions,wall,odd",
-            "smove" => "instructions,odd",
-            _ => "instructions,nodes",
+            "flsched" => "work,wall,odd",
+            "smove" => "work,odd",
+            _ => "work,nodes",
         };
         let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
         let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());
         let machines = variable("MACHINES").unwrap_or_else(|| machines.into());
         for machine in machines.split(',').map(|name| name.parse().expect("FLSCHED_TEST_MACHINES")) {
-            let kernels = if machine == Machine::Instructions { &kernels } else { KERNEL };
+            let kernels = if machine == Machine::Work { &kernels } else { KERNEL };
             let rig = |kernel: &str| Rig { policy, kernel: kernel.into(), machine };
             rigs.extend(kernels.split(',').map(|kernel| (rig(kernel), Arc::default())));
         }

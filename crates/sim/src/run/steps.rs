@@ -7,7 +7,7 @@ use crate::workload::{Child, Step, View};
 /// How much longer or shorter a call is than its cost, at most.
 const RIPPLE_PERCENT: u64 = 2;
 /// From a tick to the wake-up of who waits for the grace period that has passed, as measured on the
-/// instructions clock.
+/// work clock.
 const RCU_NS: Ns = 20_000;
 /// `/sys/kernel/slab/task_struct/objs_per_slab` of Linux 6.18.
 const TASKS_PER_SLAB: usize = 3;

@@ -1,5 +1,7 @@
 //! Building the emulator: source, patches, compilation, its own test, then into the cache as a whole.
-use super::{CONFIGURE, Emulator, EmulatorError, Meta, PATCHES, PROGRAM, in_cache, place, tools};
+use super::{
+    CONFIGURE, Emulator, EmulatorError, Meta, PATCHES, PROGRAM, find, in_cache, named, place, tools,
+};
 use crate::KernelError;
 use crate::kernel::apt::{Apt, Archive};
 use crate::kernel::cache::Cache;
@@ -31,6 +33,9 @@ pub enum Built {
 
 /// Builds the emulator unless it is there. `say` gets what goes on, a line each.
 pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
+    if named().is_some() {
+        return Ok(Built::Before(find()?));
+    }
     let cache = Cache::locate()?;
     if let Some(emulator) = in_cache(&cache.folder) {
         return Ok(Built::Before(emulator));
@@ -190,7 +195,7 @@ fn complaint(log: &str) -> String {
     let marks = ["error:", "ERROR", "FAILED", "not ok", "Hunk"];
     lines()
         .find(|line| marks.iter().any(|mark| line.contains(mark)))
-        .or_else(|| lines().last())
+        .or_else(|| lines().next_back())
         .unwrap_or("it gave no reason")
         .to_owned()
 }

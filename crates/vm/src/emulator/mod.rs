@@ -42,21 +42,11 @@ const CONFIGURE: [&str; 10] = [
     "--disable-werror",
 ];
 
-/// Where Debian's packages put the firmware that our build comes without.
-const FIRMWARE: [&str; 2] = ["/usr/share/seabios", "/usr/share/qemu"];
-
 /// A QEMU whose CPUs can run in parallel in virtual time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emulator {
     /// The program.
     pub qemu: PathBuf,
-}
-
-impl Emulator {
-    /// Folders with firmware, for QEMU's option `-L`.
-    pub(crate) fn firmware() -> impl Iterator<Item = &'static str> {
-        FIRMWARE.into_iter().filter(|folder| Path::new(folder).is_dir())
-    }
 }
 
 /// What is remembered of a build. It is written last, so a build without it is not one.
@@ -70,13 +60,19 @@ struct Meta {
 
 /// Finds the emulator: the one that [`VARIABLE`] names, else the one in the cache folder.
 pub fn find() -> Result<Emulator, EmulatorError> {
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
-        let qemu = PathBuf::from(named);
+    if let Some(qemu) = named() {
+        // Absolute, as QEMU is started in a folder of its own.
+        let qemu = std::path::absolute(&qemu).unwrap_or(qemu);
         check(&qemu)?;
         return Ok(Emulator { qemu });
     }
     let cache = crate::cache_folder().ok_or(EmulatorError::NotBuilt)?;
     in_cache(&cache).ok_or(EmulatorError::NotBuilt)
+}
+
+/// The program that the user named.
+fn named() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// The folder of a build with these patches.

@@ -24,6 +24,8 @@ impl Limits {
             Engine::Emulation => (90, 6, 60),
             // All CPUs share one host thread.
             Engine::Counting => (90, 10, 120),
+            // They do, and change places every turn.
+            Engine::Parallel(_) => (90, 15, 120),
         };
         let seconds = |base: u64, each: u64| Duration::from_secs(base + each * u64::from(cpus));
         Self {

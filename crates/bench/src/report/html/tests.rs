@@ -65,8 +65,11 @@ pub(in crate::report) fn sample() -> Report {
         ]),
         vm: Some(VmEnvironment {
             qemu_version: Some("QEMU emulator version 10.0.8".into()),
-            accel: "tcg,thread=single".into(),
+            accel: "tcg,thread=single,icount,parallel".into(),
             accel_note: None,
+            turn: Some(1000),
+            pause_ns: Some(140),
+            jitter: None,
             memory_mib: 1024,
             boot_s: 6.2,
             host_kernel: "6.1.0".into(),
@@ -124,6 +127,8 @@ fn says_what_was_found_and_what_was_lost() {
         "can’t tell from eevdf",
         "ejected by the kernel in 1 of 5 runs",
         "kernel 6.18.15+deb14-cloud-amd64",
+        "turn 1000, pause 140 ns",
+        "<h3>Time</h3>",
         "seed 42",
         "prefers-color-scheme: dark",
     ] {
@@ -135,7 +140,9 @@ fn says_what_was_found_and_what_was_lost() {
 fn equals_share_the_headline() {
     let mut report = sample();
     let workload = report.results[0].workload.clone();
-    let headline_of = |report: &Report| headline(&words::results_of(report, &workload), "eevdf");
+    let headline_of = |report: &Report| {
+        headline(&words::results_of(report, &workload), "eevdf", words::terms(report.clock))
+    };
     assert!(headline_of(&report).starts_with("flsched 1.43× faster than eevdf ["));
     let flsched = report.results.iter().find(|it| it.scheduler == "flsched").unwrap().clone();
     report.results[4].time_s = flsched.time_s;
@@ -143,6 +150,28 @@ fn equals_share_the_headline() {
     assert_eq!(headline_of(&report), "rr and flsched 1.42–1.43× faster than eevdf");
     report.results.iter_mut().for_each(|it| it.verdict = Verdict::CantTell);
     assert_eq!(headline_of(&report), "No scheduler was shown to be faster than eevdf");
+}
+
+#[test]
+fn work_is_no_time() {
+    let mut report = sample();
+    report.clock = Clock::Work;
+    let whole = page(&report);
+    for needed in [
+        "flsched 1.43× less work than eevdf [",
+        "more work than eevdf [",
+        "<h3>Work</h3>",
+        "<th>work s</th>",
+        "seconds of work",
+        "work of the first / its work",
+    ] {
+        assert!(whole.contains(needed), "{needed} is missing");
+    }
+    for wrong in ["faster", "slower", "fastest", "<h3>Time</h3>", "time s", "seconds</text>"] {
+        assert!(!whole.contains(wrong), "{wrong}");
+    }
+    report.results.iter_mut().for_each(|it| it.verdict = Verdict::CantTell);
+    assert!(page(&report).contains("No scheduler was shown to take less work than eevdf"));
 }
 
 #[test]

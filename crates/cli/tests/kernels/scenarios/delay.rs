@@ -37,7 +37,7 @@ const RR2_TURN: Duration = Duration::from_millis(100);
 /// Of the kernel: the turn that is just running ends at one.
 const TICK: Duration = Duration::from_millis(4);
 /// On the wall clock four emulated CPUs share what the host has left for them: there only a task that
-/// nobody serves can be told from one that waits. The bound itself is judged on the instructions clock.
+/// nobody serves can be told from one that waits. The bound itself is judged on the work clock.
 const HOST_NOISE: Duration = Duration::from_secs(2);
 
 fn host_noise() -> Duration {

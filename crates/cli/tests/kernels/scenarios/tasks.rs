@@ -18,7 +18,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(hundreds_of_short_processes, EVERYWHERE),
     scenario!(stopped_and_continued, EVERYWHERE),
     scenario!(ending_among_hogs, EVERYWHERE),
-    scenario!(attached_and_detached_again_and_again, &[Machine::Instructions, Machine::Wall]),
+    scenario!(attached_and_detached_again_and_again, &[Machine::Work, Machine::Wall]),
 ];
 
 /// Created, run and gone.
@@ -117,7 +117,7 @@ fn ending_among_hogs() {
 /// work is on the same clock as theirs.
 fn attached_and_detached_again_and_again() {
     let times = match (rounds(), machine()) {
-        (1, Machine::Instructions) => 5,
+        (1, Machine::Work) => 5,
         (rounds, _) => 20 * rounds,
     };
     let hogs = Hogs::part_time(1);

@@ -1,0 +1,238 @@
+//! What a second is in a virtual machine.
+use crate::{Accel, VmError, emulator};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// See `docs/measuring.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// Each CPU has its own time, one instruction a nanosecond, and all run in parallel: shows speed.
+    Parallel(Parallel),
+    /// Guest time is instructions executed (1 ns each), one CPU after the other: shows work.
+    Work,
+    /// Real time, real parallelism.
+    Wall,
+}
+
+/// Settings of the parallel clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parallel {
+    /// Length of a round in instructions: the CPUs' clocks differ by no more.
+    pub turn: u32,
+    /// What the instruction PAUSE costs, in ns.
+    pub pause_ns: u32,
+    /// A seed that draws each round's length, instead of `turn`, and which CPU goes first in it.
+    pub jitter: Option<u64>,
+}
+
+impl Parallel {
+    /// Lengths of a round.
+    pub const TURN: RangeInclusive<u32> = 10..=1_000_000;
+    /// Costs of PAUSE in ns.
+    pub const PAUSE_NS: RangeInclusive<u32> = 0..=1_000_000;
+}
+
+impl Default for Parallel {
+    fn default() -> Self {
+        Self { turn: 1000, pause_ns: 140, jitter: None }
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::Parallel(Parallel::default())
+    }
+}
+
+/// Not a clock, or not a setting of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ClockError(String);
+
+impl Clock {
+    /// Without settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Parallel(_) => "parallel",
+            Self::Work => "work",
+            Self::Wall => "wall",
+        }
+    }
+
+    /// CPUs of a machine that nobody gave a number for: on the wall clock as many as any host has, else as
+    /// many as the figures in `docs/` have.
+    pub fn default_cpus(self) -> u32 {
+        match self {
+            Self::Wall => 2,
+            Self::Parallel(_) | Self::Work => 4,
+        }
+    }
+
+    /// Whether a machine can have this clock here, before anything is downloaded for it.
+    pub fn check(self, accel: Accel) -> Result<(), VmError> {
+        if accel == Accel::Kvm && self != Self::Wall {
+            return Err(VmError::BadMachine(format!(
+                "the {} clock counts what QEMU emulates, so it cannot use KVM",
+                self.name()
+            )));
+        }
+        if let Self::Parallel(_) = self {
+            emulator::find()?;
+        }
+        Ok(())
+    }
+}
+
+/// As [`FromStr`] reads it; settings that have their defaults are left out.
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        let Self::Parallel(Parallel { turn, pause_ns, jitter }) = *self else { return Ok(()) };
+        let default = Parallel::default();
+        let settings = [
+            (turn != default.turn).then(|| format!("turn={turn}")),
+            (pause_ns != default.pause_ns).then(|| format!("pause={pause_ns}")),
+            jitter.map(|seed| format!("jitter={seed}")),
+        ];
+        let settings: Vec<_> = settings.into_iter().flatten().collect();
+        if settings.is_empty() { Ok(()) } else { write!(f, ":{}", settings.join(",")) }
+    }
+}
+
+/// `parallel`, `parallel:turn=250,pause=40,jitter=7`, `work`, `wall`; `instructions` is the old name of `work`.
+impl FromStr for Clock {
+    type Err = ClockError;
+
+    fn from_str(text: &str) -> Result<Self, ClockError> {
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        let clock = match name {
+            "parallel" => return Ok(Self::Parallel(settings.parse()?)),
+            "work" | "instructions" => Self::Work,
+            "wall" => Self::Wall,
+            _ => return Err(ClockError(format!("unknown clock `{name}`: valid are parallel, work, wall"))),
+        };
+        if !settings.is_empty() {
+            return Err(ClockError(format!(
+                "the {} clock has no settings: `{settings}` can only follow parallel, as in parallel:turn=250",
+                clock.name()
+            )));
+        }
+        Ok(clock)
+    }
+}
+
+/// `turn=250,pause=40,jitter=7`, each optional.
+impl FromStr for Parallel {
+    type Err = ClockError;
+
+    fn from_str(text: &str) -> Result<Self, ClockError> {
+        let mut settings = Self::default();
+        let mut seen = Vec::new();
+        for assignment in text.split(',').filter(|part| !part.is_empty()) {
+            let Some((name, value)) = assignment.split_once('=') else {
+                let what = "is not SETTING=VALUE with a whole number, as in turn=250";
+                return Err(ClockError(format!("`{assignment}` {what}")));
+            };
+            let (name, value) = (name.trim(), value.trim());
+            if seen.contains(&name) {
+                return Err(ClockError(format!("{name} is set twice")));
+            }
+            seen.push(name);
+            match name {
+                "turn" => settings.turn = number(name, value, Self::TURN, "instructions in a round")?,
+                "pause" => settings.pause_ns = number(name, value, Self::PAUSE_NS, "ns that PAUSE costs")?,
+                "jitter" => settings.jitter = Some(number(name, value, 0..=u64::MAX, "a seed")?),
+                _ => {
+                    let valid = "valid are turn, pause, jitter";
+                    return Err(ClockError(format!("`{name}` is no setting of the parallel clock: {valid}")));
+                }
+            }
+        }
+        Ok(settings)
+    }
+}
+
+fn number<N>(name: &str, value: &str, range: RangeInclusive<N>, meaning: &str) -> Result<N, ClockError>
+where
+    N: FromStr + PartialOrd + fmt::Display,
+{
+    value.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        ClockError(format!("{name}={value}: expected {least} to {most} ({meaning})"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Clock, String> {
+        text.parse().map_err(|error: ClockError| error.to_string())
+    }
+
+    #[test]
+    fn clocks_and_settings_are_read() {
+        let default = Parallel { turn: 1000, pause_ns: 140, jitter: None };
+        assert_eq!(parse("parallel"), Ok(Clock::Parallel(default)));
+        assert_eq!(parse("parallel:"), Ok(Clock::default()));
+        let all = Parallel { turn: 250, pause_ns: 40, jitter: Some(7) };
+        assert_eq!(parse("parallel:turn=250,pause=40,jitter=7"), Ok(Clock::Parallel(all)));
+        let pause = Parallel { pause_ns: 0, ..default };
+        assert_eq!(parse("parallel:pause=0"), Ok(Clock::Parallel(pause)));
+        assert_eq!((parse("work"), parse("instructions")), (Ok(Clock::Work), Ok(Clock::Work)));
+        assert_eq!(parse("wall"), Ok(Clock::Wall));
+    }
+
+    #[test]
+    fn ends_of_ranges_are_inside() {
+        for text in ["turn=10", "turn=1000000", "pause=1000000", "jitter=0", "jitter=18446744073709551615"] {
+            assert!(parse(&format!("parallel:{text}")).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_range() {
+        for (text, words) in [
+            ("parallel:turn=0", "turn=0: expected 10 to 1000000"),
+            ("parallel:turn=9", "10 to 1000000"),
+            ("parallel:turn=1000001", "10 to 1000000"),
+            ("parallel:pause=-1", "pause=-1: expected 0 to 1000000"),
+            ("parallel:pause=1000001", "0 to 1000000"),
+            ("parallel:pause=fast", "0 to 1000000"),
+            ("parallel:jitter=-1", "0 to 18446744073709551615"),
+            ("parallel:jitter=18446744073709551616", "0 to 18446744073709551615"),
+            ("parallel:jitter", "not SETTING=VALUE"),
+            ("parallel:turns=5", "valid are turn, pause, jitter"),
+            ("parallel:turn=20,turn=30", "turn is set twice"),
+            ("work:turn=20", "work clock has no settings"),
+            ("instructions:turn=20", "work clock has no settings"),
+            ("wall:pause=1", "wall clock has no settings"),
+            ("model", "valid are parallel, work, wall"),
+            ("", "valid are parallel, work, wall"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        for text in ["parallel", "parallel:turn=250,jitter=0", "parallel:pause=0", "work", "wall"] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(parse("parallel:turn=1000,pause=140").unwrap().to_string(), "parallel");
+        assert_eq!(parse("instructions").unwrap().to_string(), "work");
+    }
+
+    #[test]
+    fn only_the_wall_clock_goes_with_kvm() {
+        assert!(Clock::Wall.check(Accel::Kvm).is_ok());
+        for clock in [Clock::Work, Clock::default()] {
+            let error = clock.check(Accel::Kvm).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains(&format!("the {} clock", clock.name())), "{error}");
+        }
+        assert!(Clock::Work.check(Accel::Auto).is_ok() && Clock::Work.check(Accel::Tcg).is_ok());
+    }
+}
