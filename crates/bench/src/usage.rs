@@ -8,7 +8,7 @@ pub struct UsageError(pub String);
 
 impl UsageError {
     /// `what` named `name` is unknown; these are the known ones.
-    pub(crate) fn unknown(what: &str, name: &str, valid: &[String]) -> Self {
+    pub fn unknown(what: &str, name: &str, valid: &[String]) -> Self {
         let hint = match nearest(name, valid) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => String::new(),

@@ -2,4 +2,4 @@
 mod chart;
 pub mod html;
 pub mod table;
-mod words;
+pub mod words;

@@ -6,12 +6,12 @@ use crate::verdict::Verdict;
 use indicatif::HumanCount;
 
 /// Seconds with about three significant digits.
-pub(super) fn seconds(value: f64) -> String {
+pub fn seconds(value: f64) -> String {
     format!("{value:.*}", digits(value))
 }
 
 /// The interval of a number of seconds, with as many digits after the point as the number.
-pub(super) fn interval(of: &Figure) -> String {
+pub fn interval(of: &Figure) -> String {
     let digits = digits(of.median);
     format!("[{:.digits$}–{:.digits$}]", of.low, of.high)
 }
@@ -29,17 +29,17 @@ fn digits(seconds: f64) -> usize {
 }
 
 /// A whole number with a comma between thousands.
-pub(super) fn count(value: f64) -> String {
+pub fn count(value: f64) -> String {
     HumanCount(value.round_ties_even() as u64).to_string()
 }
 
 /// A ratio with two digits after the point, more if it is tiny.
-pub(super) fn ratio(value: f64) -> String {
+pub fn ratio(value: f64) -> String {
     if value < 0.1 { format!("{value:.3}×") } else { format!("{value:.2}×") }
 }
 
 /// The ratio's interval.
-pub(super) fn ratio_interval(result: &ArmResult) -> Option<String> {
+pub fn ratio_interval(result: &ArmResult) -> Option<String> {
     let (low, high) = result.ratio_to_first_low.zip(result.ratio_to_first_high)?;
     Some(format!("[{low:.2}–{high:.2}]"))
 }
@@ -118,14 +118,14 @@ pub(super) fn time_is(result: &ArmResult, clock: Clock) -> Option<String> {
 }
 
 /// The workloads, in the order named.
-pub(super) fn workloads(report: &Report) -> Vec<&str> {
+pub fn workloads(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = report.results.iter().map(|it| it.workload.as_str()).collect();
     names.dedup();
     names
 }
 
 /// All results of a workload, in the order named; the first is what the others are compared with.
-pub(super) fn results_of<'a>(report: &'a Report, workload: &str) -> Vec<&'a ArmResult> {
+pub fn results_of<'a>(report: &'a Report, workload: &str) -> Vec<&'a ArmResult> {
     report.results.iter().filter(|result| result.workload == workload).collect()
 }
 

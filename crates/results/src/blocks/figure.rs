@@ -1,0 +1,92 @@
+//! `ratio`, `time`, `switches`: single figures within a sentence.
+use super::words::ratio_text;
+use super::{Context, Rendered};
+use crate::markers::Request;
+use crate::view::arm;
+use flsched_bench::Report;
+use flsched_bench::report::words;
+use flsched_bench::result::ArmResult;
+use flsched_bench::stats::ratio_of_medians;
+use flsched_bench::verdict::Verdict;
+
+/// `1.47× [1.41–1.52]`, over the first scheduler or over another; `≈ ` before it if one can't tell.
+pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
+    let over = request.get("over");
+    figure(context, request, |report, result| match over {
+        Some(over) => {
+            let base = arm(report, &result.workload, over).map_err(|error| error.to_string())?;
+            Ok(ratio_of_medians(&base.times_s, &result.times_s)
+                .map(|it| format!("{} [{:.2}–{:.2}]", words::ratio(it.value), it.low, it.high)))
+        }
+        None => {
+            let mark = if result.verdict == Verdict::CantTell { "≈ " } else { "" };
+            Ok(ratio_text(result).map(|ratio| format!("{mark}{ratio}")))
+        }
+    })
+}
+
+/// `0.385 s`.
+pub(super) fn time(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
+    let text = |time: f64| format!("{} s", words::seconds(time));
+    figure(context, request, |_, result| Ok(result.time_s.map(|time| text(time.median))))
+}
+
+/// `2,304`.
+pub(super) fn switches(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
+    let count = |result: &ArmResult| result.context_switches.as_ref().map(|it| words::count(it.median));
+    figure(context, request, |_, result| Ok(count(result)))
+}
+
+fn figure(
+    context: &Context<'_>,
+    request: &Request,
+    text: impl Fn(&Report, &ArmResult) -> Result<Option<String>, String>,
+) -> Result<Rendered, String> {
+    let required = |key| request.required(key).map_err(|error| error.to_string());
+    let (file, workload, scheduler) = (required("file")?, required("workload")?, required("scheduler")?);
+    let report = context.store.get(file)?;
+    let within = |error: String| format!("{file}: {error}");
+    let result = arm(&report, workload, scheduler).map_err(|error| within(error.to_string()))?;
+    let text = text(&report, result).map_err(within)?;
+    let text = text.ok_or_else(|| within(format!("{scheduler} has no such figure on {workload}")))?;
+    Ok(Rendered { text, pictures: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::render;
+    use super::*;
+    use crate::sets::Sets;
+    use crate::view::tests::{project, report};
+    use std::path::Path;
+
+    fn rendered(marker: &str) -> Result<String, String> {
+        let measured = report(&[("make:4:16", &[("eevdf", 1.0), ("rr", 1.0), ("flsched", 0.5)])]);
+        let (_folder, store) = project(&[("a.json", &measured)]);
+        let context = Context { store: &store, sets: &Sets::default(), document: Path::new("README.md") };
+        render(&context, &Request::parse(marker).unwrap()).map(|it| it.text)
+    }
+
+    #[test]
+    fn figures_for_prose() {
+        let text = |marker: &str| rendered(marker).unwrap();
+        let of = "file=a.json workload=make:4 scheduler=";
+        assert!(text(&format!("ratio {of}flsched")).starts_with("2.00× [1.9"));
+        assert!(text(&format!("ratio {of}rr")).starts_with("≈ 1.00× ["));
+        assert!(text(&format!("ratio {of}rr over=flsched")).starts_with("0.50× [0."));
+        assert_eq!(text(&format!("time {of}flsched")), "0.500 s");
+        assert_eq!(text(&format!("switches {of}flsched")), "1,234");
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let error = |marker| rendered(marker).unwrap_err();
+        assert_eq!(error("ratio file=a.json"), "ratio: workload=… is missing");
+        assert!(
+            error("ratio file=b.json workload=make scheduler=rr").contains("results/b.json does not exist")
+        );
+        assert!(
+            error("ratio file=a.json workload=make:4 scheduler=fifo").contains("unknown scheduler `fifo`")
+        );
+    }
+}

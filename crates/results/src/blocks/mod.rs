@@ -1,0 +1,140 @@
+//! What can stand between two markers. Each kind has a module; to add one, put it into [`KINDS`].
+mod figure;
+mod losses;
+mod picture;
+mod set;
+mod table;
+mod words;
+
+use crate::markers::Request;
+use crate::sets::Sets;
+use crate::store::Store;
+use crate::view::{Selection, View};
+use flsched_bench::UsageError;
+use std::path::{Path, PathBuf};
+
+/// What the documentation is about, unless a marker says `subject=…`.
+pub const SUBJECT: &str = "flsched";
+
+/// What is at hand.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The reports.
+    pub store: &'a Store,
+    /// What the reports are of.
+    pub sets: &'a Sets,
+    /// The document, under the project's folder.
+    pub document: &'a Path,
+}
+
+/// What is put there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// Between the markers.
+    pub text: String,
+    /// Files beside.
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture that a block shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Under the project's folder.
+    pub path: PathBuf,
+    /// The whole file.
+    pub svg: String,
+}
+
+/// A kind of block.
+pub struct Kind {
+    /// As the marker names it.
+    pub name: &'static str,
+    /// Parameters that it knows.
+    pub keys: &'static [&'static str],
+    /// It stands within a line of text.
+    pub inline: bool,
+    render: fn(&Context<'_>, &Request) -> Result<Rendered, String>,
+}
+
+/// All kinds.
+pub const KINDS: [Kind; 7] = [
+    Kind {
+        name: "table",
+        keys: &["file", "workloads", "schedulers", "subject", "floor"],
+        inline: false,
+        render: table::render,
+    },
+    Kind {
+        name: "picture",
+        keys: &["file", "out", "workloads", "schedulers", "subject", "floor"],
+        inline: false,
+        render: picture::render,
+    },
+    Kind { name: "losses", keys: &["file", "subject"], inline: false, render: losses::render },
+    Kind { name: "set", keys: &["name", "level", "pictures", "subject"], inline: false, render: set::render },
+    Kind {
+        name: "ratio",
+        keys: &["file", "workload", "scheduler", "over"],
+        inline: true,
+        render: figure::ratio,
+    },
+    Kind { name: "time", keys: &["file", "workload", "scheduler"], inline: true, render: figure::time },
+    Kind {
+        name: "switches",
+        keys: &["file", "workload", "scheduler"],
+        inline: true,
+        render: figure::switches,
+    },
+];
+
+/// The kind of block that is asked for.
+pub fn kind(request: &Request) -> Result<&'static Kind, UsageError> {
+    let names: Vec<String> = KINDS.iter().map(|kind| kind.name.to_string()).collect();
+    let kind = KINDS.iter().find(|kind| kind.name == request.kind);
+    let kind = kind.ok_or_else(|| UsageError::unknown("kind of block", &request.kind, &names))?;
+    let keys: Vec<String> = kind.keys.iter().map(|key| key.to_string()).collect();
+    match request.keys().find(|key| !kind.keys.contains(key)) {
+        Some(key) => Err(UsageError::unknown(&format!("parameter of {}", kind.name), key, &keys)),
+        None => Ok(kind),
+    }
+}
+
+/// What stands between the markers, with the line breaks around it.
+pub fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
+    let kind = kind(request).map_err(|error| error.to_string())?;
+    let mut rendered = (kind.render)(context, request)?;
+    if !kind.inline {
+        rendered.text = format!("\n{}\n", rendered.text.trim_end());
+    }
+    Ok(rendered)
+}
+
+/// What most kinds show.
+fn view(context: &Context<'_>, request: &Request) -> Result<View, String> {
+    let required = |key| request.required(key).map_err(|error| error.to_string());
+    required("file")?;
+    let selection = Selection {
+        files: request.list("file").unwrap_or_default(),
+        workloads: request.list("workloads").unwrap_or_default(),
+        schedulers: request.list("schedulers").unwrap_or_default(),
+        floor: request.get("floor"),
+        subject: request.get("subject").unwrap_or(SUBJECT),
+    };
+    let view = View::new(context.store, context.sets, &selection)?;
+    match (view.subject, request.get("subject")) {
+        (None, Some(subject)) => Err(UsageError::unknown("scheduler", subject, &view.schedulers).to_string()),
+        _ => Ok(view),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_kinds_and_parameters_get_a_hint() {
+        let error = |text| kind(&Request::parse(text).unwrap()).map(|_| ()).unwrap_err().to_string();
+        assert!(error("tabel file=a").contains("did you mean `table`?"));
+        assert!(error("table fiel=a").contains("parameter of table `fiel`; did you mean `file`?"));
+    }
+}

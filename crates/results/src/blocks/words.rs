@@ -1,0 +1,109 @@
+//! Sentences and cells that several kinds of blocks share.
+use crate::command;
+use crate::store::{clock_name, counts_work};
+use crate::view::{Row, View};
+use flsched_bench::Report;
+use flsched_bench::report::words::{ratio, ratio_interval};
+use flsched_bench::result::{ArmResult, FailureKind};
+use flsched_bench::verdict::Verdict;
+
+/// What the figures are of: work where the clock counts instructions, else time.
+pub(super) fn quantity(report: &Report) -> &'static str {
+    if counts_work(&clock_name(report)) { "work" } else { "time" }
+}
+
+/// Where and when, in a line; everything from the reports.
+pub(super) fn header(view: &View) -> String {
+    let first = &view.reports[0];
+    let cpus = match first.cpus {
+        1 => "1 CPU".to_string(),
+        cpus => format!("{cpus} CPUs"),
+    };
+    let each = |of: &dyn Fn(&Report) -> String| {
+        let mut texts: Vec<String> =
+            view.reports.iter().map(|it| of(it)).filter(|it| !it.is_empty()).collect();
+        texts.sort();
+        texts.dedup();
+        texts.join(" and ")
+    };
+    let parts = [
+        format!("clock {}", clock_name(first)),
+        format!("kernel {}", first.kernel),
+        cpus,
+        each(&place),
+        format!("{} runs of each, interleaved, medians", each(&|it| it.runs.to_string())),
+        each(&|it| it.started_at.chars().take(10).collect()),
+        format!("flsched {}", each(&|it| it.flsched_version.clone())),
+    ];
+    parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// What executed it: QEMU with its accelerator, or a model.
+fn place(report: &Report) -> String {
+    match (&report.environment.vm, &report.environment.model) {
+        (Some(vm), _) => {
+            let version = vm.qemu_version.as_deref().unwrap_or_default();
+            // `QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)`.
+            let version = version.split_once("version ").map_or(version, |(_, rest)| rest);
+            let version = version.split(' ').next().unwrap_or_default();
+            format!("QEMU {version} ({})", vm.accel).replace("  ", " ")
+        }
+        (None, Some(model)) => format!("model of {model}"),
+        (None, None) => report.environment.cpu_model.clone().unwrap_or_default(),
+    }
+}
+
+/// The command lines that measured it, to be copied.
+pub(super) fn commands(view: &View) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for report in view.reports.iter().chain(&view.floors) {
+        let line = command::wrapped(&command::published(&report.command_line));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    format!("<details><summary>Measured with</summary>\n\n```sh\n{}\n```\n\n</details>", lines.join("\n"))
+}
+
+/// `1.69× [1.61–1.77]`; `None`: no run has a time.
+pub(super) fn ratio_text(result: &ArmResult) -> Option<String> {
+    Some(format!("{} {}", ratio(result.ratio_to_first?), ratio_interval(result)?))
+}
+
+/// The ratio with its verdict, which must be visible where it is not "better".
+pub(super) fn verdict_text(result: &ArmResult, quantity: &str) -> Option<String> {
+    let ratio = ratio_text(result)?;
+    Some(match (result.verdict, quantity) {
+        (Verdict::CantTell, _) => format!("*≈ {ratio}*"),
+        (Verdict::Worse, "work") => format!("{ratio} more work"),
+        (Verdict::Worse, _) => format!("{ratio} slower"),
+        (Verdict::Better | Verdict::Baseline, _) => ratio,
+    })
+}
+
+/// Runs without a time: `ejected in 1 of 5 runs`.
+pub(super) fn failures(result: &ArmResult) -> Option<String> {
+    let count = |kind| result.failed.iter().filter(|failure| failure.kind == kind).count();
+    let parts: Vec<String> = [
+        ("ejected", FailureKind::Ejected),
+        ("failed", FailureKind::Failed),
+        ("hung", FailureKind::Hung),
+        ("not tried", FailureKind::NotTried),
+    ]
+    .into_iter()
+    .map(|(what, kind)| (what, count(kind)))
+    .filter(|(_, count)| *count > 0)
+    .map(|(what, count)| format!("{what} in {count} of {} runs", result.runs))
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// A workload's name, and what its time is where that is not how long it takes.
+pub(super) fn workload(row: &Row) -> String {
+    // A bar would end the cell.
+    let name = format!("`{}`", row.workload.replace('|', "\\|"));
+    match &row.time_is {
+        Some(what) => format!("{name}<br>({what})"),
+        None => name,
+    }
+}

@@ -1,0 +1,14 @@
+//! Published comparisons. Each is a report of `flsched compare --json`, committed under `results/`.
+//!
+//! [`sets`] says what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
+//! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed by hand.
+pub mod blocks;
+pub mod command;
+mod expand;
+pub mod floor;
+pub mod markers;
+pub mod measure;
+pub mod render;
+pub mod sets;
+pub mod store;
+mod view;

@@ -1,0 +1,141 @@
+//! `flsched-results`: measures what is published and keeps the documentation's figures true.
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use flsched_bench::UsageError;
+use flsched_results::measure::{Choice, Ended, chosen, is_measured, measure};
+use flsched_results::sets::{self, Sets};
+use flsched_results::{command, render};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const FAILURE: u8 = 1;
+const USAGE: u8 = 2;
+const INTERRUPTED: u8 = 130;
+
+/// Measures published comparisons, and renders them into README.md and docs/
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    /// The project's folder [default: the nearest one above with results/sets.toml]
+    #[arg(long, value_name = "DIR", global = true)]
+    root: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Measure(Measure),
+    Render(Render),
+}
+
+/// Measure sets of results/sets.toml again, one comparison after the other
+#[derive(Debug, Args)]
+struct Measure {
+    /// Sets [default: all]
+    #[arg(value_name = "SET")]
+    sets: Vec<String>,
+    /// Only the comparison that writes this file (repeatable)
+    #[arg(long, value_name = "FILE")]
+    only: Vec<String>,
+    /// Leave out what has been measured by the same command line
+    #[arg(long)]
+    missing: bool,
+    /// Print the command lines and measure nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Replace what stands between `<!-- results: … -->` and `<!-- /results -->`
+#[derive(Debug, Args)]
+struct Render {
+    /// Change nothing; exit with 1 if something differs
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = root(cli.root).and_then(|root| match cli.command {
+        Command::Measure(args) => measure_sets(&root, args),
+        Command::Render(args) => render_documents(&root, &args),
+    });
+    match outcome {
+        Ok(code) => code.into(),
+        Err(error) => {
+            eprintln!("flsched-results: {error:#}");
+            let is_usage = error.chain().any(|cause| cause.is::<UsageError>());
+            if is_usage { USAGE } else { FAILURE }.into()
+        }
+    }
+}
+
+fn root(given: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(root) = given {
+        return root.canonicalize().with_context(|| format!("--root {}", root.display()));
+    }
+    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let found = here.ancestors().find(|folder| folder.join(sets::FILE).is_file());
+    let missing = || {
+        UsageError(format!("no {} here or above: go to the project's folder, or use --root DIR", sets::FILE))
+    };
+    Ok(found.ok_or_else(missing)?.to_path_buf())
+}
+
+fn measure_sets(root: &std::path::Path, args: Measure) -> Result<u8> {
+    let sets = Sets::load(root)?;
+    let choice = Choice { sets: args.sets, only: args.only, missing: args.missing };
+    let comparisons = chosen(root, &sets, &choice)?;
+    if args.dry_run {
+        let mut out = std::io::stdout().lock();
+        for comparison in comparisons {
+            let state = if is_measured(root, comparison) { "measured" } else { "not measured" };
+            // A reader that went away (`| head`) is no error of ours.
+            let line = writeln!(out, "# {} ({state})\n{}", comparison.file, command::line(comparison));
+            if line.is_err() {
+                break;
+            }
+        }
+        return Ok(0);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("cannot catch signals")?;
+    }
+    match measure(root, &comparisons, &stop)? {
+        Ended::Interrupted => Ok(INTERRUPTED),
+        Ended::Done(failures) if failures.is_empty() => {
+            eprintln!("{} measured; now run: flsched-results render", comparisons.len());
+            Ok(0)
+        }
+        Ended::Done(failures) => {
+            eprintln!("flsched-results: {} of {} failed:", failures.len(), comparisons.len());
+            failures.iter().for_each(|failure| eprintln!("  {failure}"));
+            Ok(FAILURE)
+        }
+    }
+}
+
+fn render_documents(root: &std::path::Path, args: &Render) -> Result<u8> {
+    let rendering = render::render(root)?;
+    rendering.errors.iter().for_each(|error| eprintln!("{error}"));
+    if args.check {
+        rendering.differences.iter().for_each(|difference| eprintln!("{difference}"));
+        if !rendering.differences.is_empty() {
+            eprintln!("flsched-results: out of date; run: flsched-results render");
+        }
+        let is_clean = rendering.errors.is_empty() && rendering.differences.is_empty();
+        return Ok(if is_clean { 0 } else { FAILURE });
+    }
+    if !rendering.errors.is_empty() {
+        eprintln!("flsched-results: nothing was written");
+        return Ok(FAILURE);
+    }
+    render::write(root, &rendering)?;
+    rendering.changes.iter().for_each(|(path, _)| eprintln!("written: {}", path.display()));
+    Ok(0)
+}

@@ -1,0 +1,274 @@
+//! Measures published comparisons, one after the other, with the `flsched` beside this program.
+use crate::command;
+use crate::sets::{Comparison, Sets};
+use crate::store::{self, FOLDER};
+use anyhow::{Context, Result, bail};
+use flsched_bench::UsageError;
+use flsched_bench::output::replace;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Unfinished reports, under the project's folder: nothing there is published.
+const UNFINISHED: &str = "target/results";
+const POLL: Duration = Duration::from_millis(100);
+
+/// What is to be measured.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Names of sets; none: all.
+    pub sets: Vec<String>,
+    /// Files of comparisons; none: all.
+    pub only: Vec<String>,
+    /// Leave out what has been measured by the same command line.
+    pub missing: bool,
+}
+
+/// How measuring ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With a line for each comparison that failed.
+    Done(Vec<String>),
+    /// By a signal.
+    Interrupted,
+}
+
+/// The comparisons that are asked for, in the order of the sets.
+pub fn chosen<'a>(root: &Path, sets: &'a Sets, choice: &Choice) -> Result<Vec<&'a Comparison>, UsageError> {
+    for name in &choice.sets {
+        sets.get(name)?;
+    }
+    let of_sets = sets.iter().filter(|set| choice.sets.is_empty() || choice.sets.contains(&set.name));
+    let mut comparisons: Vec<&Comparison> = of_sets.flat_map(|set| &set.comparisons).collect();
+    if !choice.only.is_empty() {
+        let files: Vec<String> = comparisons.iter().map(|it| it.file.clone()).collect();
+        let only: Vec<String> = choice.only.iter().map(|name| file_name(name)).collect();
+        if let Some(unknown) = only.iter().find(|name| !files.contains(name)) {
+            return Err(UsageError::unknown("file", unknown, &files));
+        }
+        comparisons.retain(|it| only.contains(&it.file));
+    }
+    if choice.missing {
+        comparisons.retain(|it| !is_measured(root, it));
+    }
+    Ok(comparisons)
+}
+
+/// `results/a.json`, `a.json` and `a` all name the same.
+fn file_name(name: &str) -> String {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    format!("{}.json", name.strip_suffix(".json").unwrap_or(name))
+}
+
+/// By the command line that the sets have now.
+pub fn is_measured(root: &Path, comparison: &Comparison) -> bool {
+    let report = std::fs::read(root.join(FOLDER).join(&comparison.file)).ok();
+    let report = report.and_then(|bytes| store::parse(&bytes).ok());
+    report.is_some_and(|it| command::published(&it.command_line) == command::line(comparison))
+}
+
+/// Measures them; those that fail leave their old report as it is.
+pub fn measure(root: &Path, comparisons: &[&Comparison], stop: &Arc<AtomicBool>) -> Result<Ended> {
+    measure_with(&program()?, root, comparisons, stop)
+}
+
+/// `flsched` in this program's folder, else in PATH.
+fn program() -> Result<PathBuf> {
+    let beside =
+        std::env::current_exe().ok().map(|it| it.with_file_name("flsched")).filter(|it| it.is_file());
+    match beside {
+        Some(program) => Ok(program),
+        None => which::which("flsched").context(
+            "flsched is neither beside this program nor in PATH; build it: cargo build --release --locked -p flsched",
+        ),
+    }
+}
+
+fn measure_with(
+    program: &Path,
+    root: &Path,
+    comparisons: &[&Comparison],
+    stop: &Arc<AtomicBool>,
+) -> Result<Ended> {
+    let mut failures = Vec::new();
+    for (index, comparison) in comparisons.iter().enumerate() {
+        let file = &comparison.file;
+        eprintln!("[{}/{}] {file}: {}", index + 1, comparisons.len(), command::line(comparison));
+        let start = Instant::now();
+        let outcome = measure_one(program, root, comparison, stop);
+        if stop.load(Ordering::Relaxed) {
+            eprintln!("flsched-results: interrupted; {FOLDER}/{file} was not written");
+            return Ok(Ended::Interrupted);
+        }
+        match outcome {
+            Ok(()) => eprintln!("written: {FOLDER}/{file}, after {} s", start.elapsed().as_secs()),
+            Err(error) => {
+                eprintln!("! {file}: {error:#}");
+                failures.push(format!("{file}: {error:#}"));
+            }
+        }
+    }
+    Ok(Ended::Done(failures))
+}
+
+fn measure_one(program: &Path, root: &Path, comparison: &Comparison, stop: &Arc<AtomicBool>) -> Result<()> {
+    // Relative, as the report has the command line and is published.
+    let unfinished = Path::new(UNFINISHED).join(&comparison.file);
+    let path = root.join(&unfinished);
+    std::fs::create_dir_all(root.join(UNFINISHED)).with_context(|| format!("cannot make {UNFINISHED}"))?;
+    if path.exists() {
+        std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", unfinished.display()))?;
+    }
+    let child = Command::new(program)
+        .arg0("flsched")
+        .args(command::arguments(comparison))
+        .arg("--json")
+        .arg(&unfinished)
+        .current_dir(root)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let status = wait(child, stop)?;
+    if !status.success() {
+        bail!("flsched ended with {status}");
+    }
+    let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", unfinished.display()))?;
+    if let Err(what) = store::parse(&bytes) {
+        bail!("{} {what}", unfinished.display());
+    }
+    let published = root.join(FOLDER).join(&comparison.file);
+    replace(&published, &bytes).with_context(|| format!("cannot write {FOLDER}/{}", comparison.file))?;
+    std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", unfinished.display()))
+}
+
+/// Until it has ended, also after a signal: `flsched` takes its machine down first.
+fn wait(mut child: Child, stop: &Arc<AtomicBool>) -> Result<ExitStatus> {
+    let mut passed_on = false;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for flsched")? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) && !passed_on {
+            // A terminal has sent it already; once more changes nothing.
+            let _ = kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM);
+            passed_on = true;
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::report;
+    use std::os::unix::fs::PermissionsExt;
+
+    const SETS: &str = r#"
+        [[set]]
+        name = "s"
+        about = "a set"
+        cpus = 4
+        schedulers = ["eevdf", "flsched"]
+        [[set.comparison]]
+        name = "one"
+        workloads = ["make:{cpus}"]
+        [[set.comparison]]
+        name = "two"
+        workloads = ["requests"]
+    "#;
+
+    /// A project whose `flsched` is this script; `$json` is the file to write, `whole.json` and
+    /// `half.json` are reports.
+    fn project(script: &str) -> (tempfile::TempDir, PathBuf, Sets) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("results")).unwrap();
+        let mut whole = report(&[("make:4:16", &[("eevdf", 1.0)])]);
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("whole.json", &serde_json::to_string(&whole).unwrap());
+        whole.complete = false;
+        write("half.json", &serde_json::to_string(&whole).unwrap());
+        let program = folder.path().join("flsched");
+        write("flsched", &format!("#!/bin/sh\nfor json; do :; done\n{script}\n"));
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, program, Sets::parse(SETS).unwrap())
+    }
+
+    fn measured(script: &str, stop: bool) -> (tempfile::TempDir, Ended) {
+        let (folder, program, sets) = project(script);
+        let comparisons: Vec<_> = sets.comparisons().collect();
+        let stop = Arc::new(AtomicBool::new(stop));
+        let ended = measure_with(&program, folder.path(), &comparisons, &stop).unwrap();
+        (folder, ended)
+    }
+
+    fn published(folder: &tempfile::TempDir) -> Vec<String> {
+        let files = folder.path().join("results").read_dir().unwrap();
+        let mut names: Vec<_> = files.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn publishes_what_is_complete() {
+        let (folder, ended) = measured("cp whole.json \"$json\"; echo \"$@\" >> arguments", false);
+        assert_eq!(ended, Ended::Done(Vec::new()));
+        assert_eq!(published(&folder), ["s-one.json", "s-two.json"]);
+        let arguments = std::fs::read_to_string(folder.path().join("arguments")).unwrap();
+        let first =
+            "compare --cpus 4 --schedulers eevdf,flsched --workload make:4 --json target/results/s-one.json";
+        assert_eq!(arguments.lines().next(), Some(first));
+        assert_eq!(folder.path().join(UNFINISHED).read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn goes_on_after_a_failure_and_names_it() {
+        let script =
+            "case $json in *one*) cp half.json \"$json\"; exit 1;; *) cp whole.json \"$json\";; esac";
+        let (folder, ended) = measured(script, false);
+        assert_eq!(published(&folder), ["s-two.json"]);
+        let Ended::Done(failures) = ended else { panic!("{ended:?}") };
+        assert_eq!(failures, ["s-one.json: flsched ended with exit status: 1"]);
+    }
+
+    #[test]
+    fn half_a_report_is_not_published() {
+        let (folder, ended) = measured("cp half.json \"$json\"", false);
+        assert!(published(&folder).is_empty());
+        let Ended::Done(failures) = ended else { panic!("{ended:?}") };
+        assert!(failures[0].contains("not complete"), "{failures:?}");
+    }
+
+    #[test]
+    fn an_interrupt_reaches_the_child_and_publishes_nothing() {
+        let start = Instant::now();
+        let (folder, ended) = measured("cp half.json \"$json\"; exec sleep 30", true);
+        assert_eq!(ended, Ended::Interrupted);
+        assert!(published(&folder).is_empty() && start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn chooses_by_set_and_file_and_what_is_missing() {
+        let (folder, _, sets) = project("");
+        let files = |choice: Choice| {
+            chosen(folder.path(), &sets, &choice)
+                .map(|all| all.iter().map(|it| it.file.clone()).collect::<Vec<_>>())
+                .map_err(|error| error.to_string())
+        };
+        let only = |name: &str| Choice { only: vec![name.into()], ..Choice::default() };
+        assert_eq!(files(only("results/s-two.json")).unwrap(), ["s-two.json"]);
+        assert_eq!(files(only("s-two")).unwrap(), ["s-two.json"]);
+        assert!(files(only("s-tow")).unwrap_err().contains("did you mean `s-two.json`?"));
+        assert!(files(Choice { sets: vec!["t".into()], ..Choice::default() }).unwrap_err().contains("`t`"));
+        let missing = || files(Choice { missing: true, ..Choice::default() }).unwrap();
+        assert_eq!(missing(), ["s-one.json", "s-two.json"]);
+        let mut done = report(&[("make:4:16", &[("eevdf", 1.0)])]);
+        done.command_line = command::line(sets.comparison("s-one.json").unwrap());
+        let text = serde_json::to_string(&done).unwrap();
+        std::fs::write(folder.path().join("results/s-one.json"), text).unwrap();
+        assert_eq!(missing(), ["s-two.json"]);
+    }
+}

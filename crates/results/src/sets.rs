@@ -1,0 +1,403 @@
+//! `results/sets.toml`: what is measured and published.
+use crate::expand::expand;
+use crate::floor::one_cpu_workload;
+use flsched_bench::{UsageError, Workload};
+use serde::Deserialize;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// Where sets are described, under the project's folder.
+pub const FILE: &str = "results/sets.toml";
+/// On one CPU hardly anything but the work is left under these.
+const FLOOR_SCHEDULERS: [&str; 3] = ["eevdf", "batch", "fifo"];
+/// Keys of a set that say nothing about how a comparison is measured.
+const OWN_KEYS: [&str; 5] = ["name", "about", "like", "comparison", "floor"];
+
+/// All sets, in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Sets(Vec<Set>);
+
+/// Comparisons that are measured and shown together.
+#[derive(Debug, Clone)]
+pub struct Set {
+    /// As the command line names it.
+    pub name: String,
+    /// In a line.
+    pub about: String,
+    /// In the order in which they are measured.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// One `flsched compare`, one file.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Its report's name under `results/`.
+    pub file: String,
+    /// Within the set.
+    pub name: String,
+    /// Of the virtual machine.
+    pub kernel: Option<String>,
+    /// With all their numbers.
+    pub workloads: Vec<String>,
+    /// How it is measured.
+    pub settings: Settings,
+    /// The file with the work on one CPU; `None`: the set has no floor, or this is one.
+    pub floor: Option<String>,
+}
+
+/// Defaults stand in the set, a comparison may have its own.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `--on`.
+    pub on: Option<String>,
+    /// `--clock`.
+    pub clock: Option<String>,
+    /// `--kernel`: one comparison for each.
+    #[serde(default)]
+    pub kernels: Vec<String>,
+    /// `--cpus`.
+    pub cpus: Option<u32>,
+    /// `--topology`.
+    pub topology: Option<String>,
+    /// `--memory`.
+    pub memory: Option<String>,
+    /// `--machine`, of the simulator.
+    pub machine: Option<String>,
+    /// `--schedulers`.
+    pub schedulers: Vec<String>,
+    /// `--workload`, each; `{cpus}` and `{8*cpus}` grow with the CPUs.
+    workloads: Vec<String>,
+    /// `--runs`.
+    pub runs: Option<u32>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--timeout`.
+    pub timeout: Option<u64>,
+}
+
+impl Sets {
+    /// Those of the project in this folder.
+    pub fn load(root: &Path) -> Result<Self, UsageError> {
+        let text = std::fs::read_to_string(root.join(FILE))
+            .map_err(|error| UsageError(format!("cannot read {FILE} in {}: {error}", root.display())))?;
+        Self::parse(&text).map_err(|message| UsageError(format!("{FILE}: {message}")))
+    }
+
+    /// From the file's text; or what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut file: Table = text.parse().map_err(|error: toml::de::Error| one_line(&error))?;
+        let tables = tables(file.remove("set"), "set")?;
+        if let Some(key) = file.keys().next() {
+            return Err(format!("`{key}` at the top is unknown: only [[set]] can stand there"));
+        }
+        let mut inherited: Vec<Table> = Vec::new();
+        let mut sets: Vec<Set> = Vec::new();
+        for table in tables {
+            let table = with_inherited(table, &inherited)?;
+            let set = set(&table)?;
+            if sets.iter().any(|other| other.name == set.name) {
+                return Err(format!("set `{}` is described twice", set.name));
+            }
+            for comparison in &set.comparisons {
+                if sets.iter().flat_map(|other| &other.comparisons).any(|it| it.file == comparison.file) {
+                    return Err(format!("two comparisons write {}", comparison.file));
+                }
+            }
+            sets.push(set);
+            inherited.push(table);
+        }
+        Ok(Self(sets))
+    }
+
+    /// In the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Set> {
+        self.0.iter()
+    }
+
+    /// By name.
+    pub fn get(&self, name: &str) -> Result<&Set, UsageError> {
+        let names = || self.0.iter().map(|set| set.name.clone()).collect::<Vec<_>>();
+        let found = self.0.iter().find(|set| set.name == name);
+        found.ok_or_else(|| UsageError::unknown("set", name, &names()))
+    }
+
+    /// All comparisons of all sets.
+    pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
+        self.0.iter().flat_map(|set| &set.comparisons)
+    }
+
+    /// The one that writes this file.
+    pub fn comparison(&self, file: &str) -> Option<&Comparison> {
+        self.comparisons().find(|comparison| comparison.file == file)
+    }
+}
+
+/// What `like` names comes first, what the set itself says replaces it.
+fn with_inherited(table: Table, earlier: &[Table]) -> Result<Table, String> {
+    let Some(like) = table.get("like").and_then(Value::as_str) else {
+        return Ok(table);
+    };
+    let named = |other: &&Table| other.get("name").and_then(Value::as_str) == Some(like);
+    let Some(base) = earlier.iter().find(named) else {
+        return Err(format!("like = \"{like}\": no set above it has that name"));
+    };
+    let mut merged = base.clone();
+    merged.extend(table);
+    Ok(merged)
+}
+
+fn set(table: &Table) -> Result<Set, String> {
+    let name = text(table, "name").map_err(|error| format!("a set: {error}"))?;
+    plain(&name)?;
+    let within = |error: String| format!("set `{name}`: {error}");
+    let about = text(table, "about").map_err(within)?;
+    let mut defaults = table.clone();
+    OWN_KEYS.iter().for_each(|key| drop(defaults.remove(*key)));
+
+    let mut comparisons = Vec::new();
+    for own in tables(table.get("comparison").cloned(), "comparison").map_err(within)? {
+        comparisons.extend(expanded(&name, &defaults, own).map_err(within)?);
+    }
+    if let Some(floor) = table.get("floor") {
+        let Value::Table(floor) = floor else {
+            return Err(within("`floor` is no table: write [set.floor]".into()));
+        };
+        let floors = floors(&name, &defaults, floor, &mut comparisons).map_err(within)?;
+        comparisons.extend(floors);
+    }
+    for (index, comparison) in comparisons.iter().enumerate() {
+        if comparisons[..index].iter().any(|other| other.file == comparison.file) {
+            return Err(within(format!("two comparisons write {}", comparison.file)));
+        }
+    }
+    Ok(Set { name, about, comparisons })
+}
+
+/// One table of the file, for each kernel.
+fn expanded(set: &str, defaults: &Table, own: Table) -> Result<Vec<Comparison>, String> {
+    let name = text(&own, "name").map_err(|error| format!("a comparison: {error}"))?;
+    plain(&name)?;
+    let within = |error: String| format!("comparison `{name}`: {error}");
+    let mut merged = defaults.clone();
+    merged.extend(own);
+    merged.remove("name");
+    let settings: Settings = merged.try_into().map_err(|error: toml::de::Error| within(one_line(&error)))?;
+    let workloads = workloads(&settings).map_err(within)?;
+    if settings.schedulers.is_empty() {
+        return Err(within("`schedulers` is empty".into()));
+    }
+    let kernels = match settings.kernels.as_slice() {
+        [] => vec![None],
+        kernels => kernels.iter().cloned().map(Some).collect(),
+    };
+    let comparison = |kernel: Option<String>| {
+        let file = match &kernel {
+            Some(kernel) => {
+                plain(kernel)?;
+                format!("{set}-{kernel}-{name}.json")
+            }
+            None => format!("{set}-{name}.json"),
+        };
+        let (name, workloads, settings) = (name.clone(), workloads.clone(), settings.clone());
+        Ok(Comparison { file, name, kernel, workloads, settings, floor: None })
+    };
+    kernels.into_iter().map(comparison).collect::<Result<_, _>>().map_err(within)
+}
+
+/// For each kernel the work on one CPU of all workloads that have such a thing.
+fn floors(
+    set: &str,
+    defaults: &Table,
+    own: &Table,
+    comparisons: &mut [Comparison],
+) -> Result<Vec<Comparison>, String> {
+    let mut workloads: Vec<Value> = Vec::new();
+    for workload in comparisons.iter().flat_map(|it| &it.workloads) {
+        let workload = one_cpu_workload(workload).map(Value::String);
+        workloads.extend(workload.filter(|new| !workloads.contains(new)));
+    }
+    if workloads.is_empty() {
+        return Err("[set.floor]: none of its workloads has a floor".into());
+    }
+    let mut defaults = defaults.clone();
+    defaults.remove("topology");
+    defaults
+        .insert("schedulers".into(), FLOOR_SCHEDULERS.map(|name| Value::String(name.into())).to_vec().into());
+    defaults.extend(own.clone());
+    let fixed = [
+        ("name", Value::String("floor".into())),
+        ("cpus", Value::Integer(1)),
+        ("workloads", Value::Array(workloads)),
+    ];
+    if let Some((key, _)) = fixed.iter().find(|(key, _)| own.contains_key(*key)) {
+        return Err(format!("[set.floor]: `{key}` follows from the comparisons and cannot be set"));
+    }
+    let floors =
+        expanded(set, &defaults, fixed.map(|(key, value)| (key.to_string(), value)).into_iter().collect())?;
+    for comparison in comparisons {
+        let same_kernel = floors.iter().find(|floor| floor.kernel == comparison.kernel);
+        comparison.floor = same_kernel.map(|floor| floor.file.clone());
+    }
+    Ok(floors)
+}
+
+/// With all their numbers, each known to `flsched compare`.
+fn workloads(settings: &Settings) -> Result<Vec<String>, String> {
+    if settings.workloads.is_empty() {
+        return Err("`workloads` is empty".into());
+    }
+    let mut all: Vec<String> = Vec::new();
+    for workload in &settings.workloads {
+        let workload = match (workload.contains('{'), settings.cpus) {
+            (false, _) => workload.clone(),
+            (true, Some(cpus)) => expand(workload, cpus)?,
+            (true, None) => return Err(format!("`{workload}` needs the number of `cpus`")),
+        };
+        let read: fn(&str) -> Result<Workload, UsageError> = match settings.on.as_deref() {
+            Some("sim") => Workload::simulated,
+            _ => str::parse,
+        };
+        Workload::parse_all(&workload, read).map_err(|error| error.to_string())?;
+        if all.contains(&workload) {
+            return Err(format!("workload `{workload}` is named twice"));
+        }
+        all.push(workload);
+    }
+    Ok(all)
+}
+
+fn tables(value: Option<Value>, key: &str) -> Result<Vec<Table>, String> {
+    let wrong = || format!("`{key}` is no list of tables: write [[{key}]]");
+    match value {
+        None => Err(format!("there is no [[{key}]]")),
+        Some(Value::Array(values)) => values
+            .into_iter()
+            .map(|value| match value {
+                Value::Table(table) => Ok(table),
+                _ => Err(wrong()),
+            })
+            .collect(),
+        Some(_) => Err(wrong()),
+    }
+}
+
+fn text(table: &Table, key: &str) -> Result<String, String> {
+    match table.get(key) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(_) => Err(format!("`{key}` must be a text")),
+        None => Err(format!("`{key}` is missing")),
+    }
+}
+
+/// A part of a file's name.
+fn plain(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    match !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(format!("`{name}` becomes part of a file's name: letters, digits, `.`, `-`, `_` only")),
+    }
+}
+
+/// TOML's errors draw the place over several lines.
+fn one_line(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    match text.lines().next().filter(|line| line.contains(" at line ")) {
+        Some(place) => format!("{place}: {}", error.message()),
+        None => text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+
+    const TWO: &str = r#"
+        [[set]]
+        name = "four"
+        about = "a set"
+        on = "vm"
+        clock = "wall"
+        kernels = ["6.18", "7.3"]
+        cpus = 4
+        schedulers = ["eevdf", "flsched"]
+        runs = 5
+        seed = 1
+        [[set.comparison]]
+        name = "messages"
+        workloads = ["hackbench:process-pipe:{cpus}:10"]
+        [[set.comparison]]
+        name = "barrier"
+        kernels = ["6.18"]
+        workloads = ["spin-barrier:{8*cpus}", "requests"]
+        [set.floor]
+        runs = 3
+
+        [[set]]
+        name = "sixteen"
+        about = "the same with more CPUs"
+        like = "four"
+        cpus = 16
+    "#;
+
+    #[test]
+    fn defaults_kernels_and_products() {
+        let sets = Sets::parse(TWO).unwrap();
+        let files: Vec<_> = sets.get("four").unwrap().comparisons.iter().map(|it| it.file.as_str()).collect();
+        assert_eq!(
+            files,
+            [
+                "four-6.18-messages.json",
+                "four-7.3-messages.json",
+                "four-6.18-barrier.json",
+                "four-6.18-floor.json",
+                "four-7.3-floor.json"
+            ]
+        );
+        let line = |file| command::line(sets.comparison(file).unwrap());
+        assert_eq!(
+            line("sixteen-7.3-messages.json"),
+            "flsched compare --on vm --kernel 7.3 --cpus 16 --clock wall --schedulers eevdf,flsched \
+             --runs 5 --seed 1 --workload hackbench:process-pipe:16:10"
+        );
+        assert_eq!(
+            line("four-6.18-floor.json"),
+            "flsched compare --on vm --kernel 6.18 --cpus 1 --clock wall --schedulers eevdf,batch,fifo \
+             --runs 3 --seed 1 --workload hackbench:process-pipe:4:10 --workload spin-barrier:1:50:12500"
+        );
+        let floor = |file| sets.comparison(file).unwrap().floor.clone();
+        assert_eq!(floor("four-7.3-messages.json").as_deref(), Some("four-7.3-floor.json"));
+        assert_eq!(floor("four-7.3-floor.json"), None);
+    }
+
+    #[test]
+    fn names_what_is_wrong() {
+        let error = |from: &str, to: &str| {
+            let text = TWO.replacen(from, to, 1);
+            assert_ne!(text, TWO, "{from} is not in it");
+            let error = Sets::parse(&text).unwrap_err();
+            assert!(!error.contains('\n'), "{error}");
+            error
+        };
+        assert!(error("seed = 1", "sead = 1").contains("comparison `messages`: unknown field `sead`"));
+        assert!(error("spin-barrier:{", "spin-barier:{").contains("did you mean `spin-barrier`"));
+        assert!(error("{8*cpus}", "{8*cpu}").contains("`{8*cpu}`"));
+        assert!(
+            error("name = \"barrier\"", "name = \"messages\"")
+                .contains("two comparisons write four-6.18-messages")
+        );
+        assert!(error("name = \"sixteen\"", "name = \"four\"").contains("twice"));
+        assert!(error("like = \"four\"", "like = \"five\"").contains("like = \"five\""));
+        assert!(error("name = \"four\"", "name = \"a/b\"").contains("`a/b`"));
+        assert!(error("about = \"a set\"", "").contains("set `four`: `about` is missing"));
+        assert!(error("cpus = 4", "cpus = \"4\"").contains("cpus"));
+        assert!(error("cpus = 4", "cpus = ").contains("line 8"));
+    }
+
+    #[test]
+    fn unknown_sets_get_a_hint() {
+        let error = Sets::parse(TWO).unwrap().get("fuor").unwrap_err().to_string();
+        assert!(error.contains("did you mean `four`?"), "{error}");
+    }
+}

@@ -1,0 +1,22 @@
+//! The documentation's figures are those of the reports under `results/`.
+use flsched_results::render::render;
+use std::path::Path;
+
+fn check(project: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(project).canonicalize().unwrap();
+    let rendering = render(&folder).unwrap();
+    let lines = [rendering.errors, rendering.differences].concat();
+    let command = format!("flsched-results --root {} render", folder.display());
+    assert!(lines.is_empty(), "run `{command}`:\n{}", lines.join("\n"));
+}
+
+#[test]
+fn documents_are_up_to_date() {
+    check("../..");
+}
+
+/// Real reports of a small comparison: what changes how they look changes these files.
+#[test]
+fn a_small_project_looks_as_it_did() {
+    check("tests/fixture");
+}
