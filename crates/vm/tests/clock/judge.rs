@@ -70,8 +70,10 @@ fn stamps(machine: &Machine, told: &str) -> Result<(), String> {
 fn timers(_: &Machine, told: &str) -> Result<(), String> {
     for reading in readings(told, "timers")? {
         let what = format!("late after {} ns beside {} busy", reading.get("sleep")?, reading.get("busy")?);
-        within(&what, reading.get("min")?, 0.0, 20_000.0)?;
-        within(&what, reading.get("p99")?, 0.0, 20_000.0)?;
+        within(&what, reading.get("min")?, 0.0, 15_000.0)?;
+        within(&what, reading.get("median")?, 0.0, 15_000.0)?;
+        // One may come together with the kernel's own housekeeping.
+        within(&what, reading.get("max")?, 0.0, 60_000.0)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The machines, and what one of them has told.
-use flsched_vm::{Accel, Catalog, Clock, GuestCommand, Topology, Vm, VmSpec, programs_in};
+use flsched_vm::{Accel, Catalog, Clock, GuestCommand, Parallel, Topology, Vm, VmSpec, programs_in};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
@@ -13,8 +13,8 @@ pub struct Machine {
     clock: &'static str,
     /// By the names of the guest's measurements.
     pub measurements: &'static [&'static str],
-    /// Too large for every time.
-    pub is_large: bool,
+    /// Not booted every time.
+    pub is_extra: bool,
 }
 
 const fn machine(
@@ -23,7 +23,7 @@ const fn machine(
     clock: &'static str,
     measurements: &'static [&'static str],
 ) -> Machine {
-    Machine { name, cpus, clock, measurements, is_large: cpus > 16 }
+    Machine { name, cpus, clock, measurements, is_extra: cpus > 16 }
 }
 
 const SEEDED: &[&str] = &["repeat", "stamps", "pauses"];
@@ -36,7 +36,12 @@ pub const MACHINES: &[Machine] = &[
     machine("seed2", 4, "parallel:pause=40,jitter=2", SEEDED),
     machine("sixteen", 16, "parallel", &["spins", "stamps"]),
     machine("sixty-four", 64, "parallel", &["spins", "stamps"]),
+    WORK,
 ];
+
+/// All CPUs share one clock there: what must be true of the parallel one is not.
+pub const WORK: Machine =
+    Machine { is_extra: true, ..machine("work", 4, "work", &["spins", "stamps", "pauses"]) };
 
 /// All that a machine has printed, or why it did not come to its end.
 pub type Told = Result<String, String>;
@@ -69,17 +74,20 @@ pub fn readings(told: &str, measurement: &str) -> Result<Vec<Reading>, String> {
 impl Machine {
     /// Instructions by which CPUs can be apart: a round, at its longest.
     pub fn turn(&self) -> f64 {
-        match self.clock() {
-            Clock::Parallel(settings) if settings.jitter.is_some() => 2000.0,
-            Clock::Parallel(settings) => settings.turn.into(),
-            Clock::Work | Clock::Wall => panic!("{} is not on the parallel clock", self.name),
-        }
+        let settings = self.settings();
+        if settings.jitter.is_some() { 2000.0 } else { settings.turn.into() }
     }
 
+    /// What PAUSE costs, in ns.
     pub fn pause(&self) -> f64 {
+        self.settings().pause_ns.into()
+    }
+
+    /// Where there are none, as they would be by default.
+    fn settings(&self) -> Parallel {
         match self.clock() {
-            Clock::Parallel(settings) => settings.pause_ns.into(),
-            Clock::Work | Clock::Wall => panic!("{} is not on the parallel clock", self.name),
+            Clock::Parallel(settings) => settings,
+            Clock::Work | Clock::Wall => Parallel::default(),
         }
     }
 
