@@ -41,6 +41,7 @@ fn spins(_: &Machine, told: &str) -> Result<(), String> {
     for reading in &readings {
         let (cpus, loops) = (reading.get("cpus")?, reading.get("loops")?);
         let what = format!("{loops} loops on {cpus} CPUs");
+        within("loops that were not there at the start", reading.get("late")?, 0.0, 0.0)?;
         if cpus == loops {
             near(&what, reading.get("longest")?, alone, 0.02)?;
             near(&what, reading.get("all")?, alone, 0.02)?;
