@@ -119,3 +119,51 @@ pub fn different(one: &str, other: &str) -> Result<(), String> {
     readings(one, "repeat")?;
     if one == other { Err(format!("two seeds, one run:\n{one}")) } else { Ok(()) }
 }
+
+/// Readings of clocks that are wrong by a little more than is allowed: no machine is needed to refuse them.
+pub fn wrong_readings() -> Result<(), String> {
+    let default = &crate::machine::MACHINES[0];
+    let alone = "spins cpus=1 loops=1 late=0 instructions=20000000 longest=20000000 all=20000000\n";
+    let spin = |cpus: u32, loops: u32, late: u32, ns: u32| {
+        format!(
+            "{alone}spins cpus={cpus} loops={loops} late={late} instructions=20000000 longest={ns} all={ns}"
+        )
+    };
+    let slow = "spins cpus=1 loops=1 late=0 instructions=20000000 longest=20500000 all=20500000";
+    let timer = "timers busy=0 sleep=50000 min=-1 median=8000 p99=9000 max=9000";
+    let wrong: &[(&str, &str)] = &[
+        ("spins", slow),
+        ("spins", &spin(4, 4, 0, 20_500_000)),
+        ("spins", &spin(4, 4, 1, 20_000_000)),
+        ("spins", &spin(4, 8, 0, 20_000_000)),
+        ("spins", &spin(4, 8, 0, 44_100_000)),
+        ("stamps", "stamps cpus=4 pauses=0 lowest=-1021 step=27\nmoves lowest=1"),
+        ("stamps", "stamps cpus=4 pauses=1 lowest=-1161 step=27\nmoves lowest=1"),
+        ("stamps", "stamps cpus=4 pauses=0 lowest=-499 step=27\nmoves lowest=1"),
+        ("stamps", "stamps cpus=4 pauses=0 lowest=-1000 step=-1\nmoves lowest=1"),
+        ("stamps", "stamps cpus=4 pauses=0 lowest=-1000 step=27\nmoves lowest=-1"),
+        ("stamps", "stamps cpus=4 pauses=0 lowest=-1000 step=27"),
+        ("timers", timer),
+        ("timers", &timer.replace("min=-1", "min=1").replace("max=9000", "max=60001")),
+        ("timers", &timer.replace("min=-1", "min=1").replace("median=8000", "median=15001")),
+        ("ticks", "ticks busy=0 ns=1000000000 ticks=244"),
+        ("ticks", "ticks busy=3 ns=250000000 ticks=64"),
+        ("pauses", "pauses busy=0 each=140.9"),
+        ("pauses", "pauses busy=0 each=144.1"),
+        ("pauses", "an empty line"),
+    ];
+    for (measurement, told) in wrong {
+        let check = CHECKS.iter().find(|check| check.measurement == *measurement).ok_or("no such check")?;
+        if (check.judge)(default, told).is_ok() {
+            return Err(format!("{} accepts\n{told}", check.name));
+        }
+    }
+    let wake = |ns: u32| format!("wakes times=300 min={ns} median={ns} p99={ns} max={ns}");
+    let pairs = [
+        wakes(&wake(10_001), &wake(8000)),
+        equal("one\ntwo", "one\nthree"),
+        equal("one", "one\ntwo"),
+        different("repeat one", "repeat one"),
+    ];
+    if pairs.iter().any(Result::is_ok) { Err(format!("accepted: {pairs:?}")) } else { Ok(()) }
+}

@@ -10,8 +10,11 @@ mod wakes;
 
 use std::process::ExitCode;
 
+/// On a machine with so many CPUs.
+type Measurement = fn(usize);
+
 /// What can be measured, by name.
-const MEASUREMENTS: &[(&str, fn(usize))] = &[
+const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("spins", spins::measure),
     ("stamps", stamps::measure),
     ("timers", timers::measure),

@@ -65,7 +65,7 @@ fn watch(cpu: usize, slots: &[Slot], rounds: u64, patient: bool) -> Seen {
         }
         // No two CPUs are always at the same point of a round.
         spin(2 + (round * 37 + cpu as u64 * 101) % 300);
-        if patient && (round + cpu as u64) % 3 == 0 {
+        if patient && (round + cpu as u64).is_multiple_of(3) {
             pauses(1);
         }
     }
