@@ -1,8 +1,9 @@
 //! Is the parallel clock right? One boot a machine, all measurements inside it, judged out here.
 //!
 //! This program is all sides: started by cargo it boots the machines, in which it is process 1 and, with
-//! `--guest`, the command. `docs/parallel-clock.md` has the figures. `FLSCHED_TEST_CLOCK=all` adds a machine
-//! of 64 CPUs and, as a control, one on the work clock, where the checks must fail; `-- --nocapture` prints all readings.
+//! `--guest`, the command. What boots is ignored by default, as it takes a minute. `FLSCHED_TEST_CLOCK=all`
+//! adds a machine of 64 CPUs and, as a control, one on the work clock, where the checks must fail;
+//! `--nocapture` prints all readings. `docs/parallel-clock.md` has the figures.
 mod guest;
 mod judge;
 mod machine;
@@ -68,6 +69,7 @@ fn trials(rigs: &[Arc<Rig>]) -> Vec<Trial> {
     trials.push(pair("an_idle_cpu_wakes_up_within_two_turns_more", ["default", "short"], judge::wakes));
     trials.push(pair("the_same_seed_repeats_everything", ["seed1", "seed1-again"], judge::equal));
     trials.push(pair("another_seed_is_another_run", ["seed1", "seed2"], judge::different));
+    let mut trials: Vec<Trial> = trials.into_iter().map(|trial| trial.with_ignored_flag(true)).collect();
     trials.push(Trial::test("wrong_readings_are_refused", || Ok(judge::wrong_readings()?)));
     trials
 }

@@ -1,5 +1,5 @@
 //! Busy loops of as many instructions each, one and two to a CPU.
-use super::cpu::{pin, spin, tsc};
+use super::cpu::{pin, round_robin, spin, tsc};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
@@ -29,6 +29,7 @@ fn run(cpus: usize, loops: usize) {
             .map(|number| {
                 threads.spawn(move || {
                     pin(number % cpus);
+                    round_robin();
                     let rest = start.saturating_duration_since(Instant::now());
                     late.fetch_add(usize::from(rest.is_zero()), Ordering::Relaxed);
                     sleep(rest);
