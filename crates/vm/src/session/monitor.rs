@@ -23,9 +23,6 @@ use std::time::{Duration, Instant};
 /// How often we look at what nobody tells us.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How often the guest is asked whether it lives; rarely, as its answer is work in the guest.
-const PING: Duration = Duration::from_secs(5);
-
 /// How long a machine that has crashed may take to end by itself, so that all of its last words
 /// are on the console.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -286,7 +283,8 @@ impl Monitor {
 
     fn ping(&mut self) {
         let waiting = matches!(self.phase, Phase::Running { .. } | Phase::Draining { .. });
-        if waiting && !self.asked && self.heard.elapsed() > PING.min(self.plan.limits.silence / 2) {
+        let limits = &self.plan.limits;
+        if waiting && !self.asked && self.heard.elapsed() > limits.ping.min(limits.silence / 2) {
             self.asked = true;
             self.control.send(HostMessage::Ping);
         }
