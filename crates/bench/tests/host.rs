@@ -212,7 +212,7 @@ fn a_whole_comparison() {
         limit: Duration::from_secs(60),
         on: Place::Host,
         clock: flsched_bench::Clock::Wall,
-        ..CompareSpec::new(&schedulers, &workloads, vec![Workload::command(vec!["true".into()]).unwrap()])
+        ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };
     flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads).unwrap();

@@ -53,7 +53,7 @@ mod tests {
     fn what_is_measured_on_one_cpu() {
         let alone = |text| one_cpu_workload(text);
         assert_eq!(alone("hackbench:thread-pipe:16:100").unwrap(), "hackbench:thread-pipe:16:100");
-        assert_eq!(alone("spin-barrier:128").unwrap(), "spin-barrier:1:50:12500");
+        assert_eq!(alone("spin-barrier:128").unwrap(), "spin-barrier:1:150:12500");
         assert_eq!(alone("libomp:wavefront:64").unwrap(), "libomp:wavefront:1:40");
         assert_eq!(alone("libgomp:ep:64:9").unwrap(), "libgomp:ep:1:9");
         assert_eq!(alone("make:16"), None);
@@ -65,12 +65,12 @@ mod tests {
     fn the_best_scheduler_counts_and_is_shared_out() {
         let measured = report(&[
             ("hackbench:process-pipe:4:100", &[("eevdf", 2.0), ("batch", 1.0), ("fifo", 1.5)]),
-            ("spin-barrier:1:50:12500", &[("eevdf", 0.25), ("batch", 0.5)]),
+            ("spin-barrier:1:150:12500", &[("eevdf", 0.25), ("batch", 0.5)]),
         ]);
         let measured = on_clock(measured, "wall");
         assert_eq!(floor_s("hackbench:process-pipe:4:100", 4, &measured), Some(0.25));
         assert_eq!(floor_s("spin-barrier:32", 16, &measured), Some(0.5));
-        assert_eq!(floor_s("spin-barrier:32:51", 16, &measured), None, "not measured");
+        assert_eq!(floor_s("spin-barrier:32:151", 16, &measured), None, "not measured");
         assert_eq!(floor_s("make:16", 16, &measured), None);
     }
 

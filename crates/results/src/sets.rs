@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(
             line("four-6.18-floor.json"),
             "flsched compare --on vm --kernel 6.18 --cpus 1 --clock wall --schedulers eevdf,batch,fifo \
-             --runs 3 --seed 1 --workload hackbench:process-pipe:4:10 --workload spin-barrier:1:50:12500"
+             --runs 3 --seed 1 --workload hackbench:process-pipe:4:10 --workload spin-barrier:1:150:12500"
         );
         let floor = |file| sets.comparison(file).unwrap().floor.clone();
         assert_eq!(floor("four-7.3-messages.json").as_deref(), Some("four-7.3-floor.json"));

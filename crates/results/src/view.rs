@@ -342,7 +342,7 @@ pub(crate) mod tests {
 
     #[test]
     fn short_names_mean_the_workload_with_its_defaults() {
-        let measured = report(&[("spin-barrier:32:50:12500", &[("eevdf", 1.0), ("flsched", 0.5)])]);
+        let measured = report(&[("spin-barrier:32:150:12500", &[("eevdf", 1.0), ("flsched", 0.5)])]);
         assert_eq!(arm(&measured, "spin-barrier", "flsched").unwrap().scheduler, "flsched");
         assert!(arm(&measured, "spin-barrier:8", "flsched").unwrap_err().to_string().contains("none of its"));
         assert!(arm(&measured, "spin-barrier", "flshed").unwrap_err().to_string().contains("`flsched`?"));

@@ -42,20 +42,21 @@ impl CompareSpec {
     /// Schedulers if none are named.
     pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
     /// Workloads if none are named.
-    pub const WORKLOADS: [&str; 2] = ["hackbench:process-pipe:4:100", "spin-barrier"];
+    pub const WORKLOADS: [&str; 2] = ["hackbench", "spin-barrier"];
     /// Runs if their number is not given.
     pub const RUNS: u32 = 5;
 
-    /// Reads names as the user gave them; `further` workloads have none. The rest is as by default, and
-    /// public.
+    /// Reads names as the user gave them; `further` workloads have none. Sizes that are left out fit a
+    /// machine with so many CPUs. The rest is as by default, and public.
     pub fn new(
         schedulers: &[String],
         workloads: &[String],
+        cpus: u32,
         further: Vec<Workload>,
     ) -> Result<Self, UsageError> {
         let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let workloads = or_default(workloads, default_workloads);
-        let workloads = all_different(&workloads, |name| name.parse(), further)?;
+        let workloads = all_different(&workloads, |name| Workload::sized(name, cpus), further)?;
         let schedulers = Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?;
         Ok(Self::with_defaults(schedulers, workloads, Place::Vm, Clock::Parallel))
     }

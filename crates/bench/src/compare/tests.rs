@@ -48,7 +48,7 @@ fn spec(runs: u32) -> CompareSpec {
     let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
     let schedulers = words(&["eevdf", "batch", "rr"]);
     let workloads = words(&["hackbench:process-pipe:1:1"]);
-    let spec = CompareSpec::new(&schedulers, &workloads, Vec::new()).unwrap();
+    let spec = CompareSpec::new(&schedulers, &workloads, 4, Vec::new()).unwrap();
     CompareSpec { runs, seed: 42, command_line: words(&["flsched", "compare"]), ..spec }
 }
 
@@ -271,16 +271,16 @@ fn json_field_names() {
 
 #[test]
 fn defaults_and_contradictions() {
-    let default = CompareSpec::new(&[], &[], Vec::new()).unwrap();
+    let default = CompareSpec::new(&[], &[], 4, Vec::new()).unwrap();
     assert_eq!(default.schedulers.len(), CompareSpec::SCHEDULERS.len());
     assert_eq!(default.workloads.len(), 2);
     let command =
-        CompareSpec::new(&["eevdf".into()], &[], vec![Workload::command(vec!["true".into()]).unwrap()])
+        CompareSpec::new(&["eevdf".into()], &[], 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap();
     assert_eq!(command.workloads.len(), 1, "a command alone is the only workload");
     let on_host = CompareSpec { on: Place::Host, ..command };
     let error = on_host.check().unwrap_err().to_string();
     assert!(error.contains("--clock parallel") && error.contains("--on vm"), "{error}");
-    let twice = ["hackbench".to_string(), "hackbench:process-pipe:4:100".into()];
-    assert!(CompareSpec::new(&["rr".into()], &twice, Vec::new()).is_err());
+    let twice = ["hackbench".to_string(), "hackbench:process-pipe:4:300".into()];
+    assert!(CompareSpec::new(&["rr".into()], &twice, 4, Vec::new()).is_err());
 }

@@ -43,6 +43,9 @@ pub struct Hackbench {
 /// How it is named.
 pub const FORM: &str = "hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS";
 
+/// With fewer, one run of EEVDF differs from the next one by a quarter.
+const DEFAULT_LOOPS: u64 = 300;
+
 const MODES: [(&str, Task, Channel); 4] = [
     ("process-pipe", Task::Process, Channel::Pipe),
     ("process-socket", Task::Process, Channel::Socket),
@@ -51,16 +54,17 @@ const MODES: [(&str, Task, Channel); 4] = [
 ];
 
 impl Hackbench {
-    /// Reads what stands after `hackbench:`; what is left out is `process-pipe:4:100`.
-    pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
+    /// Reads what stands after `hackbench:`; what is left out is `process-pipe`, a group for each CPU, and
+    /// loops that take some tenths of a second on the parallel clock.
+    pub(super) fn parse(parameters: &str, cpus: u64) -> Result<Self, UsageError> {
         let mut parameters = Parameters::new(FORM, parameters);
         let mode = parameters.word().unwrap_or("process-pipe");
         let Some((_, task, channel)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
             let valid = MODES.map(|(name, ..)| name.to_string());
             return Err(UsageError::unknown("hackbench mode", mode, &valid));
         };
-        let groups = parameters.number("GROUPS", 4, 1..=10_000)?;
-        let loops = parameters.number("LOOPS", 100, 1..=100_000_000)?;
+        let groups = parameters.number("GROUPS", cpus, 1..=10_000)?;
+        let loops = parameters.number("LOOPS", DEFAULT_LOOPS, 1..=100_000_000)?;
         parameters.end()?;
         Ok(Self { task, channel, groups, loops })
     }
@@ -103,16 +107,17 @@ mod tests {
 
     #[test]
     fn defaults_fill_what_is_left_out() {
-        let full = Hackbench::parse("process-pipe:4:100").unwrap();
-        assert_eq!(Hackbench::parse("").unwrap(), full);
-        assert_eq!(Hackbench::parse("process-pipe").unwrap(), full);
-        assert_eq!(Hackbench::parse("process-pipe:4").unwrap(), full);
+        let full = Hackbench::parse("process-pipe:4:300", 9).unwrap();
+        assert_eq!(Hackbench::parse("", 4).unwrap(), full);
+        assert_eq!(Hackbench::parse("process-pipe", 4).unwrap(), full);
+        assert_eq!(Hackbench::parse("process-pipe:4", 9).unwrap(), full);
+        assert_eq!(Hackbench::parse("", 64).unwrap().groups, 64);
     }
 
     #[test]
     fn command_lines() {
         let line = |text| {
-            let argv = Hackbench::parse(text).unwrap().argv();
+            let argv = Hackbench::parse(text, 4).unwrap().argv();
             argv.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
         };
         assert_eq!(line("process-pipe:4:100"), "hackbench --pipe --groups 4 --loops 100");
@@ -121,7 +126,7 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        let error = |text| Hackbench::parse(text).unwrap_err().to_string();
+        let error = |text| Hackbench::parse(text, 4).unwrap_err().to_string();
         assert!(error("proces-pipe").contains("did you mean `process-pipe`"));
         assert!(error("process-pipe:0").contains("GROUPS: `0` is not a whole number from 1"));
         assert!(error("process-pipe:4:x").contains("LOOPS: `x`"));

@@ -30,11 +30,11 @@ pub struct Make {
 
 impl Make {
     /// Reads what stands after `make:`; what is left out is 16 jobs and 16 files.
-    pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
+    pub(super) fn parse(parameters: &str, cpus: u64) -> Result<Self, UsageError> {
         let mut parameters = Parameters::new(FORM, parameters);
         let make = Self {
-            jobs: parameters.number("JOBS", 16, 1..=4096)?,
-            files: parameters.number("FILES", 16, 1..=100_000)?,
+            jobs: parameters.number("JOBS", 4 * cpus, 1..=4096)?,
+            files: parameters.number("FILES", 4 * cpus, 1..=100_000)?,
         };
         parameters.end()?;
         Ok(make)
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn parameters() {
-        let name = |text| Make::parse(text).map(|it| it.to_string());
+        let name = |text| Make::parse(text, 4).map(|it| it.to_string());
         assert_eq!(name("").unwrap(), "make:16:16");
         assert_eq!(name("4:2").unwrap(), "make:4:2");
         assert!(name("0").unwrap_err().to_string().contains("make JOBS: `0`"));

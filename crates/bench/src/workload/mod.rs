@@ -230,17 +230,26 @@ fn figures(output: &str) -> Vec<(String, f64)> {
 impl FromStr for Workload {
     type Err = UsageError;
 
+    /// [`Workload::sized`] for four CPUs.
     fn from_str(text: &str) -> Result<Self, UsageError> {
+        Self::sized(text, 4)
+    }
+}
+
+impl Workload {
+    /// Reads a workload; sizes that are left out fit a machine with so many CPUs.
+    pub fn sized(text: &str, cpus: u32) -> Result<Self, UsageError> {
+        let cpus = u64::from(cpus);
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         match name {
-            "hackbench" => Hackbench::parse(parameters).map(Self::Hackbench),
-            "spin-barrier" => SpinBarrier::parse(parameters).map(Self::SpinBarrier),
-            "libomp" => OpenMp::parse(Runtime::Libomp, parameters).map(Self::OpenMp),
+            "hackbench" => Hackbench::parse(parameters, cpus).map(Self::Hackbench),
+            "spin-barrier" => SpinBarrier::parse(parameters, cpus).map(Self::SpinBarrier),
+            "libomp" => OpenMp::parse(Runtime::Libomp, parameters, cpus).map(Self::OpenMp),
             "requests" => Requests::parse(parameters).map(Self::Requests),
             "co-threads" => CoThreads::parse(parameters).map(Self::CoThreads),
             "perf-pipe" => PerfPipe::parse(parameters).map(Self::PerfPipe),
-            "make" => Make::parse(parameters).map(Self::Make),
-            "libgomp" => OpenMp::parse(Runtime::Libgomp, parameters).map(Self::OpenMp),
+            "make" => Make::parse(parameters, cpus).map(Self::Make),
+            "libgomp" => OpenMp::parse(Runtime::Libgomp, parameters, cpus).map(Self::OpenMp),
             _ => {
                 let forms = FORMS.map(|(form, _)| form);
                 let mut names = forms.map(|form| form.split(':').next().unwrap_or(form).to_string()).to_vec();
@@ -276,12 +285,12 @@ pub fn workload_main(arguments: &[String]) -> i32 {
     let run = || {
         let (name, parameters) = arguments.split_first().ok_or(UsageError("no name".into()))?;
         match (name.as_str(), parameters) {
-            ("spin-barrier", _) => Ok(SpinBarrier::parse(&parameters.join(":"))?.run()),
+            ("spin-barrier", _) => Ok(SpinBarrier::parse(&parameters.join(":"), 1)?.run()),
             ("requests", _) => Ok(Requests::parse(&parameters.join(":"))?.run()),
             ("co-threads", _) => Ok(CoThreads::parse(&parameters.join(":"))?.run()),
             (co_threads::PROCESS, _) => co_threads::run_process(parameters),
             ("make", [parameters @ .., folder]) => {
-                Ok(Make::parse(&parameters.join(":"))?.run(Path::new(folder)))
+                Ok(Make::parse(&parameters.join(":"), 1)?.run(Path::new(folder)))
             }
             _ => Err(UsageError(format!("`{name}` with {} parameters is none", parameters.len()))),
         }

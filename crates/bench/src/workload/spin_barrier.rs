@@ -31,12 +31,13 @@ pub struct SpinBarrier {
 }
 
 impl SpinBarrier {
-    /// Reads what stands after `spin-barrier:`; what is left out is 32:50 and the default work.
-    pub(super) fn parse(parameters: &str) -> Result<Self, UsageError> {
+    /// Reads what stands after `spin-barrier:`; what is left out is eight threads for each CPU,
+    /// 150 barriers and the default work.
+    pub(super) fn parse(parameters: &str, cpus: u64) -> Result<Self, UsageError> {
         let mut parameters = Parameters::new(FORM, parameters);
         let spin = Self {
-            threads: parameters.number("THREADS", 32, 1..=4096)?,
-            iterations: parameters.number("ITERATIONS", 50, 1..=10_000_000)?,
+            threads: parameters.number("THREADS", 8 * cpus, 1..=4096)?,
+            iterations: parameters.number("ITERATIONS", 150, 1..=10_000_000)?,
             work: parameters.number("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
         };
         parameters.end()?;
@@ -135,9 +136,9 @@ mod tests {
 
     #[test]
     fn parameters() {
-        let spin = |text| SpinBarrier::parse(text).map(|spin| spin.to_string());
-        assert_eq!(spin("").unwrap(), format!("spin-barrier:32:50:{DEFAULT_WORK}"));
-        assert_eq!(spin("8").unwrap(), format!("spin-barrier:8:50:{DEFAULT_WORK}"));
+        let spin = |text| SpinBarrier::parse(text, 4).map(|spin| spin.to_string());
+        assert_eq!(spin("").unwrap(), format!("spin-barrier:32:150:{DEFAULT_WORK}"));
+        assert_eq!(spin("8").unwrap(), format!("spin-barrier:8:150:{DEFAULT_WORK}"));
         assert_eq!(spin("8:5:0").unwrap(), "spin-barrier:8:5:0");
         assert!(spin("0").unwrap_err().to_string().contains("THREADS: `0`"));
         assert!(spin("5000").unwrap_err().to_string().contains("from 1 to 4096"));

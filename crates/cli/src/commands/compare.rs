@@ -14,7 +14,7 @@ use flsched_bench::{
     VmExecutor, Workload, compare,
 };
 use flsched_policies::sched_ext;
-use flsched_vm::VmSpec;
+use flsched_vm::{Topology, VmSpec};
 use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,14 +76,19 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
     if !args.command.is_empty() {
         further.push(Workload::command(args.command.clone())?);
     }
-    let mut spec = CompareSpec::new(&schedulers, &args.workloads, further)?;
-    spec.on = match args.on {
+    let on = match args.on {
         Some(Place::Host) => On::Host,
         Some(Place::Vm) => On::Vm,
         Some(Place::Sim) => On::Sim,
         None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => On::Host,
         None => On::Vm,
     };
+    let cpus = match on {
+        On::Vm => topology(args)?.cpus(),
+        On::Host | On::Sim => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+    };
+    let mut spec = CompareSpec::new(&schedulers, &args.workloads, cpus, further)?;
+    spec.on = on;
     spec.clock = match (args.clock, spec.on) {
         (Some(clock), _) => clock.into(),
         (None, On::Host) => Clock::Wall,
@@ -104,6 +109,12 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
     complete(&mut spec, args);
     spec.command_line = std::env::args().collect();
     Ok(spec)
+}
+
+/// Of the virtual machine.
+fn topology(args: &args::Compare) -> Result<Topology, Usage> {
+    let default_cpus = args.clock.unwrap_or_default().default_cpus();
+    machine::topology(args.cpus, args.topology.as_deref(), default_cpus)
 }
 
 fn simulated_spec_of(args: &args::Compare, schedulers: &[String]) -> Result<CompareSpec> {
@@ -159,7 +170,7 @@ fn executor(
     }
     let clock = args.clock.unwrap_or_default();
     clock.check(flsched_vm::Accel::Auto)?;
-    let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
+    let topology = topology(args)?;
     let memory_mib = machine::memory_mib(args.memory.as_deref(), topology.cpus())?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));

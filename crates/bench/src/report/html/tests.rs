@@ -30,7 +30,7 @@ fn behaviour(workload: usize, scheduler: &str) -> Behaviour {
 pub(in crate::report) fn sample() -> Report {
     let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
     let schedulers = words(&CompareSpec::SCHEDULERS);
-    let spec = CompareSpec::new(&schedulers, &[], Vec::new()).unwrap();
+    let spec = CompareSpec::new(&schedulers, &[], 4, Vec::new()).unwrap();
     let command_line = words(&["flsched", "compare", "--cpus", "4"]);
     let spec = CompareSpec { seed: 42, command_line, ..spec };
     let arms = arms(spec.schedulers.len());

@@ -155,16 +155,18 @@ impl Kernel {
 }
 
 impl OpenMp {
-    /// Reads what stands after `libomp:`; what is left out is `sparse`, 32 threads, the kernel's default.
-    pub(super) fn parse(runtime: Runtime, parameters: &str) -> Result<Self, UsageError> {
+    /// Reads what stands after `libomp:`; what is left out is `sparse`, four threads for each CPU,
+    /// and as much work for each CPU as one of four has of the kernel's default.
+    pub(super) fn parse(runtime: Runtime, parameters: &str, cpus: u64) -> Result<Self, UsageError> {
         let mut parameters = Parameters::new(runtime.form(), parameters);
         let name = parameters.word().unwrap_or("sparse");
         let Some(described) = KERNELS.iter().find(|it| it.name == name) else {
             let names: Vec<_> = Kernel::all().map(|(name, _)| name.to_string()).collect();
             return Err(UsageError::unknown("OpenMP kernel", name, &names));
         };
-        let threads = parameters.number("THREADS", 32, 1..=4096)?;
-        let size = parameters.number("SIZE", described.size, described.sizes.clone())?;
+        let threads = parameters.number("THREADS", 4 * cpus, 1..=4096)?;
+        let default_size = (described.size * cpus.div_ceil(4)).min(*described.sizes.end());
+        let size = parameters.number("SIZE", default_size, described.sizes.clone())?;
         parameters.end()?;
         Ok(Self { runtime, kernel: described.kernel, threads, size, program: PathBuf::new() })
     }
@@ -200,8 +202,8 @@ mod tests {
 
     #[test]
     fn parameters() {
-        let name = |text| OpenMp::parse(Runtime::Libomp, text).map(|it| it.to_string());
-        assert_eq!(name("").unwrap(), "libomp:sparse:32:1");
+        let name = |text| OpenMp::parse(Runtime::Libomp, text, 4).map(|it| it.to_string());
+        assert_eq!(name("").unwrap(), "libomp:sparse:16:1");
         assert_eq!(name("stencil:8").unwrap(), "libomp:stencil:8:150");
         assert_eq!(name("ep:8:100").unwrap(), "libomp:ep:8:100");
         let error = |text| name(text).unwrap_err().to_string();
