@@ -4,6 +4,7 @@
 #   ./test.sh            everything, on the kernels that differ most (20 minutes)
 #   ./test.sh units      only what needs no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
+#   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
 set -eu
 cd "$(dirname "$0")"
@@ -13,7 +14,11 @@ case ${1:-all} in
 units) set -- --workspace --lib --bins ;;
 all) set -- --workspace ;;
 matrix)
-	export FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
+	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
+	set -- -p flsched --test kernels
+	;;
+races)
+	export FLSCHED_TEST_MACHINES=jitter FLSCHED_TEST_KERNELS=6.18 FLSCHED_TEST_SEEDS="${FLSCHED_TEST_SEEDS:-100}"
 	set -- -p flsched --test kernels
 	;;
 conformance)
@@ -21,7 +26,7 @@ conformance)
 	set -- -p flsched --test conformance
 	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|conformance]" >&2
+	echo "usage: ./test.sh [all|units|matrix|races|conformance]" >&2
 	exit 2
 	;;
 esac

@@ -7,6 +7,9 @@ use std::str::FromStr;
 pub enum Machine {
     /// Delays and their bounds, repeatable however busy the host is.
     Work,
+    /// The same where CPUs run in parallel, in rounds of random length: a search for races. CPUs interleave in
+    /// another way with each seed, a microsecond apart, and in the same way with the same one.
+    Jitter,
     /// Real parallelism. Times mean little there: four emulated CPUs share what the host has left.
     Wall,
     /// A topology that nobody would buy: of two nodes with a socket of two cores and four threads each
@@ -24,16 +27,23 @@ impl Machine {
     fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
+            Self::Jitter => "jitter",
             Self::Wall => "wall",
             Self::Odd => "odd",
             Self::Nodes => "nodes",
         }
     }
 
-    /// Arguments of `flsched vm`.
+    /// The machine whose scenarios are played here.
+    pub fn stage(self) -> Self {
+        if self == Self::Jitter { Self::Work } else { self }
+    }
+
+    /// Arguments of `flsched vm`, but for the seed.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Work => &["--cpus", "4", "--clock", "work"],
+            Self::Jitter => &["--cpus", "4"],
             Self::Wall => &["--cpus", "4", "--clock", "wall"],
             Self::Nodes => &["--topology", "2n1s2c1t", "--clock", "work"],
             Self::Odd => &["--topology", "2n1s2c2t", "--append", "maxcpus=3 preempt=full", "--clock", "work"],
@@ -51,7 +61,7 @@ impl FromStr for Machine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut all = ALL.into_iter().chain([Self::Nodes]);
+        let mut all = ALL.into_iter().chain([Self::Nodes, Self::Jitter]);
         all.find(|machine| machine.name() == text).ok_or_else(|| format!("no machine {text}"))
     }
 }

@@ -2,12 +2,14 @@
 //! sides: started by cargo it boots the machines, with `--guest` it is the command inside that plays the
 //! scenarios.
 //!
-//! Without more words each policy is played on the kernels where a difference is most likely to show;
-//! `./test.sh matrix` plays all on all. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
+//! Without more words each policy plays nearly everything on one kernel, and the kernels and machines where a
+//! difference is most likely to show play what depends on them; with `FLSCHED_TEST_ALL=1`, as
+//! `./test.sh matrix` has it, everything is played everywhere. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
 //! `FLSCHED_TEST_MACHINES=odd` pick policies, kernels and machines, and
 //! `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names;
-//! `FLSCHED_TEST_ROUNDS=5` attaches and detaches five times as often, `FLSCHED_TEST_TIMES=20` plays each
-//! scenario twenty times, and `FLSCHED_TEST_SEED=7` repeats what is drawn at random.
+//! `FLSCHED_TEST_SEEDS=20` plays on twenty machines whose CPUs interleave at random, from the seed
+//! `FLSCHED_TEST_SEED` on, which also repeats what else is drawn; `FLSCHED_TEST_ROUNDS=5` attaches
+//! and detaches five times as often, and `FLSCHED_TEST_TIMES=20` plays each scenario twenty times.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -20,7 +22,9 @@ use common::variable;
 use flsched_policies::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use machine::Machine;
+use scenarios::Scenario;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +34,16 @@ const KERNEL: &str = "6.18";
 const KERNELS: &str = "6.16,6.18,7.3";
 /// Real seconds that all scenarios on one machine may take; a quiet host needs a tenth of it.
 const LIMIT_S: u32 = 1800;
+
+/// Parts of the names of what is played by default on each further kernel and machine: that a policy loads,
+/// schedules and goes, and what depends on the kernel's version or on real parallelism.
+const ON_EACH: &str = "attaches,sigkill,doctor,affinity_changes,hotplug_under_load,run_passes,second_attach,\
+                       threads_of_a_core,search_step_any,large_teams";
+/// Where CPUs interleave at random: CPUs and tasks that come and go.
+const RACES: &str =
+    "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
+/// What takes many seconds of all CPUs, and is left to `./test.sh matrix`.
+const LONG: &str = "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu";
 
 /// What one machine told: scenario → outcome, and what it wrote beside that.
 struct Told {
@@ -43,18 +57,15 @@ fn main() -> ExitCode {
         return guest::play();
     }
     let arguments = Arguments::from_args();
-    let wanted = variable("SCENARIOS").unwrap_or_default();
     let rigs = rigs();
 
     // By scenario first, so that the test threads boot different machines.
     let mut trials = Vec::new();
-    for scenario in scenarios::all().filter(|scenario| scenario.is_wanted(&wanted)) {
-        for (rig, told) in rigs.iter().filter(|(rig, _)| scenario.is_for(rig.machine, rig.policy)) {
-            let (rig, told, wanted) = (rig.clone(), told.clone(), wanted.clone());
-            let name = format!("{}::{}::{}::{}", rig.policy, rig.kernel, rig.machine, scenario.name);
-            trials.push(Trial::test(name, move || {
-                judge(told.get_or_init(|| boot(&rig, &wanted)), scenario.name)
-            }));
+    for scenario in scenarios::all() {
+        for (rig, told) in rigs.iter().filter(|(rig, _)| rig.plays(scenario)) {
+            let (rig, told) = (rig.clone(), told.clone());
+            let name = format!("{rig}::{}", scenario.name);
+            trials.push(Trial::test(name, move || judge(told.get_or_init(|| boot(&rig)), scenario.name)));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -66,6 +77,32 @@ struct Rig {
     policy: &'static str,
     kernel: String,
     machine: Machine,
+    /// How CPUs interleave, on the machine where that is drawn.
+    seed: Option<u64>,
+}
+
+impl Rig {
+    fn plays(&self, scenario: &Scenario) -> bool {
+        if !scenario.is_for(self.machine, self.policy) {
+            return false;
+        }
+        if let Some(wanted) = variable("SCENARIOS") {
+            return scenario.is_wanted(&wanted);
+        }
+        match self.machine {
+            Machine::Jitter => scenario.is_wanted(RACES),
+            _ if variable("ALL").is_some() => true,
+            Machine::Work if self.kernel == KERNEL => !scenario.is_wanted(LONG),
+            _ => scenario.is_wanted(ON_EACH),
+        }
+    }
+}
+
+impl fmt::Display for Rig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}::{}", self.policy, self.kernel, self.machine)?;
+        self.seed.map_or(Ok(()), |seed| write!(f, "-{seed}"))
+    }
 }
 
 /// All that are asked for, each with room for what it will tell.
@@ -75,7 +112,7 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
     let mut rigs = Vec::new();
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| is_picked(name)) {
         let machines = match policy {
-            "flsched" => "work,wall,odd",
+            "flsched" => "work,jitter,wall,odd",
             "smove" => "work,odd",
             _ => "work,nodes",
         };
@@ -84,11 +121,24 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
         let machines = variable("MACHINES").unwrap_or_else(|| machines.into());
         for machine in machines.split(',').map(|name| name.parse().expect("FLSCHED_TEST_MACHINES")) {
             let kernels = if machine == Machine::Work { &kernels } else { KERNEL };
-            let rig = |kernel: &str| Rig { policy, kernel: kernel.into(), machine };
-            rigs.extend(kernels.split(',').map(|kernel| (rig(kernel), Arc::default())));
+            let seeds: Vec<_> =
+                if machine == Machine::Jitter { seeds().map(Some).collect() } else { vec![None] };
+            for kernel in kernels.split(',') {
+                let rig = |seed| Rig { policy, kernel: kernel.into(), machine, seed };
+                rigs.extend(seeds.iter().map(|seed| (rig(*seed), Arc::default())));
+            }
         }
     }
     rigs
+}
+
+/// The seeds of the machines on which CPUs interleave at random.
+fn seeds() -> impl Iterator<Item = u64> {
+    let number = |name: &str, default| {
+        variable(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("FLSCHED_TEST_{name}")))
+    };
+    let first = number("SEED", 1);
+    first..first + number("SEEDS", 1)
 }
 
 fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
@@ -104,16 +154,18 @@ fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
     }
 }
 
-fn boot(rig: &Rig, wanted: &str) -> Told {
+fn boot(rig: &Rig) -> Told {
+    let played: Vec<_> = scenarios::all().filter(|it| rig.plays(it)).map(|it| it.name).collect();
     let me = std::env::current_exe().expect("this program has a path");
     let times = variable("TIMES").unwrap_or_else(|| "1".into());
     let limit = LIMIT_S * times.parse::<u32>().expect("FLSCHED_TEST_TIMES");
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
         .args(["vm", "--verbose", "--kernel", &rig.kernel, "--timeout", &limit.to_string()])
         .args(rig.machine.arguments())
+        .args(rig.seed.map(|seed| format!("--clock=parallel:jitter={seed}")))
         .args(["--include", "/usr/bin/hackbench", "--"])
         .arg(me)
-        .args(["--guest", &rig.machine.to_string(), rig.policy, wanted])
+        .args(["--guest", &rig.machine.to_string(), rig.policy, &played.join(",")])
         .args([&variable("ROUNDS").unwrap_or_else(|| "1".into()), &times])
         .output()
         .expect("flsched runs");

@@ -19,7 +19,8 @@ pub struct Scenario {
 
 impl Scenario {
     pub fn is_for(&self, machine: Machine, policy: &str) -> bool {
-        self.machines.contains(&machine) && (self.policies.is_empty() || self.policies.contains(&policy))
+        self.machines.contains(&machine.stage())
+            && (self.policies.is_empty() || self.policies.contains(&policy))
     }
 
     /// `wanted`: parts of names, with commas between them; nothing wants all.

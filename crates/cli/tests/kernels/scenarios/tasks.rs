@@ -117,7 +117,7 @@ fn ending_among_hogs() {
 /// work is on the same clock as theirs.
 fn attached_and_detached_again_and_again() {
     let times = match (rounds(), machine()) {
-        (1, Machine::Work) => 5,
+        (1, Machine::Work | Machine::Jitter) => 5,
         (rounds, _) => 20 * rounds,
     };
     let hogs = Hogs::part_time(1);
