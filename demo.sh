@@ -20,7 +20,7 @@ build_emulator "$flsched" || clock=work
 
 say "comparing on a stock 6.18 kernel with 4 virtual CPUs, on the $clock clock"
 "$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock "$clock" --schedulers "$schedulers" \
-	--workload hackbench:process-pipe:4:100 --workload spin-barrier \
+	--workload hackbench --workload spin-barrier \
 	--json target/demo/comparison.json --html "$page"
 
 echo

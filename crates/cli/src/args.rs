@@ -178,7 +178,8 @@ pub struct Compare {
     /// [default: eevdf,batch,fifo,rr,flsched]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,
-    /// On what (repeatable), see below [default: hackbench and spin-barrier, unless --npb or a CMD is given]
+    /// On what (repeatable), see below; sizes left out fit the CPUs [default: hackbench and spin-barrier, unless
+    /// --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
     /// On each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …

@@ -5,6 +5,7 @@ use crate::args;
 use anyhow::Result;
 use console::style;
 use flsched_policies::{Error, Policy, malformed_kfuncs, sched_ext};
+use flsched_vm::EmulatorError;
 use nix::unistd::geteuid;
 use serde::Serialize;
 use std::fs;
@@ -53,6 +54,7 @@ pub fn run(args: &args::Doctor) -> Result<u8> {
     findings.extend(frequency::findings());
     findings.push(cgroup_limits(Path::new("/sys/fs/cgroup")));
     findings.push(virtual_machines());
+    findings.push(parallel_clock());
 
     let can_run = findings.iter().all(|finding| finding.verdict != Verdict::Failure);
     if args.json {
@@ -284,6 +286,19 @@ fn virtual_machines() -> Finding {
         Err(error) => {
             warning(CHECK, error.to_string(), "only flsched vm and flsched compare --on vm need it")
         }
+    }
+}
+
+fn parallel_clock() -> Finding {
+    const CHECK: &str = "emulator";
+    match flsched_vm::emulator::find() {
+        Ok(emulator) => ok(CHECK, format!("{} for the parallel clock", emulator.qemu.display())),
+        Err(EmulatorError::NotBuilt) => warning(
+            CHECK,
+            "the QEMU of the parallel clock is not built",
+            "build it: flsched emulator build (about 4 minutes); the other clocks do not need it",
+        ),
+        Err(error) => warning(CHECK, error.to_string(), "the other clocks do not need it"),
     }
 }
 
