@@ -6,12 +6,15 @@ use crate::KernelError;
 use crate::kernel::apt::{Apt, Archive};
 use crate::kernel::cache::Cache;
 use crate::kernel::subprocess::{command, run_logged};
+use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+/// Source and objects take 620 MB.
+const NEEDED_BYTES: u64 = 800 << 20;
 const UNPACK_LIMIT: Duration = Duration::from_secs(300);
 /// Three minutes of CPU time on a current machine.
 const COMPILE_LIMIT: Duration = Duration::from_secs(3600);
@@ -45,6 +48,7 @@ pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorE
     if let Some(emulator) = in_cache(&cache.folder) {
         return Ok(Built::Before(emulator)); // By another process, while this one waited.
     }
+    check_space(&cache.folder)?;
     let begun = Instant::now();
     let work = cache.workshop(&lock)?;
     let build = Build { cache: &cache, work: work.path(), say, cancel };
@@ -54,6 +58,15 @@ pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorE
     build.test(&tree)?;
     let emulator = build.install(&program, &source)?;
     Ok(Built::Now(emulator, begun.elapsed()))
+}
+
+/// Checked before anything is written: a full disk keeps programs even from saying so.
+fn check_space(folder: &Path) -> Result<(), EmulatorError> {
+    let Ok(disk) = statvfs(folder) else { return Ok(()) };
+    if disk.blocks_available() * disk.fragment_size() >= NEEDED_BYTES {
+        return Ok(());
+    }
+    Err(EmulatorError::NoSpace { folder: folder.to_owned(), doing: "building the emulator".into() })
 }
 
 /// One build, in a folder of its own.

@@ -33,9 +33,9 @@ pub enum EmulatorError {
         /// Each with the Debian package that holds it.
         missing: Vec<(&'static str, &'static str)>,
     },
-    /// The source could not be fetched.
-    #[error("cannot fetch the emulator's source: {0}")]
-    Source(#[from] KernelError),
+    /// The source could not be fetched, or a file of the cache not be written.
+    #[error("{}", cause(.0))]
+    Source(KernelError),
     /// A step of the build failed.
     #[error("{doing} failed: {detail}; the whole output is in {}", log.display())]
     Failed {
@@ -48,7 +48,7 @@ pub enum EmulatorError {
     },
     /// The disk is full.
     #[error(
-        "no space left in {} while {doing}; free 1 GB there, or set FLSCHED_CACHE to a folder with as much",
+        "too little space in {} for {doing}; free 1 GB there, or set FLSCHED_CACHE to a folder with as much",
         folder.display()
     )]
     NoSpace {
@@ -63,6 +63,24 @@ impl EmulatorError {
     /// Whether the caller asked for the end.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Source(KernelError::Interrupted))
+    }
+}
+
+impl From<KernelError> for EmulatorError {
+    fn from(error: KernelError) -> Self {
+        Self::Source(error)
+    }
+}
+
+/// Without advice that is about kernels.
+fn cause(error: &KernelError) -> String {
+    match error {
+        KernelError::Interrupted => error.to_string(),
+        KernelError::NoNetwork { doing, detail, .. } => format!(
+            "cannot fetch the emulator's source: no network: {doing} failed ({detail}); check the connection \
+             (apt's proxy settings are used)"
+        ),
+        other => format!("cannot build the emulator: {other}"),
     }
 }
 
@@ -85,6 +103,17 @@ fn newer_meson(missing: &[(&str, &str)]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_about_kernels_is_left_out() {
+        let (doing, detail, at_hand) = ("fetching".into(), "refused".into(), Vec::new());
+        let text = EmulatorError::from(KernelError::NoNetwork { doing, detail, at_hand }).to_string();
+        assert!(
+            text.contains("no network: fetching failed (refused)") && !text.contains("--kernel"),
+            "{text}"
+        );
+        assert_eq!(EmulatorError::from(KernelError::Interrupted).to_string(), "interrupted");
+    }
 
     #[test]
     fn what_is_missing_is_named_with_its_packages() {
