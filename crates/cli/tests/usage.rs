@@ -112,7 +112,7 @@ fn without_our_own_qemu_there_is_no_parallel_clock() {
             .expect("it starts");
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{command:?}: {text}");
-        assert!(text.contains("FLSCHED_EMULATOR names /no/such/qemu"), "{command:?}: {text}");
+        assert!(text.contains("FLSCHED_EMULATOR=/no/such/qemu cannot be used"), "{command:?}: {text}");
     }
 }
 

@@ -120,6 +120,7 @@ impl VmError {
             Self::BadMachine(_) | Self::ProgramMissing(_) => 2,
             Self::Kernel(error) if error.is_usage() => 2,
             Self::Kernel(KernelError::Interrupted) => 130,
+            Self::Emulator(EmulatorError::Unfit { .. }) => 2,
             Self::Emulator(error) if error.is_interruption() => 130,
             Self::BootTimeout { .. } => 120,
             Self::Hung { .. } => 121,

@@ -92,7 +92,12 @@ impl Rig {
         match self.machine {
             Machine::Jitter => scenario.is_wanted(RACES),
             _ if variable("ALL").is_some() => true,
-            Machine::Work if self.kernel == KERNEL => !scenario.is_wanted(LONG),
+            // Each policy shows what it is about, and one shows what all have in common.
+            Machine::Work
+                if self.kernel == KERNEL && (self.policy == "flsched" || scenario.is_about_one()) =>
+            {
+                !scenario.is_wanted(LONG)
+            }
             _ => scenario.is_wanted(ON_EACH),
         }
     }

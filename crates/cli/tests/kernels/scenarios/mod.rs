@@ -23,6 +23,11 @@ impl Scenario {
             && (self.policies.is_empty() || self.policies.contains(&policy))
     }
 
+    /// Whether it shows what a policy of its own does, not what all must stand.
+    pub fn is_about_one(&self) -> bool {
+        !self.policies.is_empty()
+    }
+
     /// `wanted`: parts of names, with commas between them; nothing wants all.
     pub fn is_wanted(&self, wanted: &str) -> bool {
         wanted.split(',').any(|part| self.name.contains(part))
