@@ -52,20 +52,11 @@ impl Apt<'_> {
     /// fetched, what apt has kept of it serves, and the reason is told.
     pub fn refresh(&self) -> Result<(Vec<Offer>, Option<KernelError>), KernelError> {
         self.configure()?;
-        let doing = "fetching the package index";
         let unchecked = "Acquire::Check-Valid-Until \"false\"";
         if fs::read_to_string(self.folder().join("apt.conf")).is_ok_and(|text| text.contains(unchecked)) {
             (self.say)("as in this machine's apt settings, an out-of-date index is taken too");
         }
-        let mut update = self.tool("apt-get");
-        update.args(["-q", "update"]);
-        let updated = run(update, doing, UPDATE_LIMIT, self.cancel)?;
-        // Older apts exit 0 although a list could not be fetched.
-        let failed = !updated.status.success() || updated.stderr.contains("Failed to fetch");
-        if !failed {
-            return Ok((self.offers()?, None));
-        }
-        let trouble = self.explain(doing, &updated);
+        let Some(trouble) = self.update()? else { return Ok((self.offers()?, None)) };
         match self.offers() {
             Ok(offers) if !offers.is_empty() => Ok((offers, Some(trouble))),
             Err(KernelError::Interrupted) => Err(KernelError::Interrupted),
@@ -76,26 +67,30 @@ impl Apt<'_> {
     /// Downloads a source package into a folder; apt checks it against the signed index.
     pub fn download_source(&self, package: &str, into: &Path) -> Result<(), KernelError> {
         self.configure()?;
-        for (arguments, doing, limit, at) in [
-            (vec!["-q", "update"], "fetching the package index".to_owned(), UPDATE_LIMIT, None),
-            (
-                vec!["-q", "source", "--download-only", package],
-                format!("downloading {package}"),
-                DOWNLOAD_LIMIT,
-                Some(into),
-            ),
-        ] {
-            let mut tool = self.tool("apt-get");
-            tool.args(arguments);
-            if let Some(folder) = at {
-                tool.current_dir(folder);
-            }
-            let done = run(tool, &doing, limit, self.cancel)?;
-            if !done.status.success() || done.stderr.contains("Failed to fetch") {
-                return Err(self.explain(&doing, &done));
-            }
+        if let Some(trouble) = self.update()? {
+            return Err(trouble);
         }
-        Ok(())
+        self.fetch(&["source", "--download-only", package], package, into)
+    }
+
+    /// Fetches the index; what went wrong with it is returned, as an older one may serve.
+    fn update(&self) -> Result<Option<KernelError>, KernelError> {
+        let doing = "fetching the package index";
+        let mut update = self.tool("apt-get");
+        update.args(["-q", "update"]);
+        let updated = run(update, doing, UPDATE_LIMIT, self.cancel)?;
+        // Older apts exit 0 although a list could not be fetched.
+        let failed = !updated.status.success() || updated.stderr.contains("Failed to fetch");
+        Ok(failed.then(|| self.explain(doing, &updated)))
+    }
+
+    /// Has apt-get put files into a folder.
+    fn fetch(&self, arguments: &[&str], package: &str, into: &Path) -> Result<(), KernelError> {
+        let doing = format!("downloading {package}");
+        let mut download = self.tool("apt-get");
+        download.arg("-q").args(arguments).current_dir(into);
+        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel)?;
+        if done.status.success() { Ok(()) } else { Err(self.explain(&doing, &done)) }
     }
 
     fn folder(&self) -> PathBuf {
@@ -120,11 +115,8 @@ impl Apt<'_> {
     pub fn download(&self, packages: &[&Package], into: &Path) -> Result<(), KernelError> {
         self.configure()?;
         let names: Vec<_> = packages.iter().map(|p| format!("{}={}", p.name, p.version)).collect();
-        let doing = format!("downloading {}", packages[0].name);
-        let mut download = self.tool("apt-get");
-        download.args(["-q", "download"]).args(names).current_dir(into);
-        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel)?;
-        if done.status.success() { Ok(()) } else { Err(self.explain(&doing, &done)) }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.fetch(&[&["download"], &names[..]].concat(), &packages[0].name, into)
     }
 
     fn tool(&self, name: &str) -> Command {
