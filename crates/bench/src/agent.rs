@@ -89,6 +89,7 @@ mod tests {
     fn one_answer_to_each_request() {
         let request = Request::Run(RunRequest {
             scheduler: Scheduler::Class(KernelClass::Eevdf),
+            waits: None,
             workload: "spin-barrier:2:1:1".parse().unwrap(),
             limit_s: 1.0,
             seed: 0,

@@ -204,8 +204,10 @@ impl Comparison<'_> {
 
     fn request(&self, index: usize) -> RunRequest {
         let step = self.steps[index];
+        let contender = &self.spec.schedulers[self.arms[step.arm].scheduler];
         RunRequest {
-            scheduler: self.spec.schedulers[self.arms[step.arm].scheduler].clone(),
+            scheduler: contender.scheduler.clone(),
+            waits: contender.waits,
             workload: self.spec.workloads[step.workload].clone(),
             limit_s: self.spec.limit.as_secs_f64(),
             seed: self.seeds[index],

@@ -35,7 +35,7 @@ pub struct Environment {
     pub cgroup: Option<String>,
     /// Kernel settings that concern scheduling, by name under `/proc/sys/kernel`.
     pub sysctl: BTreeMap<String, String>,
-    /// The user's settings of OpenMP runtimes, which hold for every run: environment variables.
+    /// The user's settings of OpenMP runtimes and Open MPI, which hold for every run: environment variables.
     pub openmp: BTreeMap<String, String>,
     /// Whether the kernel has sched_ext.
     pub sched_ext: bool,
@@ -136,9 +136,10 @@ impl Environment {
     }
 }
 
-/// Environment variables that change what LLVM's, Intel's and GCC's OpenMP runtimes do.
+/// Environment variables that change what LLVM's, Intel's and GCC's OpenMP runtimes and Open MPI do.
 pub(crate) fn openmp_settings() -> BTreeMap<String, String> {
-    let concerned = |name: &str| ["OMP_", "KMP_", "LIBOMP_", "GOMP_"].iter().any(|it| name.starts_with(it));
+    let concerned =
+        |name: &str| ["OMP_", "KMP_", "LIBOMP_", "GOMP_", "OMPI_MCA_"].iter().any(|it| name.starts_with(it));
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
         .filter(|(name, _)| concerned(name))

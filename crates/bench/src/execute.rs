@@ -1,7 +1,7 @@
 //! One run: what it takes, what it gives, and who can do it.
 use crate::environment::Environment;
 use crate::residency::Residency;
-use crate::{Scheduler, Workload};
+use crate::{Scheduler, Waits, Workload};
 use serde::{Deserialize, Serialize};
 
 /// One workload under one scheduler, once.
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct RunRequest {
     /// Under what.
     pub scheduler: Scheduler,
+    /// How runtimes are asked to wait, where the user's environment does not say.
+    #[serde(default)]
+    pub waits: Option<Waits>,
     /// What.
     pub workload: Workload,
     /// Seconds after which the run counts as hung and is killed.

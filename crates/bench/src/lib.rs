@@ -1,7 +1,7 @@
 //! The library behind `flsched compare`: workloads under schedulers, side by side.
 //!
 //! The way of a comparison, one module a step:
-//! [`scheduler`] and [`workload`] say *what* is compared, [`plan`] in which order, [`execute`] what
+//! [`contender`], [`scheduler`], [`waits`] and [`workload`] say *what* is compared, [`plan`] in which order, [`execute`] what
 //! one run takes and gives; [`host`] really does a run on this machine, [`agent`] does so on request
 //! of another machine and [`vm`] is that other machine's end, [`sim`] does it on a simulated one; [`stats`] and [`verdict`] make figures
 //! of times, [`residency`] is time by frequency, [`result`] is the report as data, [`report`] the report to look at, and [`mod@compare`]
@@ -12,6 +12,7 @@
 pub mod agent;
 pub mod clock;
 pub mod compare;
+pub mod contender;
 pub mod environment;
 pub mod execute;
 pub mod host;
@@ -27,11 +28,13 @@ mod timestamp;
 pub mod usage;
 pub mod verdict;
 pub mod vm;
+pub mod waits;
 mod warnings;
 pub mod workload;
 
 pub use clock::Clock;
 pub use compare::{CompareError, CompareSpec, Event, Observer, compare};
+pub use contender::Contender;
 pub use execute::{ExecError, Executor, RunOutcome, RunRequest};
 pub use host::HostExecutor;
 pub use output::Outputs;
@@ -40,4 +43,5 @@ pub use scheduler::Scheduler;
 pub use sim::SimExecutor;
 pub use usage::UsageError;
 pub use vm::VmExecutor;
+pub use waits::Waits;
 pub use workload::{Workload, workload_main};

@@ -160,50 +160,6 @@ impl Scheduler {
         }
     }
 
-    /// Reads a list as the user gave it, separated by commas or already taken apart: no name twice,
-    /// at least one. `KNOB=VALUE` after a comma belongs to the policy before it:
-    /// `eevdf,flsched:slice_us=5000,max_delay_us=9000,rr` are three.
-    pub fn parse_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
-        Self::parse_list_with(items, str::parse)
-    }
-
-    /// The same of the simulator's schedulers.
-    pub fn parse_simulated_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
-        Self::parse_list_with(items, |text| {
-            let scheduler = flsched_sim::classes::parse_scheduler(text);
-            let scheduler = scheduler.map_err(|error| UsageError(format!("in the simulator: {error}")))?;
-            Ok(Self::Simulated { name: scheduler.to_string() })
-        })
-    }
-
-    fn parse_list_with(
-        items: &[String],
-        parse: impl Fn(&str) -> Result<Self, UsageError>,
-    ) -> Result<Vec<Self>, UsageError> {
-        let mut names: Vec<String> = Vec::new();
-        for word in items.iter().flat_map(|item| item.split(',')).filter(|word| !word.is_empty()) {
-            match names.last_mut() {
-                Some(last) if word.contains('=') && !word.contains(':') => {
-                    last.push(if last.contains(':') { ',' } else { ':' });
-                    last.push_str(word);
-                }
-                _ => names.push(word.to_string()),
-            }
-        }
-        let mut schedulers = Vec::new();
-        for name in names {
-            let scheduler = parse(&name)?;
-            if schedulers.contains(&scheduler) {
-                return Err(UsageError(format!("scheduler `{name}` is named twice")));
-            }
-            schedulers.push(scheduler);
-        }
-        match schedulers.is_empty() {
-            true => Err(UsageError("no scheduler to compare".into())),
-            false => Ok(schedulers),
-        }
-    }
-
     /// All names that can be given on this machine.
     pub fn names() -> Vec<String> {
         let classes = KernelClass::ALL.map(|class| class.name().to_string());
@@ -296,17 +252,13 @@ mod tests {
 
     #[test]
     fn eevdf_with_another_setting() {
-        let items = ["eevdf,eevdf:slice_us=20000,rr".to_string()];
-        let schedulers = Scheduler::parse_list(&items).unwrap();
-        assert_eq!(schedulers[1], Scheduler::Eevdf { setting: EevdfSetting::SliceUs(20_000) });
-        assert_eq!(schedulers[1].to_string(), "eevdf:slice_us=20000");
+        let scheduler: Scheduler = "eevdf:slice_us=20000".parse().unwrap();
+        assert_eq!(scheduler, Scheduler::Eevdf { setting: EevdfSetting::SliceUs(20_000) });
+        assert_eq!(scheduler.to_string(), "eevdf:slice_us=20000");
         let error = |text: &str| text.parse::<Scheduler>().unwrap_err().to_string();
         assert!(error("eevdf:slice_us=99").contains("from 100 to 100000"));
         assert!(error("eevdf:slice=99").contains("slice_us=MICROSECONDS"));
         assert!(error("eevdf:llc_balancing=1").contains("llc_balancing=on|off"));
-        let items = ["eevdf:llc_balancing=on,eevdf:llc_balancing=off".to_string()];
-        let names: Vec<_> = Scheduler::parse_list(&items).unwrap().iter().map(Scheduler::to_string).collect();
-        assert_eq!(names, ["eevdf:llc_balancing=on", "eevdf:llc_balancing=off"]);
     }
 
     #[test]
@@ -317,21 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn lists() {
-        let list = |names: &[&str]| {
-            Scheduler::parse_list(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>())
-        };
-        assert_eq!(list(&["eevdf", "rr"]).unwrap().len(), 2);
-        assert!(list(&["rr", "rr"]).unwrap_err().to_string().contains("`rr` is named twice"));
-        assert!(list(&[]).is_err());
-    }
-
-    #[test]
     fn policies_with_knobs() {
-        let items = ["eevdf,flsched:slice_us=5000".to_string(), "max_delay_us=20000,rr".into()];
-        let schedulers = Scheduler::parse_list(&items).unwrap();
-        let labels: Vec<_> = schedulers.iter().map(Scheduler::to_string).collect();
-        assert_eq!(labels, ["eevdf", "flsched:max_delay_us=20000,slice_us=5000", "rr"]);
+        let scheduler: Scheduler = "flsched:slice_us=5000,max_delay_us=20000".parse().unwrap();
+        assert_eq!(scheduler.to_string(), "flsched:max_delay_us=20000,slice_us=5000");
         for wrong in ["flsched:slice_us", "flsched:slice_us=1", "flsched:no_such_knob=1"] {
             assert!(wrong.parse::<Scheduler>().is_err(), "{wrong}");
         }

@@ -2,7 +2,7 @@
 use crate::agent::{Answer, Request};
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
-use crate::{Scheduler, UsageError, Workload};
+use crate::{Contender, UsageError, Workload};
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -22,10 +22,10 @@ const ENVIRONMENT_LIMIT: Duration = Duration::from_secs(120);
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// Programs of this machine that the guest needs for these schedulers and workloads.
-pub fn programs(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<Vec<PathBuf>, UsageError> {
+pub fn programs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Vec<PathBuf>, UsageError> {
     let mut programs = Vec::new();
-    for scheduler in schedulers {
-        programs.extend(scheduler.program()?);
+    for contender in schedulers {
+        programs.extend(contender.scheduler.program()?);
     }
     for workload in workloads {
         programs.extend(workload.programs()?);
@@ -35,7 +35,7 @@ pub fn programs(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<Vec<
     Ok(programs)
 }
 
-/// The user's settings of OpenMP runtimes hold inside as they do on the host.
+/// The user's settings of parallel runtimes hold inside as they do on the host.
 fn passed_on() -> Vec<(OsString, OsString)> {
     openmp_settings().into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }

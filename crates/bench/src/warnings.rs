@@ -1,10 +1,10 @@
 //! What to know before believing a comparison's figures, each with what would mend it.
-use crate::Scheduler;
 use crate::clock::Clock;
 use crate::compare::{CompareSpec, Place};
 use crate::environment::Environment;
 use crate::result::ArmResult;
 use crate::verdict::MIN_RUNS;
+use crate::{Contender, Waits};
 
 /// Share of the CPUs that others may use before it is worth a warning.
 const BUSY: f64 = 0.25;
@@ -34,10 +34,11 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
                 .into(),
         );
     }
-    if spec.schedulers.iter().any(|scheduler| scheduler.class().is_realtime()) {
+    if spec.schedulers.iter().any(|it| it.scheduler.class().is_realtime()) {
         warnings.extend(throttling(environment));
     }
     warnings.extend(openmp_settings(environment));
+    warnings.extend(waits(spec, environment));
     if results.iter().any(|result| result.time_s.is_some() && result.migrations.is_none()) {
         warnings.push(
             "migrations are not counted: that needs root, or kernel.perf_event_paranoid below 1".into(),
@@ -49,7 +50,7 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
 
 /// Who compares a scheduler that chooses CPUs by their frequency wants to see those.
 fn no_frequencies(spec: &CompareSpec, environment: &Environment, results: &[ArmResult]) -> Vec<String> {
-    let is_smove = |it: &Scheduler| it.to_string().split(':').next() == Some("smove");
+    let is_smove = |it: &Contender| it.scheduler.to_string().split(':').next() == Some("smove");
     let timed = || results.iter().filter(|result| result.time_s.is_some());
     if !spec.schedulers.iter().any(is_smove) || timed().count() == 0 {
         return Vec::new();
@@ -80,7 +81,15 @@ fn no_frequencies(spec: &CompareSpec, environment: &Environment, results: &[ArmR
 fn openmp_settings(environment: &Environment) -> Option<String> {
     let settings: Vec<_> = environment.openmp.iter().map(|(name, value)| format!("{name}={value}")).collect();
     (!settings.is_empty())
-        .then(|| format!("OpenMP programs ran with settings from your environment: {}", settings.join(" ")))
+        .then(|| format!("parallel programs ran with settings from your environment: {}", settings.join(" ")))
+}
+
+/// What differs between `eevdf` and `eevdf+sleep`.
+fn waits(spec: &CompareSpec, environment: &Environment) -> Vec<String> {
+    let asked = |waits: &Waits| spec.schedulers.iter().any(|it| it.waits == Some(*waits));
+    let is_set = |name: &str| environment.openmp.contains_key(name);
+    let line = |waits: Waits| format!("+{waits}: {}", waits.choose(is_set));
+    Waits::ALL.into_iter().filter(asked).map(line).collect()
 }
 
 /// Others used the machine that keeps the clock.

@@ -5,7 +5,7 @@ use flsched_bench::compare::Place;
 use flsched_bench::execute::{Ending, RunOutcome};
 use flsched_bench::workload::{BuildError, Npb, Runtime};
 use flsched_bench::{
-    CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Workload, compare, workload_main,
+    CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Waits, Workload, compare, workload_main,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ fn main() {
         std::process::exit(workload_main(&arguments[1..]));
     }
     let filter = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
-    let tests: [(&str, Test); 9] = [
+    let tests: [(&str, Test); 10] = [
         ("kernel_classes_run_the_spin_barrier", kernel_classes_run_the_spin_barrier),
         ("kernel_classes_run_hackbench", kernel_classes_run_hackbench),
         ("openmp_kernels_check_themselves", openmp_kernels_check_themselves),
@@ -27,6 +27,7 @@ fn main() {
         ("npb_programs_are_verified", npb_programs_are_verified),
         ("migrations_are_counted", migrations_are_counted),
         ("failures_are_outcomes", failures_are_outcomes),
+        ("programs_are_told_how_to_wait", programs_are_told_how_to_wait),
         ("the_agent_measures", the_agent_measures),
         ("a_whole_comparison", a_whole_comparison),
     ];
@@ -43,6 +44,7 @@ fn executor() -> HostExecutor {
 fn request(scheduler: &str, workload: &str) -> RunRequest {
     RunRequest {
         scheduler: scheduler.parse().unwrap(),
+        waits: None,
         workload: workload.parse().unwrap(),
         limit_s: 60.0,
         seed: 0,
@@ -193,6 +195,23 @@ fn failures_are_outcomes() {
     );
     let hung = ending(&["sleep", "60"], 0.1);
     assert!(matches!(hung, Ending::Hung { .. }), "{hung:?}");
+}
+
+fn programs_are_told_how_to_wait() {
+    // SAFETY: this program has no other thread now.
+    unsafe { std::env::set_var("GOMP_SPINCOUNT", "7") };
+    let seen = |waits: Option<Waits>, wanted: &str| {
+        let script = format!("test \"$OMP_WAIT_POLICY $KMP_BLOCKTIME $GOMP_SPINCOUNT\" = \"{wanted}\"");
+        let command = ["sh", "-c", &script].map(Into::into).to_vec();
+        let workload = Workload::command(command).unwrap();
+        let outcome =
+            executor().run(&RunRequest { workload, waits, ..request("eevdf", "hackbench") }).unwrap();
+        outcome.time_s().is_some()
+    };
+    assert!(seen(Some(Waits::Sleep), "passive 0 7"), "a preset variable is kept, the others are set");
+    assert!(seen(None, "  7"), "nothing is set unasked");
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("GOMP_SPINCOUNT") };
 }
 
 fn the_agent_measures() {

@@ -1,5 +1,6 @@
 //! The command line.
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flsched_bench::Waits;
 use flsched_vm::Clock;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -70,6 +71,11 @@ pub struct Run {
     /// Schedule only the command and its children by it; all other tasks stay with the default scheduler
     #[arg(long)]
     pub partial: bool,
+    /// How threads and processes of OpenMP and Open MPI wait for each other: sleep (they leave their CPU at
+    /// once, where they would spin or yield). Variables that you have set stay as they are [default: as the
+    /// command does by itself]
+    #[arg(long, value_name = "HOW")]
+    pub waits: Option<Waits>,
     /// The command
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -174,7 +180,8 @@ pub enum Place {
 #[command(after_help = workloads())]
 pub struct Compare {
     /// What to compare, the baseline first: eevdf, batch, fifo, rr, eevdf:slice_us=20000 (another base
-    /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG')
+    /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG');
+    /// with +sleep behind it (eevdf+sleep), OpenMP and Open MPI are asked to wait asleep
     /// [default: eevdf,batch,fifo,rr,flsched]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,

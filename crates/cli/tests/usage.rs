@@ -40,6 +40,16 @@ fn what_is_no_knob_or_no_number_is_refused() {
 }
 
 #[test]
+fn waits_that_do_not_exist_are_refused_with_the_list() {
+    let text = refused(&["run", "--waits", "slep", "--", "true"]);
+    assert!(text.contains("did you mean `sleep`? (valid: sleep)"), "{text}");
+    let text = refused(&["compare", "--on", "vm", "--schedulers", "eevdf+spin", "--", "true"]);
+    assert!(text.contains("unknown way to wait `spin` (valid: sleep)"), "{text}");
+    let text = refused(&["compare", "--on", "sim", "--schedulers", "eevdf,eevdf+sleep"]);
+    assert!(text.contains("`eevdf+sleep`: not in the simulator"), "{text}");
+}
+
+#[test]
 fn a_picture_of_what_is_not_there_is_refused() {
     let text = refused(&["sim", "--svg", "/tmp/x.svg", "--svg-colours", "frequency"]);
     assert!(text.contains("the frequencies of knc-31s1p do not change"), "{text}");

@@ -1,7 +1,7 @@
 //! What is compared: read from words as the user gave them, and checked.
 use crate::clock::Clock;
 use crate::workload::BuildError;
-use crate::{Scheduler, UsageError, Workload};
+use crate::{Contender, UsageError, Workload};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub enum Place {
 #[derive(Debug, Clone)]
 pub struct CompareSpec {
     /// The others are compared with the first.
-    pub schedulers: Vec<Scheduler>,
+    pub schedulers: Vec<Contender>,
     /// Each is run under each scheduler.
     pub workloads: Vec<Workload>,
     /// Timed runs of each.
@@ -57,7 +57,7 @@ impl CompareSpec {
         let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let workloads = or_default(workloads, default_workloads);
         let workloads = all_different(&workloads, |name| Workload::sized(name, cpus), further)?;
-        let schedulers = Scheduler::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?;
+        let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?;
         Ok(Self::with_defaults(schedulers, workloads, Place::Vm, Clock::Parallel))
     }
 
@@ -68,11 +68,11 @@ impl CompareSpec {
         let known: Vec<&str> = Self::SCHEDULERS.into_iter().filter(is_known).collect();
         let workloads = or_default(workloads, &Self::WORKLOADS);
         let workloads = all_different(&workloads, Workload::simulated, Vec::new())?;
-        let schedulers = Scheduler::parse_simulated_list(&or_default(schedulers, &known))?;
+        let schedulers = Contender::parse_simulated_list(&or_default(schedulers, &known))?;
         Ok(Self::with_defaults(schedulers, workloads, Place::Sim, Clock::Model))
     }
 
-    fn with_defaults(schedulers: Vec<Scheduler>, workloads: Vec<Workload>, on: Place, clock: Clock) -> Self {
+    fn with_defaults(schedulers: Vec<Contender>, workloads: Vec<Workload>, on: Place, clock: Clock) -> Self {
         Self {
             schedulers,
             workloads,

@@ -67,7 +67,11 @@ impl HostExecutor {
         let migrations = self.migrations.now();
         let frequencies = self.frequencies.now();
         let watch = Watch::start();
-        let environment = request.workload.environment();
+        let mut environment = request.workload.environment();
+        environment.extend(request.waits.iter().flat_map(|waits| {
+            let choice = waits.choose_here();
+            choice.environment().collect::<Vec<_>>()
+        }));
         let child = match Child::spawn(&argv, environment, request.scheduler.class()) {
             Ok(child) => child,
             Err(error) => return Ok(Measurement::failed(error.to_string())),
@@ -241,7 +245,7 @@ mod tests {
     use crate::scheduler::KernelClass;
 
     fn request(scheduler: Scheduler) -> RunRequest {
-        RunRequest { scheduler, workload: "hackbench".parse().unwrap(), limit_s: 1.0, seed: 0 }
+        RunRequest { scheduler, waits: None, workload: "hackbench".parse().unwrap(), limit_s: 1.0, seed: 0 }
     }
 
     fn measurement(class: KernelClass) -> Measurement {

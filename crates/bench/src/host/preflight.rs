@@ -1,16 +1,16 @@
 //! Can this machine do what is asked? Found out before the first run, not after the tenth.
 use super::attach;
 use crate::execute::ExecError;
-use crate::{Scheduler, Workload};
+use crate::{Contender, Scheduler, Workload};
 
 /// Every obstacle to running these on this machine, each with its remedy.
-pub fn check(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<(), ExecError> {
+pub fn check(schedulers: &[Contender], workloads: &[Workload]) -> Result<(), ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
     for programs in workloads.iter().map(Workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
     }
-    for program in schedulers.iter().map(Scheduler::program) {
+    for program in schedulers.iter().map(|it| it.scheduler.program()) {
         obstacles.extend(program.err().map(|error| error.to_string()));
     }
     match attach::attach(&Scheduler::Class(crate::scheduler::KernelClass::Eevdf), &false.into()) {
@@ -24,9 +24,10 @@ pub fn check(schedulers: &[Scheduler], workloads: &[Workload]) -> Result<(), Exe
 }
 
 /// What the schedulers need of the machine.
-fn obstacles(schedulers: &[Scheduler], has_sched_ext: bool, root: bool) -> Vec<String> {
+fn obstacles(schedulers: &[Contender], has_sched_ext: bool, root: bool) -> Vec<String> {
     let names = |wanted: &dyn Fn(&Scheduler) -> bool| {
-        let names: Vec<_> = schedulers.iter().filter(|it| wanted(it)).map(Scheduler::to_string).collect();
+        let names: Vec<_> =
+            schedulers.iter().filter(|it| wanted(&it.scheduler)).map(Contender::to_string).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
     let mut obstacles = Vec::new();
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn each_obstacle_has_its_remedy() {
         let flsched = Scheduler::Policy { name: "flsched".into(), knobs: Default::default() };
-        let schedulers = [Scheduler::Class(KernelClass::Eevdf), flsched];
+        let schedulers = [Scheduler::Class(KernelClass::Eevdf), flsched].map(Contender::from);
         assert!(obstacles(&schedulers, true, true).is_empty());
         let found = obstacles(&schedulers, false, false);
         assert!(found[0].starts_with("flsched: ") && found[0].contains("--on vm"), "{found:?}");
@@ -59,12 +60,12 @@ mod tests {
 
     #[test]
     fn the_default_class_needs_nothing() {
-        let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(Scheduler::Class);
+        let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(|it| Scheduler::Class(it).into());
         assert!(obstacles(&schedulers, false, false).is_empty());
         for privileged in
             [Scheduler::Class(KernelClass::Fifo), Scheduler::Eevdf { setting: EevdfSetting::SliceUs(100) }]
         {
-            assert_eq!(obstacles(&[privileged], false, false).len(), 1);
+            assert_eq!(obstacles(&[privileged.into()], false, false).len(), 1);
         }
     }
 }

@@ -20,6 +20,7 @@ pub fn run(args: &Run) -> Result<u8> {
     let (policy, mut options) = parse_spec(&args.policy)?;
     options.partial = args.partial;
     let (program, words) = args.command.split_first().ok_or_else(|| Usage("no command to run".into()))?;
+    let waits = args.waits.map(|waits| (waits, waits.choose_here()));
 
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let mut running = Some(start(policy, &options)?);
@@ -28,6 +29,10 @@ pub fn run(args: &Run) -> Result<u8> {
     }
     let mut command = Command::new(program);
     command.args(words);
+    if let Some((waits, choice)) = &waits {
+        eprintln!("flsched: waits {waits}: {choice}");
+        command.envs(choice.environment());
+    }
     if args.partial {
         // SAFETY: between fork and exec only a system call is made.
         unsafe { command.pre_exec(enter_sched_ext) };

@@ -1,0 +1,147 @@
+//! What takes part in a comparison: a scheduler, and how the threads under it wait.
+use crate::{Scheduler, UsageError, Waits};
+use std::fmt;
+use std::str::FromStr;
+
+/// One side of a comparison: `SCHEDULER` or `SCHEDULER+WAITS`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contender {
+    /// What schedules.
+    pub scheduler: Scheduler,
+    /// How runtimes are asked to wait; `None`: as they do by themselves.
+    pub waits: Option<Waits>,
+}
+
+impl Contender {
+    /// Reads a list as the user gave it, separated by commas or already taken apart: no name twice,
+    /// at least one. `KNOB=VALUE` after a comma belongs to the policy before it:
+    /// `eevdf,flsched:slice_us=5000,max_delay_us=9000+sleep,rr` are three.
+    pub fn parse_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
+        parse_list(items, str::parse)
+    }
+
+    /// The same of the simulator's schedulers.
+    pub fn parse_simulated_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
+        parse_list(items, |text| {
+            if let Some((name, waits)) = text.rsplit_once('+') {
+                waits.parse::<Waits>()?;
+                return Err(UsageError(format!(
+                    "`{text}`: not in the simulator, whose programs are models without a runtime; use `{name}` \
+                     there, or --on vm"
+                )));
+            }
+            let scheduler = flsched_sim::classes::parse_scheduler(text);
+            let scheduler = scheduler.map_err(|error| UsageError(format!("in the simulator: {error}")))?;
+            Ok(Scheduler::Simulated { name: scheduler.to_string() }.into())
+        })
+    }
+}
+
+fn parse_list(
+    items: &[String],
+    parse: impl Fn(&str) -> Result<Contender, UsageError>,
+) -> Result<Vec<Contender>, UsageError> {
+    let mut names: Vec<String> = Vec::new();
+    for word in items.iter().flat_map(|item| item.split(',')).filter(|word| !word.is_empty()) {
+        match names.last_mut() {
+            Some(last) if word.contains('=') && !word.contains(':') => {
+                last.push(if last.contains(':') { ',' } else { ':' });
+                last.push_str(word);
+            }
+            _ => names.push(word.to_string()),
+        }
+    }
+    let mut contenders = Vec::new();
+    for name in names {
+        let contender = parse(&name)?;
+        if contenders.contains(&contender) {
+            return Err(UsageError(format!("scheduler `{name}` is named twice")));
+        }
+        contenders.push(contender);
+    }
+    match contenders.is_empty() {
+        true => Err(UsageError("no scheduler to compare".into())),
+        false => Ok(contenders),
+    }
+}
+
+impl From<Scheduler> for Contender {
+    fn from(scheduler: Scheduler) -> Self {
+        Self { scheduler, waits: None }
+    }
+}
+
+impl FromStr for Contender {
+    type Err = UsageError;
+
+    fn from_str(text: &str) -> Result<Self, UsageError> {
+        let Some((name, waits)) = text.rsplit_once('+') else {
+            return text.parse::<Scheduler>().map(Self::from);
+        };
+        match waits.parse() {
+            Ok(waits) => Ok(Self { scheduler: name.parse()?, waits: Some(waits) }),
+            // The arguments of a peer may have a + of their own.
+            Err(_) if name.starts_with("scx_") && name.contains(':') => {
+                text.parse::<Scheduler>().map(Self::from)
+            }
+            Err(UsageError(why)) => Err(UsageError(format!("`{text}`: {why}"))),
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.scheduler.fmt(out)?;
+        self.waits.map_or(Ok(()), |waits| write!(out, "+{waits}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(items: &[&str]) -> Result<Vec<String>, String> {
+        let items: Vec<_> = items.iter().map(|item| item.to_string()).collect();
+        let contenders = Contender::parse_list(&items).map_err(|error| error.to_string())?;
+        Ok(contenders.iter().map(Contender::to_string).collect())
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(list(&["eevdf", "rr"]).unwrap(), ["eevdf", "rr"]);
+        assert!(list(&["rr", "rr"]).unwrap_err().contains("`rr` is named twice"));
+        assert!(list(&[]).is_err());
+    }
+
+    #[test]
+    fn settings_and_knobs_keep_their_commas() {
+        let names = ["eevdf,eevdf:slice_us=20000,rr"];
+        assert_eq!(list(&names).unwrap(), ["eevdf", "eevdf:slice_us=20000", "rr"]);
+        let names = list(&["eevdf,flsched:slice_us=5000", "max_delay_us=20000+sleep,rr"]).unwrap();
+        assert_eq!(names, ["eevdf", "flsched:max_delay_us=20000,slice_us=5000+sleep", "rr"]);
+        let names = ["eevdf:llc_balancing=on,eevdf:llc_balancing=off"];
+        assert_eq!(list(&names).unwrap(), ["eevdf:llc_balancing=on", "eevdf:llc_balancing=off"]);
+    }
+
+    #[test]
+    fn the_same_scheduler_with_other_waits_is_another() {
+        let names = ["eevdf,eevdf+sleep,batch+sleep,eevdf:slice_us=20000+sleep"];
+        let read = list(&names).unwrap();
+        assert_eq!(read, ["eevdf", "eevdf+sleep", "batch+sleep", "eevdf:slice_us=20000+sleep"]);
+        assert!(list(&["eevdf+sleep,eevdf+sleep"]).unwrap_err().contains("named twice"));
+    }
+
+    #[test]
+    fn wrong_waits_are_named_with_the_valid_ones() {
+        let error = list(&["eevdf+slep"]).unwrap_err();
+        assert_eq!(error, "`eevdf+slep`: unknown way to wait `slep`; did you mean `sleep`? (valid: sleep)");
+        assert!(list(&["evedf+sleep"]).unwrap_err().contains("did you mean `eevdf`?"));
+    }
+
+    #[test]
+    fn not_in_the_simulator() {
+        let error = |name: &str| Contender::parse_simulated_list(&[name.into()]).unwrap_err().to_string();
+        assert!(error("eevdf+sleep").contains("not in the simulator"), "{}", error("eevdf+sleep"));
+        assert!(error("eevdf+spin").contains("valid: sleep"), "{}", error("eevdf+spin"));
+    }
+}
