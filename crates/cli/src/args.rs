@@ -71,6 +71,9 @@ pub struct Run {
     /// Schedule only the command and its children by it; all other tasks stay with the default scheduler
     #[arg(long)]
     pub partial: bool,
+    /// Do so even where other tasks keep CPUs busy, and the kernel lets the command wait for those
+    #[arg(long, requires = "partial")]
+    pub force: bool,
     /// How threads and processes of OpenMP and Open MPI wait for each other: sleep (they leave their CPU at
     /// once, where they would spin or yield). Variables that you have set stay as they are [default: as the
     /// command does by itself]

@@ -4,6 +4,7 @@ mod commands;
 mod exit;
 mod machine;
 mod overhead;
+mod partial;
 mod progress;
 mod signals;
 

@@ -40,6 +40,12 @@ fn what_is_no_knob_or_no_number_is_refused() {
 }
 
 #[test]
+fn force_without_partial_is_refused() {
+    assert!(refused(&["run", "--force", "--", "true"]).contains("--partial"));
+    assert!(refused(&["attach", "flsched", "--force"]).contains("--partial"));
+}
+
+#[test]
 fn waits_that_do_not_exist_are_refused_with_the_list() {
     let text = refused(&["run", "--waits", "slep", "--", "true"]);
     assert!(text.contains("did you mean `sleep`? (valid: sleep)"), "{text}");

@@ -43,6 +43,21 @@ fn status_in(root: &Path) -> Option<Status> {
     })
 }
 
+/// Whether the kernel gives SCHED_EXT tasks a share of each CPU that other normal tasks keep busy: its
+/// deadline server for sched_ext. Without one they run only where no task of the default class wants to.
+pub fn has_deadline_server() -> bool {
+    let is_built_in = Path::new("/sys/kernel/btf/vmlinux").exists()
+        && scx_utils::compat::struct_has_field("rq", "ext_server").unwrap_or(false);
+    is_built_in && !is_off(Path::new("/sys/kernel/debug/sched/ext_server"))
+}
+
+/// Whether its time is 0 on a CPU; without debugfs it is taken to be as the kernel has it by default.
+fn is_off(servers: &Path) -> bool {
+    let runtime = |cpu: fs::DirEntry| fs::read_to_string(cpu.path().join("runtime")).ok();
+    let cpus = fs::read_dir(servers).into_iter().flatten().flatten();
+    cpus.filter_map(runtime).any(|runtime| runtime.trim() == "0")
+}
+
 /// The kernel's hotplug count, which a scheduler states when it attaches so that the kernel can
 /// tell that it was prepared for other CPUs.
 pub(crate) fn hotplug_seq() -> Option<u64> {
@@ -81,6 +96,20 @@ mod tests {
         fs::remove_dir_all(&root).unwrap();
         assert!(status.is_active() && status.switch_all);
         assert_eq!((status.ops.as_deref(), status.enable_seq), (Some("x_1"), 3));
+    }
+
+    #[test]
+    fn a_server_without_time_is_off() {
+        let root = std::env::temp_dir().join(format!("flsched-servers-{}", std::process::id()));
+        for (cpu, runtime) in [("cpu0", "50000000\n"), ("cpu1", "0\n")] {
+            fs::create_dir_all(root.join(cpu)).unwrap();
+            fs::write(root.join(cpu).join("runtime"), runtime).unwrap();
+        }
+        let off = is_off(&root);
+        fs::write(root.join("cpu1/runtime"), "50000000\n").unwrap();
+        let on = !is_off(&root);
+        fs::remove_dir_all(&root).unwrap();
+        assert!(off && on && !is_off(Path::new("/nonexistent")));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `flsched attach POLICY [knobs]`: system-wide until Ctrl-C or SIGTERM.
 use crate::args::Attach;
 use crate::exit;
+use crate::partial;
 use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -36,6 +37,9 @@ fn command_of(policy: &'static Policy, description: &Description) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Schedule only tasks of class SCHED_EXT; all others stay with the default scheduler"),
         )
+        .arg(Arg::new("force").long("force").requires("partial").action(ArgAction::SetTrue).help(
+            "Do so even where other tasks keep CPUs busy, and the kernel lets SCHED_EXT wait for those",
+        ))
         .arg(
             Arg::new("stats")
                 .long("stats")
@@ -84,6 +88,9 @@ fn print_overview() {
 
 fn attach(policy: &'static Policy, description: &Description, matches: &ArgMatches) -> Result<u8> {
     let stop = signals::stop_flag()?;
+    if matches.get_flag("partial") && !matches.get_flag("force") {
+        partial::check()?;
+    }
     let mut options = Options { partial: matches.get_flag("partial"), ..Options::default() };
     for knob in &description.knobs {
         if let Some(value) = matches.get_one::<u64>(&knob.name) {

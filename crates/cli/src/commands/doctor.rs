@@ -2,6 +2,7 @@
 mod frequency;
 
 use crate::args;
+use crate::partial;
 use anyhow::Result;
 use console::style;
 use flsched_policies::{Error, Policy, malformed_kfuncs, sched_ext};
@@ -51,6 +52,7 @@ pub fn run(args: &args::Doctor) -> Result<u8> {
     if fit {
         findings.extend(Policy::all().iter().map(loads));
     }
+    findings.push(partial_mode());
     findings.extend(frequency::findings());
     findings.push(cgroup_limits(Path::new("/sys/fs/cgroup")));
     findings.push(virtual_machines());
@@ -222,6 +224,24 @@ fn attached() -> Finding {
             CHECK,
             format!("{} is {}", status.ops.as_deref().unwrap_or("a scheduler"), status.state),
             "stop it first: one sched_ext scheduler runs a machine at a time",
+        ),
+    }
+}
+
+/// Whether tasks of partial mode get a CPU beside others.
+fn partial_mode() -> Finding {
+    const CHECK: &str = "--partial";
+    if sched_ext::has_deadline_server() {
+        return ok(
+            CHECK,
+            "the kernel has a deadline server for sched_ext, so that no other load stops its tasks",
+        );
+    }
+    match partial::obstacle() {
+        Some(obstacle) => warning(CHECK, obstacle, partial::REMEDY),
+        None => ok(
+            CHECK,
+            "CPUs are free now; beside other load its tasks would stand still (no deadline server for sched_ext)",
         ),
     }
 }

@@ -1,15 +1,22 @@
 //! `flsched run -- CMD`: attached while CMD runs; its exit code and its signals are passed through.
+mod standstill;
+
 use crate::args::Run;
 use crate::exit::{self, Usage};
+use crate::partial;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_policies::{Error, Options, Policy, Running, parse_spec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
+use standstill::Watch;
+use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
 
 /// How often the scheduler is asked whether it is still attached, in milliseconds.
 const CHECK_MS: u16 = 200;
@@ -22,6 +29,9 @@ pub fn run(args: &Run) -> Result<u8> {
     let (program, words) = args.command.split_first().ok_or_else(|| Usage("no command to run".into()))?;
     let waits = args.waits.map(|waits| (waits, waits.choose_here()));
 
+    if args.partial && !args.force {
+        partial::check()?;
+    }
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let mut running = Some(start(policy, &options)?);
     for warning in running.iter().flat_map(Running::warnings) {
@@ -37,7 +47,8 @@ pub fn run(args: &Run) -> Result<u8> {
         // SAFETY: between fork and exec only a system call is made.
         unsafe { command.pre_exec(enter_sched_ext) };
     }
-    let mut child = match command.spawn() {
+    let mut watch = args.partial.then(Watch::new);
+    let mut child = match spawn(command, &mut running, &mut watch)? {
         Ok(child) => child,
         Err(error) => {
             detach(running)?;
@@ -56,6 +67,7 @@ pub fn run(args: &Run) -> Result<u8> {
         wait_a_moment(&child);
         signals.forward(Pid::from_raw(child.id() as i32));
         running = check(running, policy, &options);
+        keep_going(&mut running, &mut watch)?;
     };
     detach(running)?;
     Ok(exit::of_status(status))
@@ -69,6 +81,38 @@ fn start(policy: &'static Policy, options: &Options) -> Result<Running, Error> {
             outcome => return outcome,
         }
     }
+}
+
+/// Starts the command. In partial mode its first task can stand still before the program is there, and this
+/// process with it, which waits for that: then the scheduler is detached meanwhile.
+fn spawn(
+    mut command: Command,
+    running: &mut Option<Running>,
+    watch: &mut Option<Watch>,
+) -> Result<io::Result<Child>> {
+    if watch.is_none() {
+        return Ok(command.spawn());
+    }
+    let spawning = thread::spawn(move || command.spawn());
+    while !spawning.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+        keep_going(running, watch)?;
+    }
+    spawning.join().map_err(|_| anyhow::anyhow!("the thread that starts the command has panicked"))
+}
+
+/// Detaches the scheduler if the command stands still under it.
+fn keep_going(running: &mut Option<Running>, watch: &mut Option<Watch>) -> Result<()> {
+    if running.is_none() || !watch.as_mut().is_some_and(Watch::stands_still) {
+        return Ok(());
+    }
+    *watch = None;
+    eprintln!(
+        "flsched: *** DETACHED *** for 2 s no task of the command has run, as the kernel prefers other tasks to \
+         those of --partial: the rest of the command runs under the default scheduler"
+    );
+    standstill::release();
+    detach(running.take())
 }
 
 /// Until the child ends, a signal arrives, or it is time to look after the scheduler.

@@ -38,7 +38,7 @@ const LIMIT_S: u32 = 1800;
 /// Parts of the names of what is played by default on each further kernel and machine: that a policy loads,
 /// schedules and goes, and what depends on the kernel's version or on real parallelism.
 const ON_EACH: &str = "attaches,sigkill,doctor,affinity_changes,hotplug_under_load,run_passes,second_attach,\
-                       threads_of_a_core,search_step_any,large_teams";
+                       threads_of_a_core,search_step_any,large_teams,partial_beside";
 /// Where CPUs interleave at random: CPUs and tasks that come and go.
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";

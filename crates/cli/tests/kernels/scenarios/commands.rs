@@ -13,6 +13,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(status_names_policy_and_version, REPEATABLE),
     scenario!(run_passes_exit_codes_and_signals, ONCE),
     scenario!(partial_leaves_others_alone, REPEATABLE),
+    scenario!(partial_beside_hogs_never_stands_still, REPEATABLE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
 ];
@@ -78,6 +79,24 @@ fn partial_leaves_others_alone() {
     assert!((1..=4).contains(&status["tasks"].as_u64().unwrap()), "{text}");
     let policy = text.lines().find(|line| line.starts_with("policy")).expect("a policy line");
     assert!(policy.trim_end().ends_with('7'), "the command is of class SCHED_EXT: {policy}");
+}
+
+fn partial_beside_hogs_never_stands_still() {
+    let has_server = flsched_policies::sched_ext::has_deadline_server();
+    let hogs = Hogs::start(2 * cpus_in("online").len(), None);
+    let (code, text) = run(&["--partial"], &["true"]);
+    if has_server {
+        assert_eq!(code, 0, "{text}");
+    } else {
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("no deadline server") && text.contains("--force"), "{text}");
+        assert!(flsched(&["doctor"]).1.contains("no deadline server"));
+    }
+    // With a fork, that the kernel waits for when it detaches a scheduler.
+    let (code, text) = run(&["--partial", "--force"], &["sh", "-c", "uname -r; exit 5"]);
+    assert_eq!(code, 5, "{text}");
+    assert_eq!(text.contains("DETACHED"), !has_server, "{text}");
+    hogs.stop();
 }
 
 fn second_attach_is_refused() {

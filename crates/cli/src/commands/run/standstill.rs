@@ -1,0 +1,166 @@
+//! Whether the command stands still: it has tasks that could run, and none of them does.
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// After so long a time it stands still …
+const LIMIT: Duration = Duration::from_secs(2);
+/// … and after so many looks, lest a pause of the whole machine be taken for one.
+const LOOKS: u32 = 4;
+/// Between two looks.
+const EVERY: Duration = Duration::from_millis(400);
+/// A look may cost so small a part of the time.
+const COST: u32 = 100;
+
+/// Follows the children of this process and theirs.
+pub struct Watch {
+    due: Instant,
+    since: Instant,
+    looks: u32,
+    last: Vec<Task>,
+}
+
+/// What tells whether a task has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Task {
+    id: u32,
+    /// `schedstat` without the time spent waiting: time on a CPU, and turns there.
+    ran: (u64, u64),
+    runnable: bool,
+}
+
+impl Watch {
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Self { due: now + EVERY, since: now, looks: 0, last: Vec::new() }
+    }
+
+    /// Looks if it is time to.
+    pub fn stands_still(&mut self) -> bool {
+        let began = Instant::now();
+        if began < self.due {
+            return false;
+        }
+        let found = self.look(tasks(), began);
+        self.due = Instant::now() + EVERY.max(began.elapsed() * COST);
+        found
+    }
+
+    /// Whoever has ended or begun since the last look has run.
+    fn look(&mut self, tasks: Vec<Task>, now: Instant) -> bool {
+        if tasks != self.last || !tasks.iter().any(|task| task.runnable) {
+            self.last = tasks;
+            self.since = now;
+            self.looks = 0;
+            return false;
+        }
+        self.looks += 1;
+        self.looks >= LOOKS && now - self.since >= LIMIT
+    }
+}
+
+/// Puts all tasks of the command into the default class, where they run at once. To be done before the
+/// scheduler is detached: the kernel waits then for tasks that are amid a fork, and those may stand still, too.
+pub fn release() {
+    let none = libc::sched_param { sched_priority: 0 };
+    for task in tasks() {
+        // SAFETY: the parameter outlives the call. A task that has ended needs no class.
+        unsafe { libc::sched_setscheduler(task.id as libc::pid_t, libc::SCHED_OTHER, &none) };
+    }
+}
+
+/// All tasks of all descendants of this process.
+fn tasks() -> Vec<Task> {
+    let mut processes = children(std::process::id());
+    let mut tasks = Vec::new();
+    while let Some(process) = processes.pop() {
+        processes.extend(children(process));
+        tasks.extend(threads(process).filter_map(|thread| task(process, thread)));
+    }
+    tasks.sort_by_key(|task| task.id);
+    tasks
+}
+
+fn threads(process: u32) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn children(process: u32) -> Vec<u32> {
+    let of_thread = |thread| fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).ok();
+    let lists: Vec<String> = threads(process).filter_map(of_thread).collect();
+    lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// `None`: it has just ended.
+fn task(process: u32, id: u32) -> Option<Task> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
+    let schedstat = read("schedstat")?;
+    let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
+    let (time, _waited, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    let stat = read("stat")?;
+    // After the name, which may hold anything.
+    let runnable = stat.rsplit_once(") ")?.1.starts_with('R');
+    Some(Task { id, ran: (time, turns), runnable })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(id: u32, time: u64, runnable: bool) -> Task {
+        Task { id, ran: (time, 1), runnable }
+    }
+
+    /// Whether it stands still at the last of these looks, 500 ms apart.
+    fn at_last(looks: &[Vec<Task>]) -> bool {
+        let mut watch = Watch::new();
+        let mut last = false;
+        for (number, tasks) in (0..).zip(looks) {
+            last = watch.look(tasks.clone(), watch_began(&watch) + number * Duration::from_millis(500));
+        }
+        last
+    }
+
+    fn watch_began(watch: &Watch) -> Instant {
+        watch.due - EVERY
+    }
+
+    #[test]
+    fn runnable_and_not_run_for_two_seconds() {
+        let still = vec![task(1, 7, false), task(2, 9, true)];
+        assert!(!at_last(&vec![still.clone(); 4]));
+        assert!(at_last(&vec![still.clone(); 5]));
+        let mut looks = vec![still; 9];
+        looks[4][1].ran.0 = 10;
+        assert!(!at_last(&looks[..6]), "it ran in between");
+    }
+
+    #[test]
+    fn sleepers_do_not_stand_still() {
+        assert!(!at_last(&vec![vec![task(1, 7, false)]; 20]));
+        assert!(!at_last(&vec![Vec::new(); 20]));
+    }
+
+    #[test]
+    fn one_that_runs_is_enough() {
+        let looks: Vec<_> = (0..20).map(|time| vec![task(1, 7, true), task(2, time, true)]).collect();
+        assert!(!at_last(&looks));
+    }
+
+    #[test]
+    fn a_pause_of_the_whole_machine_is_none() {
+        let mut watch = Watch::new();
+        let began = watch_began(&watch);
+        assert!(!watch.look(vec![task(1, 7, true)], began));
+        assert!(!watch.look(vec![task(1, 7, true)], began + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn finds_the_tasks_of_children() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let found = tasks().iter().any(|task| task.id == child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found || !std::path::Path::new("/proc/self/task/1/children").exists());
+    }
+}
