@@ -1,10 +1,11 @@
 //! What a user types.
 use super::{EVERYWHERE, ONCE, REPEATABLE, Scenario, scenario};
+use crate::common::allow;
 use crate::guest::policy;
 use crate::load::*;
 use crate::scheduler::*;
 use std::process::Command;
-use std::thread::sleep;
+use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -14,6 +15,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(run_passes_exit_codes_and_signals, ONCE),
     scenario!(partial_leaves_others_alone, REPEATABLE),
     scenario!(partial_beside_hogs_never_stands_still, REPEATABLE, &["flsched"]),
+    scenario!(partial_beside_hogs_on_other_cpus, REPEATABLE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
 ];
@@ -96,6 +98,20 @@ fn partial_beside_hogs_never_stands_still() {
     let (code, text) = run(&["--partial", "--force"], &["sh", "-c", "uname -r; exit 5"]);
     assert_eq!(code, 5, "{text}");
     assert_eq!(text.contains("DETACHED"), !has_server, "{text}");
+    hogs.stop();
+}
+
+fn partial_beside_hogs_on_other_cpus() {
+    let online = cpus_in("online");
+    let hogs = Hogs::start(2, Some(online[0]));
+    let free = online[1..].to_vec();
+    let restricted = spawn(move || {
+        allow(0, free);
+        run(&["--partial"], &["sh", "-c", "uname -r; exit 5"])
+    });
+    let (code, text) = restricted.join().expect("flsched ends");
+    assert_eq!(code, 5, "{text}");
+    assert!(!text.contains("DETACHED"), "{text}");
     hogs.stop();
 }
 
