@@ -34,9 +34,9 @@ const SLEEP: [Setting; 5] = [
     setting("KMP_BLOCKTIME", "0"),
     // GCC's: rounds until a waiter sleeps.
     setting("GOMP_SPINCOUNT", "0"),
-    // Open MPI: between two looks at its messages a process calls this …
+    // Open MPI: a process that polls for messages gives its CPU away after each poll …
     setting("OMPI_MCA_mpi_yield_when_idle", "1"),
-    // … which is sched_yield(), or since version 5 a sleep. Older versions ignore it.
+    // … by sched_yield(), or since version 5 by a sleep. Older versions ignore this.
     setting("OMPI_MCA_threads_pthreads_yield_strategy", "nanosleep"),
 ];
 

@@ -84,7 +84,7 @@ fn openmp_settings(environment: &Environment) -> Option<String> {
         .then(|| format!("parallel programs ran with settings from your environment: {}", settings.join(" ")))
 }
 
-/// What differs between `eevdf` and `eevdf+sleep`.
+/// How the environment of `eevdf+sleep` differs from that of `eevdf`.
 fn waits(spec: &CompareSpec, environment: &Environment) -> Vec<String> {
     let asked = |waits: &Waits| spec.schedulers.iter().any(|it| it.waits == Some(*waits));
     let is_set = |name: &str| environment.openmp.contains_key(name);

@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 /// After so long a time it stands still …
 const LIMIT: Duration = Duration::from_secs(2);
-/// … and after so many looks, lest a pause of the whole machine be taken for one.
-const LOOKS: u32 = 4;
-/// Between two looks.
+/// … and after so many samples: a pause of the whole machine is not a standstill.
+const SAMPLES: u32 = 4;
+/// Between two samples.
 const EVERY: Duration = Duration::from_millis(400);
-/// A look may cost so small a part of the time.
+/// A sample may take one part of so many of the time.
 const COST: u32 = 100;
 
 /// Follows the children of this process and theirs.
 pub struct Watch {
     due: Instant,
     since: Instant,
-    looks: u32,
+    samples: u32,
     last: Vec<Task>,
 }
 
-/// What tells whether a task has run.
+/// What shows whether a task has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Task {
     id: u32,
@@ -31,30 +31,30 @@ struct Task {
 impl Watch {
     pub fn new() -> Self {
         let now = Instant::now();
-        Self { due: now + EVERY, since: now, looks: 0, last: Vec::new() }
+        Self { due: now + EVERY, since: now, samples: 0, last: Vec::new() }
     }
 
-    /// Looks if it is time to.
+    /// Takes a sample if it is due.
     pub fn stands_still(&mut self) -> bool {
         let began = Instant::now();
         if began < self.due {
             return false;
         }
-        let found = self.look(tasks(), began);
+        let found = self.add(tasks(), began);
         self.due = Instant::now() + EVERY.max(began.elapsed() * COST);
         found
     }
 
-    /// Whoever has ended or begun since the last look has run.
-    fn look(&mut self, tasks: Vec<Task>, now: Instant) -> bool {
+    /// A task that has ended or begun since the last sample has run.
+    fn add(&mut self, tasks: Vec<Task>, now: Instant) -> bool {
         if tasks != self.last || !tasks.iter().any(|task| task.runnable) {
             self.last = tasks;
             self.since = now;
-            self.looks = 0;
+            self.samples = 0;
             return false;
         }
-        self.looks += 1;
-        self.looks >= LOOKS && now - self.since >= LIMIT
+        self.samples += 1;
+        self.samples >= SAMPLES && now - self.since >= LIMIT
     }
 }
 
@@ -111,12 +111,12 @@ mod tests {
         Task { id, ran: (time, 1), runnable }
     }
 
-    /// Whether it stands still at the last of these looks, 500 ms apart.
-    fn at_last(looks: &[Vec<Task>]) -> bool {
+    /// Whether it stands still at the last of these samples, 500 ms apart.
+    fn at_last(samples: &[Vec<Task>]) -> bool {
         let mut watch = Watch::new();
         let mut last = false;
-        for (number, tasks) in (0..).zip(looks) {
-            last = watch.look(tasks.clone(), watch_began(&watch) + number * Duration::from_millis(500));
+        for (number, tasks) in (0..).zip(samples) {
+            last = watch.add(tasks.clone(), watch_began(&watch) + number * Duration::from_millis(500));
         }
         last
     }
@@ -130,9 +130,9 @@ mod tests {
         let still = vec![task(1, 7, false), task(2, 9, true)];
         assert!(!at_last(&vec![still.clone(); 4]));
         assert!(at_last(&vec![still.clone(); 5]));
-        let mut looks = vec![still; 9];
-        looks[4][1].ran.0 = 10;
-        assert!(!at_last(&looks[..6]), "it ran in between");
+        let mut samples = vec![still; 9];
+        samples[4][1].ran.0 = 10;
+        assert!(!at_last(&samples[..6]), "it ran in between");
     }
 
     #[test]
@@ -143,16 +143,16 @@ mod tests {
 
     #[test]
     fn one_that_runs_is_enough() {
-        let looks: Vec<_> = (0..20).map(|time| vec![task(1, 7, true), task(2, time, true)]).collect();
-        assert!(!at_last(&looks));
+        let samples: Vec<_> = (0..20).map(|time| vec![task(1, 7, true), task(2, time, true)]).collect();
+        assert!(!at_last(&samples));
     }
 
     #[test]
     fn a_pause_of_the_whole_machine_is_none() {
         let mut watch = Watch::new();
         let began = watch_began(&watch);
-        assert!(!watch.look(vec![task(1, 7, true)], began));
-        assert!(!watch.look(vec![task(1, 7, true)], began + Duration::from_secs(60)));
+        assert!(!watch.add(vec![task(1, 7, true)], began));
+        assert!(!watch.add(vec![task(1, 7, true)], began + Duration::from_secs(60)));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(partial_leaves_others_alone, REPEATABLE),
     scenario!(partial_beside_hogs_never_stands_still, REPEATABLE, &["flsched"]),
     scenario!(partial_beside_hogs_on_other_cpus, REPEATABLE, &["flsched"]),
+    scenario!(waits_reach_the_command, ONCE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
 ];
@@ -113,6 +114,15 @@ fn partial_beside_hogs_on_other_cpus() {
     assert_eq!(code, 5, "{text}");
     assert!(!text.contains("DETACHED"), "{text}");
     hogs.stop();
+}
+
+fn waits_reach_the_command() {
+    let (code, text) = run(&["--waits", "sleep"], &["sh", "-c", "echo $KMP_BLOCKTIME $OMP_WAIT_POLICY"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("0 passive") && text.contains("waits sleep: set OMP_WAIT_POLICY=passive"),
+        "{text}"
+    );
 }
 
 fn second_attach_is_refused() {
