@@ -8,6 +8,7 @@ use crate::residency::Residency;
 use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
 use crate::verdict::{Evidence, Noise, Verdict, decide};
 use crate::workload::Published;
+use flsched_why::Why;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -110,6 +111,21 @@ pub struct ArmResult {
     pub attached_proof: AttachedProof,
     /// The policy's named statistics, of the last run that has them.
     pub stats: BTreeMap<String, u64>,
+    /// Where the CPU time of one more run went; `None`: not asked for, or that run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Breakdown>,
+}
+
+/// Where the CPU time of a run went, which counts among no other figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Breakdown {
+    /// The run's time.
+    pub time_s: f64,
+    /// How much longer that is than the median of the runs without the probe, in percent.
+    pub longer_percent: Option<f64>,
+    /// In percent of all CPUs' time.
+    #[serde(flatten)]
+    pub why: Why,
 }
 
 /// A median and its 95 % interval.
@@ -215,8 +231,9 @@ pub(crate) fn results(
     let mut results = Vec::new();
     for (index, workload) in spec.workloads.iter().enumerate() {
         let of_arm = |arm: usize| -> Vec<&Record> {
-            let here = |step: &Step| step.workload == index && step.arm == arm && !step.warm_up;
-            records.iter().filter(|record| here(&record.step)).collect()
+            let here = |step: &Step| step.workload == index && step.arm == arm;
+            let counts = |step: &Step| here(step) && !step.warm_up && !step.why;
+            records.iter().filter(|record| counts(&record.step)).collect()
         };
         let first = times(&of_arm(0));
         let again = arms.iter().position(|arm| arm.again).map(of_arm).unwrap_or_default();
@@ -227,6 +244,11 @@ pub(crate) fn results(
             result.workload = workload.to_string();
             result.time_is = workload.time_is().map(String::from);
             result.scheduler = arm_name(spec, arm);
+            let is_breakdown = |step: &Step| step.why && (step.workload, step.arm) == (index, number);
+            result.why = records
+                .iter()
+                .find(|record| is_breakdown(&record.step))
+                .and_then(|record| breakdown(&record.outcome, result.time_s));
             results.push(result);
         }
     }
@@ -289,7 +311,14 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
         stats: last(&|outcome| !outcome.stats.is_empty())
             .map(|outcome| outcome.stats.iter().cloned().collect())
             .unwrap_or_default(),
+        why: None,
     }
+}
+
+fn breakdown(outcome: &RunOutcome, usual: Option<Figure>) -> Option<Breakdown> {
+    let time_s = outcome.time_s()?;
+    let longer_percent = usual.filter(|usual| usual.median > 0.0).map(|usual| 100.0 * (time_s / usual.median - 1.0));
+    outcome.why.clone().map(|why| Breakdown { time_s, longer_percent, why })
 }
 
 fn timed<'a>(records: &'a [&Record]) -> impl Iterator<Item = &'a RunOutcome> + Clone {

@@ -1,4 +1,5 @@
 //! The report as a table for the terminal.
+use super::why;
 use super::words::{self, Terms};
 use crate::result::{ArmResult, Report};
 use crate::verdict::Verdict;
@@ -35,6 +36,15 @@ pub fn render(report: &Report, style: Style) -> String {
         }
         if let Some(published) = words::published(report, workload) {
             let _ = writeln!(text, "{}", wrap(&published, style.width, "  "));
+        }
+        if let Some(breakdown) = why::table(&results, style.width) {
+            let _ = writeln!(text, "\n{breakdown}");
+            for result in &results {
+                if let Some(breakdown) = &result.why {
+                    let line = format!("{}: {}", result.scheduler, why::counts(breakdown));
+                    let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+                }
+            }
         }
         for result in results {
             if let Some(figures) = words::figures(result) {
@@ -161,6 +171,9 @@ fn caption(report: &Report) -> Vec<String> {
         "× first: {noun} of the first scheduler / {noun} of this one, above 1 is {better}; \
          medians [95 % interval]"
     ));
+    if report.results.iter().any(|result| result.why.is_some()) {
+        lines.push(why::LEGEND.into());
+    }
     lines.extend(report.warnings.iter().map(|warning| format!("! {warning}")));
     if !report.complete {
         lines.push("! incomplete: not all runs were done".into());
