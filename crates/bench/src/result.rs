@@ -114,6 +114,9 @@ pub struct ArmResult {
     /// Where the CPU time of one more run went; `None`: not asked for, or that run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Breakdown>,
+    /// Why there is none, though it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_failed: Option<String>,
 }
 
 /// Where the CPU time of a run went, which counts among no other figures.
@@ -245,10 +248,12 @@ pub(crate) fn results(
             result.time_is = workload.time_is().map(String::from);
             result.scheduler = arm_name(spec, arm);
             let is_breakdown = |step: &Step| step.why && (step.workload, step.arm) == (index, number);
-            result.why = records
-                .iter()
-                .find(|record| is_breakdown(&record.step))
-                .and_then(|record| breakdown(&record.outcome, result.time_s));
+            if let Some(record) = records.iter().find(|record| is_breakdown(&record.step)) {
+                match breakdown(&record.outcome, result.time_s) {
+                    Ok(breakdown) => result.why = Some(breakdown),
+                    Err(reason) => result.why_failed = Some(reason),
+                }
+            }
             results.push(result);
         }
     }
@@ -312,13 +317,16 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
             .map(|outcome| outcome.stats.iter().cloned().collect())
             .unwrap_or_default(),
         why: None,
+        why_failed: None,
     }
 }
 
-fn breakdown(outcome: &RunOutcome, usual: Option<Figure>) -> Option<Breakdown> {
-    let time_s = outcome.time_s()?;
-    let longer_percent = usual.filter(|usual| usual.median > 0.0).map(|usual| 100.0 * (time_s / usual.median - 1.0));
-    outcome.why.clone().map(|why| Breakdown { time_s, longer_percent, why })
+fn breakdown(outcome: &RunOutcome, usual: Option<Figure>) -> Result<Breakdown, String> {
+    let nothing = || outcome.trouble().unwrap_or("the run gave none").to_string();
+    let time_s = outcome.time_s().ok_or_else(nothing)?;
+    let why = outcome.why.clone().ok_or_else(nothing)?;
+    let usual = usual.map(|usual| usual.median).filter(|median| *median > 0.0);
+    Ok(Breakdown { time_s, longer_percent: usual.map(|usual| 100.0 * (time_s / usual - 1.0)), why })
 }
 
 fn timed<'a>(records: &'a [&Record]) -> impl Iterator<Item = &'a RunOutcome> + Clone {

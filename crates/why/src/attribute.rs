@@ -21,15 +21,17 @@ impl Recording {
         let whole = (end - span.start) as f64 * self.switches.len() as f64;
         let percent = |ns: f64| if whole > 0.0 { 100.0 * ns / whole } else { 0.0 };
         let mode = |mode: Mode| percent(modes.busy[mode as usize]);
+        let samples = modes.in_user + modes.in_kernel;
+        let in_user = if samples > 0.0 { modes.in_user / samples } else { 1.0 };
         // Interrupts of idle CPUs and their ways in and out of idleness are counted as such.
         let idle_share = if idling.all > 0.0 { modes.idle / idling.all } else { 0.0 };
         let idle = |ns: f64| percent(ns * idle_share);
         let mut why = Why {
             span_s: (end - span.start) as f64 / 1e9,
             cpus: self.switches.len(),
-            user: mode(Mode::User),
+            user: in_user * mode(Mode::Task),
+            kernel: (1.0 - in_user) * mode(Mode::Task) + mode(Mode::Kernel),
             of_which_vain: percent(modes.vain),
-            kernel: mode(Mode::Kernel),
             wake_ups: mode(Mode::Wake),
             switching: mode(Mode::Switch),
             lock_waits: mode(Mode::Lock),
@@ -67,6 +69,9 @@ impl Recording {
 struct Modes {
     busy: [f64; MODES],
     idle: f64,
+    /// Samples.
+    in_user: f64,
+    in_kernel: f64,
     vain: f64,
     vain_turns: u64,
     switches: u64,
@@ -96,16 +101,22 @@ impl Modes {
         let Some(from) = from else {
             // Before the first switch nobody has told what the CPU does.
             let inside = overlap(span, &(0..switched.at)) as f64;
-            *if is_idle { &mut self.idle } else { &mut self.busy[Mode::User as usize] } += inside;
+            *if is_idle { &mut self.idle } else { &mut self.busy[Mode::Task as usize] } += inside;
             return;
         };
         let length = switched.at.saturating_sub(from);
         let mut ns = switched.ns.map(u64::from);
         // A turn of more than four seconds overflows; nearly all of it is in the task's own mode.
         let lost = length.saturating_sub(ns.iter().sum());
-        let own = if is_idle { Mode::Idle } else { Mode::User };
+        let own = if is_idle { Mode::Idle } else { Mode::Task };
         ns[own as usize] += (lost + (1 << 31)) >> 32 << 32;
-        self.add(&ns, length, overlap(span, &(from..switched.at)));
+        let inside = overlap(span, &(from..switched.at));
+        self.add(&ns, length, inside);
+        if inside > 0 {
+            let share = inside as f64 / length as f64;
+            self.in_user += share * f64::from(switched.in_user);
+            self.in_kernel += share * f64::from(switched.in_kernel);
+        }
     }
 
     /// What comes after a CPU's last switch.
@@ -116,9 +127,9 @@ impl Modes {
             Some(last) if last.next != IDLE_TASK && open.until > from => {
                 let seen = inside.min(open.until - from);
                 self.add(&open.ns, open.until - from, seen);
-                self.busy[Mode::User as usize] += (inside - seen) as f64;
+                self.busy[Mode::Task as usize] += (inside - seen) as f64;
             }
-            Some(last) if last.next != IDLE_TASK => self.busy[Mode::User as usize] += inside as f64,
+            Some(last) if last.next != IDLE_TASK => self.busy[Mode::Task as usize] += inside as f64,
             _ => self.idle += inside as f64,
         }
     }
@@ -151,7 +162,7 @@ impl Modes {
         let is_short = from.is_some_and(|from| switched.at.saturating_sub(from) < VAIN_NS);
         if before && switched.yielded() && is_short {
             self.vain_turns += 1;
-            self.vain += f64::from(switched.ns[Mode::User as usize]);
+            self.vain += f64::from(switched.ns[Mode::Task as usize]);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::ffi::c_void;
 use std::mem::{MaybeUninit, size_of};
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
@@ -16,6 +17,8 @@ mod bpf {
 
 /// As in why.bpf.c.
 const MAX_CPUS: usize = 1024;
+/// A sample takes two to three microseconds on the parallel clock.
+const SAMPLE_EVERY_NS: u64 = 200_000;
 /// Of the free memory, for records.
 const MEMORY_SHARE: u64 = 4;
 const MEMORY: Range<u64> = 16 << 20..1 << 30;
@@ -26,6 +29,9 @@ pub enum Error {
     /// The kernel refused the probe.
     #[error("the kernel refused the probe of --why: {0} (it needs root, BTF and Linux 6.16 or newer)")]
     Refused(#[from] libbpf_rs::Error),
+    /// The clock that samples cannot be had.
+    #[error("the kernel refused the clock of --why: {0} (it needs root)")]
+    NoClock(std::io::Error),
     /// Its records cannot be read.
     #[error("the records of --why cannot be read: {0}")]
     Unreadable(#[from] nix::Error),
@@ -49,11 +55,27 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
     open.maps.switch_log.set_max_entries(room.switches * slots as u32)?;
     open.maps.wake_log.set_max_entries(room.wakes * slots as u32)?;
     let mut skel = open.load()?;
+    // The sampler has a target for each CPU.
     skel.attach()?;
+    let mut samplers = Vec::new();
+    for &cpu in cpus {
+        let clock = perf_event::Builder::new(perf_event::events::Software::CPU_CLOCK)
+            .include_kernel()
+            .any_pid()
+            .one_cpu(cpu)
+            .sample_period(SAMPLE_EVERY_NS)
+            .build()
+            .map_err(Error::NoClock)?;
+        let link = skel.progs.on_sample.attach_perf_event(clock.as_raw_fd())?;
+        samplers.push((link, clock));
+    }
+    for (_, clock) in &mut samplers {
+        clock.enable().map_err(Error::NoClock)?;
+    }
     let done = work();
     // Nothing is written any more.
     let links = std::mem::take(&mut skel.links);
-    drop(links);
+    drop((links, samplers));
     let switches = Mapped::<Switched>::new(&skel.maps.switch_log)?;
     let wakes = Mapped::<Woken>::new(&skel.maps.wake_log)?;
     let counted = &skel.maps.bss_data.as_deref().expect("the probe has some").cpus;
@@ -114,8 +136,7 @@ impl<T> Mapped<T> {
         let length = map.max_entries() as usize * size_of::<T>();
         let size = NonZeroUsize::new(length).expect("a map has an entry");
         // SAFETY: a new mapping, at an address of the kernel's choice.
-        let begin =
-            unsafe { mmap(None, size, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0)? };
+        let begin = unsafe { mmap(None, size, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0)? };
         Ok(Self { begin, length, records: std::marker::PhantomData })
     }
 
@@ -143,7 +164,7 @@ mod tests {
     #[test]
     fn records_take_a_share_of_the_memory() {
         let room = Room::of(4 << 30, 8);
-        let bytes = 8 * (u64::from(room.switches) * 48 + u64::from(room.wakes) * 16);
+        let bytes = 8 * (u64::from(room.switches) * 56 + u64::from(room.wakes) * 16);
         assert!(bytes <= 1 << 30 && bytes > (1 << 30) - 4096, "{bytes}");
         assert_eq!(Room::of(0, 8), Room::of(64 << 20, 8), "there is always some");
         assert!(Room::of(0, 1024).wakes > 0);

@@ -6,9 +6,9 @@ pub const MODES: usize = 8;
 /// What a CPU does; as in why.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// A task in user space.
-    User,
-    /// A task in the kernel, kernel threads included.
+    /// A task of user space, there or in the kernel.
+    Task,
+    /// A thread of the kernel's.
     Kernel,
     /// Between the call of the scheduler and its return.
     Switch,
@@ -41,6 +41,10 @@ pub struct Switched {
     pub next: u32,
     /// By mode, since the CPU's switch before, modulo 2^32.
     pub ns: [u32; MODES],
+    /// Samples since then that found a task in user space.
+    pub in_user: u32,
+    /// Samples since then that found a task of user space in the kernel.
+    pub in_kernel: u32,
 }
 
 impl Switched {

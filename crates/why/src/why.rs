@@ -9,12 +9,12 @@ pub struct Why {
     pub span_s: f64,
     /// CPUs.
     pub cpus: usize,
-    /// Tasks in user space.
+    /// Tasks in user space. How much of their time that is was sampled.
     pub user: f64,
-    /// Of which: in turns of less than 10 µs that began after a `sched_yield` and ended with one.
-    pub of_which_vain: f64,
     /// Tasks in the kernel, but for what follows; kernel threads, too.
     pub kernel: f64,
+    /// Of both: in turns of less than 10 µs that began after a `sched_yield` and ended with one.
+    pub of_which_vain: f64,
     /// Waking tasks.
     pub wake_ups: f64,
     /// In the scheduler, from its call until the next task runs.

@@ -1,12 +1,13 @@
 //! The breakdown of CPU time by cause: its columns, as a table for the terminal and in words.
-use super::words;
+use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
 use comfy_table::{CellAlignment, Table};
 use flsched_why::Why;
+use maud::{Markup, html};
 
 /// A column of the breakdown.
 pub(super) struct Column {
-    /// In the terminal's table.
+    /// In the terminal's table; empty: not there.
     pub(super) short: &'static str,
     /// On the page.
     pub(super) name: &'static str,
@@ -16,12 +17,7 @@ pub(super) struct Column {
     pub(super) of: fn(&Why) -> f64,
 }
 
-const fn whole(
-    short: &'static str,
-    name: &'static str,
-    class: &'static str,
-    of: fn(&Why) -> f64,
-) -> Column {
+const fn whole(short: &'static str, name: &'static str, class: &'static str, of: fn(&Why) -> f64) -> Column {
     Column { short, name, class: Some(class), of }
 }
 
@@ -32,25 +28,26 @@ const fn part(short: &'static str, name: &'static str, of: fn(&Why) -> f64) -> C
 /// In the order of the table; those that are wholes add up to 100 %.
 pub(super) const COLUMNS: [Column; 13] = [
     whole("user", "user", "user", |why| why.user),
+    whole("kern", "kernel", "kernel", |why| why.kernel),
     part("vain", "of which vain turns", |why| why.of_which_vain),
-    whole("kernel", "kernel", "kernel", |why| why.kernel),
     whole("wake", "wake-ups", "wake", |why| why.wake_ups),
-    whole("switch", "switching", "switching", |why| why.switching),
-    whole("locks", "lock waits", "locks", |why| why.lock_waits),
-    whole("waits", "idle, a task waits", "waits", |why| why.idle_task_waits),
+    whole("sched", "switching", "switching", |why| why.switching),
+    whole("lock", "lock waits", "locks", |why| why.lock_waits),
+    whole("wait", "idle, a task waits", "waits", |why| why.idle_task_waits),
     part("late", "of which late wake-ups", |why| why.of_which_late),
     whole("idle", "idle, nothing to run", "nothing", |why| why.idle_nothing),
-    part("start", "of which start", |why| why.of_which_start),
+    part("", "of which start", |why| why.of_which_start),
     part("tail", "of which tail", |why| why.of_which_tail),
     whole("irq", "interrupts, other", "interrupts", |why| why.interrupts + why.other),
     whole("probe", "probe", "probe", |why| why.probe),
 ];
 
 /// What the short names mean.
-pub(super) const LEGEND: &str = "where the CPU time of one more run went, in % of all CPUs' time: tasks in user space \
-     (of which vain: short turns between two sched_yield), in the kernel, waking others, switching, spinning for \
-     kernel locks; CPUs idle while tasks wait (of which late: woken for that CPU), idle with nothing to run (of \
-     which start, tail: before and after all CPUs are busy); interrupts and what was not seen; the probe";
+pub(super) const LEGEND: &str = "below each workload: where the CPU time of one more run went, in % of all CPUs' time: tasks in user space, in \
+     the kernel (vain, a part of both: short turns between two sched_yield), waking others, in the scheduler, \
+     spinning for kernel locks; CPUs idle while a task waits (late, a part of that: it was woken for that CPU), idle \
+     with nothing to run (tail, a part of that: after all CPUs were busy for the last time); interrupts and what was \
+     not seen; the probe";
 
 /// One row for each scheduler that has a breakdown; `None` without any.
 pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
@@ -66,21 +63,77 @@ pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
         .set_content_arrangement(comfy_table::ContentArrangement::Dynamic)
         .set_width(width)
         .force_no_tty();
-    let names = COLUMNS.iter().map(|column| column.short);
-    table.set_header(["% of"].into_iter().chain(names).chain(["time s"]));
+    let shown = || COLUMNS.iter().filter(|column| !column.short.is_empty());
+    let names = shown().map(|column| column.short);
+    table.set_header(["%"].into_iter().chain(names).chain(["s"]));
     for (scheduler, Breakdown { time_s, why, .. }) in broken_down {
-        let figures = COLUMNS.iter().map(|column| percent((column.of)(why)));
+        let figures = shown().map(|column| percent((column.of)(why)));
         let ends = (scheduler.to_string(), words::seconds(*time_s));
         table.add_row([ends.0].into_iter().chain(figures).chain([ends.1]));
     }
+    let last = shown().count() + 1;
+    let gap = if width < 100 { 1 } else { 2 };
     for (index, column) in table.column_iter_mut().enumerate() {
-        let last = index > COLUMNS.len();
-        column.set_padding((0, u16::from(!last)));
+        column.set_padding((0, if index == last { 0 } else { gap }));
         if index > 0 {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     Some(table)
+}
+
+/// The same on the page: a bar for each scheduler, as long as its run, and the figures; nothing without any.
+pub(super) fn section(results: &[&ArmResult]) -> Markup {
+    let broken_down: Vec<(&ArmResult, &Breakdown)> =
+        results.iter().filter_map(|it| Some((*it, it.why.as_ref()?))).collect();
+    let wholes = || COLUMNS.iter().filter_map(|column| Some((column, column.class?)));
+    html! {
+        @if !broken_down.is_empty() {
+            h3 { "Where the CPU time went" }
+            figure {
+                figcaption {
+                    "One more run of each, with a probe in the kernel. A bar is as long as the run, and divided as the \
+                     time of all CPUs: "
+                    @for (column, class) in wholes() {
+                        span.cause { span class=(format!("swatch {class}")) {} " " (column.name) } " "
+                    }
+                }
+                div.scroll {
+                    (chart::stacks(&broken_down.iter().map(|(result, breakdown)| chart::Stack {
+                        result,
+                        length: breakdown.why.span_s,
+                        parts: wholes().map(|(column, class)| (column.name, class, (column.of)(&breakdown.why))).collect(),
+                    }).collect::<Vec<_>>()))
+                }
+            }
+            div.scroll { (figures(&broken_down)) }
+            ul.counts {
+                @for (result, breakdown) in &broken_down {
+                    li { strong { (result.scheduler) } ": " (counts(breakdown)) }
+                }
+            }
+        }
+    }
+}
+
+fn figures(broken_down: &[(&ArmResult, &Breakdown)]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "% of CPU time" } @for (result, _) in broken_down { th { (result.scheduler) } } } }
+            tbody {
+                @for column in &COLUMNS {
+                    tr {
+                        td class=[column.class.is_none().then_some("part")] { (column.name) }
+                        @for (_, breakdown) in broken_down { td { (percent((column.of)(&breakdown.why))) } }
+                    }
+                }
+                tr {
+                    td { "time of this run, s" }
+                    @for (_, breakdown) in broken_down { td { (words::seconds(breakdown.time_s)) } }
+                }
+            }
+        }
+    }
 }
 
 pub(super) fn percent(value: f64) -> String {

@@ -7,9 +7,9 @@ const US: u64 = 1000;
 /// A switch whose turn was all in one mode.
 fn switch(at: u64, left: u32, turn: u64, next: u32) -> Switched {
     let mut ns = [0; MODES];
-    let own = if left == IDLE_TASK { Mode::Idle } else { Mode::User };
+    let own = if left == IDLE_TASK { Mode::Idle } else { Mode::Task };
     ns[own as usize] = (turn * US) as u32;
-    Switched { at: at * US, prev: left, next, ns }
+    Switched { at: at * US, prev: left, next, ns, ..Switched::default() }
 }
 
 fn woken(at: u64, task: u32, cpu: u32) -> Woken {
@@ -135,10 +135,12 @@ fn what_was_woken_and_runs_does_not_wait_when_it_sleeps_much_later() {
 fn the_modes_of_a_turn_are_told_apart() {
     let mut turn = switch(100, 7, 0, IDLE_TASK);
     turn.ns = [10, 20, 5, 15, 10, 20, 15, 0].map(|us| us * US as u32);
+    (turn.in_user, turn.in_kernel) = (3, 1);
     let begin = switch(0, IDLE_TASK, 0, 7);
     let why = why(&recording([vec![begin, turn], Vec::new()], &[]), 100);
-    let parts = [why.user, why.kernel, why.switching, why.wake_ups, why.lock_waits, why.interrupts, why.probe];
-    for (part, expected) in parts.into_iter().zip([5.0, 10.0, 2.5, 7.5, 5.0, 10.0, 7.5]) {
+    let parts =
+        [why.user, why.kernel, why.switching, why.wake_ups, why.lock_waits, why.interrupts, why.probe];
+    for (part, expected) in parts.into_iter().zip([3.75, 11.25, 2.5, 7.5, 5.0, 10.0, 7.5]) {
         close(part, expected);
     }
     close(why.other, 2.5);
@@ -179,7 +181,7 @@ fn what_came_after_the_records_were_full_is_not_told() {
 fn a_turn_longer_than_four_seconds_is_whole() {
     let seconds = 10_000_000;
     let mut turn = switch(seconds, 7, 0, IDLE_TASK);
-    turn.ns[Mode::User as usize] = (seconds * US) as u32;
+    turn.ns[Mode::Task as usize] = (seconds * US) as u32;
     let begin = switch(0, IDLE_TASK, 0, 7);
     let why = why(&recording([vec![begin, turn], Vec::new()], &[]), seconds);
     close(why.user, 50.0);

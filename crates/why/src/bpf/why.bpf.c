@@ -19,8 +19,8 @@ char _license[] SEC("license") = "GPL";
 #define NR_SCHED_YIELD	24 /* x86_64 */
 #define LCB_F_SPIN	(1U << 0)
 
-/* As in mode.rs. USER is 0: an empty stack. */
-enum { USER, KERNEL, SWITCH, WAKE, LOCK, IRQ, PROBE, IDLE, MODES };
+/* As in record.rs. TASK, of user space, is 0: an empty stack. KERNEL is a thread of the kernel's. */
+enum { TASK, KERNEL, SWITCH, WAKE, LOCK, IRQ, PROBE, IDLE, MODES };
 
 /* Flags in the upper bits of a record's process number. */
 #define WAITS	(1U << 31) /* the task that left could go on */
@@ -30,6 +30,7 @@ struct switched {
 	u64 at;
 	u32 prev, next;
 	u32 ns[MODES];
+	u32 in_user, in_kernel; /* samples */
 };
 
 struct woken {
@@ -43,7 +44,8 @@ struct doing {
 	u64 ns[MODES];
 	u64 switches, wakes, yields;
 	u64 full_at; /* when the first record found no room; 0: never */
-	u64 unused[2]; /* a cache line of its own */
+	u32 in_user, in_kernel;
+	u64 unused; /* a cache line of its own */
 };
 
 /* Its width differs from kernel to kernel; it can be adapted if it has no sign. */
@@ -73,13 +75,19 @@ struct {
 	__type(value, struct woken);
 } wake_log SEC(".maps");
 
+static __always_inline struct doing *here(void)
+{
+	return &cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+}
+
 /* Closes the time since the last event; what follows is the probe's own. */
 static __always_inline struct doing *begin(u64 *now)
 {
-	struct doing *cpu = &cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+	struct doing *cpu = here();
 
 	*now = bpf_ktime_get_ns();
-	if (cpu->since)
+	/* An interrupt may come between the two lines before this one. */
+	if (cpu->since && *now > cpu->since)
 		cpu->ns[cpu->stack & (MODES - 1)] += *now - cpu->since;
 	return cpu;
 }
@@ -118,46 +126,40 @@ static __always_inline bool is_user(struct task_struct *p)
 	return p->pid && !(p->flags & PF_KTHREAD);
 }
 
-/* The system call that a task of user space is in; -1: none, an interrupt or a fault. */
-static __always_inline long system_call(struct task_struct *p)
+/* Whether a task of user space is in this system call. */
+static __always_inline bool calls_yield(struct task_struct *p)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
 
-	return regs->orig_ax;
+	return regs->orig_ax == NR_SCHED_YIELD;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
+/*
+ * In user space or in the kernel? Watching each system call would make it half as long again, so this is
+ * sampled. The stack has this interrupt on it. No code but the kernel's has an address that is negative.
+ */
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
 {
-	u64 now;
-	struct doing *cpu = begin(&now);
+	struct doing *cpu = here();
+	u64 stack = cpu->stack;
 
-	cpu->stack = KERNEL;
-	if (id == NR_SCHED_YIELD)
-		cpu->yields++;
-	return end(cpu, now);
+	if ((stack & 15) == IRQ)
+		stack >>= 4;
+	if ((stack & 15) != TASK)
+		return 0;
+	if ((long)ctx->regs.ip < 0)
+		cpu->in_kernel++;
+	else
+		cpu->in_user++;
+	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+SEC("fentry/do_sched_yield")
+int BPF_PROG(on_yield)
 {
-	u64 now;
-	struct doing *cpu = begin(&now);
-
-	cpu->stack = USER;
-	return end(cpu, now);
-}
-
-SEC("fentry/handle_mm_fault")
-int BPF_PROG(on_fault)
-{
-	return push(KERNEL);
-}
-
-SEC("fexit/handle_mm_fault")
-int BPF_PROG(on_fault_end)
-{
-	return pop(KERNEL);
+	here()->yields++;
+	return 0;
 }
 
 SEC("tp_btf/sched_entry_tp")
@@ -176,7 +178,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u64 now, base = KERNEL;
+	u64 now, base = TASK;
 	struct doing *cpu = begin(&now);
 	u32 id = bpf_get_smp_processor_id();
 	u32 slot = id * switch_room + cpu->switches;
@@ -189,13 +191,15 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		record->prev = prev->pid;
 		if ((preempt || !prev_state) && is_user(prev)) {
 			record->prev |= WAITS;
-			if (!preempt && system_call(prev) == NR_SCHED_YIELD)
+			if (!preempt && calls_yield(prev))
 				record->prev |= YIELDED;
 		}
 		record->next = next->pid;
 #pragma unroll
 		for (int mode = 0; mode < MODES; mode++)
 			record->ns[mode] = cpu->ns[mode];
+		record->in_user = cpu->in_user;
+		record->in_kernel = cpu->in_kernel;
 		cpu->switches++;
 	} else if (!cpu->full_at) {
 		cpu->full_at = now;
@@ -203,10 +207,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 #pragma unroll
 	for (int mode = 0; mode < MODES; mode++)
 		cpu->ns[mode] = 0;
+	cpu->in_user = cpu->in_kernel = 0;
 	if (!next->pid)
 		base = IDLE;
-	else if (is_user(next) && system_call(next) == -1)
-		base = USER;
+	else if (next->flags & PF_KTHREAD)
+		base = KERNEL;
 	/* A new task does not return from the scheduler: it has not called it. */
 	cpu->stack = next->nvcsw + next->nivcsw || !next->pid ? base << 4 | SWITCH : base;
 	return end(cpu, now);
