@@ -215,7 +215,7 @@ fn a_whole_comparison() {
         ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };
-    flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads).unwrap();
+    flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let outputs = Outputs {
         json: Some(folder.path().join("report.json")),

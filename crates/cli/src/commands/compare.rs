@@ -160,7 +160,7 @@ fn executor(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
     if spec.on == On::Host {
-        flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads)?;
+        flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
     if spec.on == On::Sim {
