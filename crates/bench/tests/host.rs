@@ -46,6 +46,7 @@ fn request(scheduler: &str, workload: &str) -> RunRequest {
         workload: workload.parse().unwrap(),
         limit_s: 60.0,
         seed: 0,
+        why: false,
     }
 }
 

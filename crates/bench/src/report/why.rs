@@ -152,8 +152,13 @@ pub(super) fn counts(breakdown: &Breakdown) -> String {
         true => format!("; only the first {} s had room in memory", words::seconds(why.span_s)),
         false => String::new(),
     };
+    let switching_us = why.switching / 100.0 * why.span_s * why.cpus as f64 * 1e6;
+    let each = match why.switches {
+        0 => String::new(),
+        switches => format!(" ({:.1} µs each)", switching_us / switches as f64),
+    };
     format!(
-        "{} switches, {} of them by sched_yield ({} vain), {} wake-ups, {} calls of sched_yield{longer}{cut}",
+        "{} switches{each}, {} of them by sched_yield ({} vain), {} wake-ups, {} calls of sched_yield{longer}{cut}",
         count(why.switches),
         count(why.yield_switches),
         count(why.vain_turns),
