@@ -93,6 +93,7 @@ mod tests {
             workload: "spin-barrier:2:1:1".parse().unwrap(),
             limit_s: 1.0,
             seed: 0,
+            why: false,
         });
         let line = serde_json::to_string(&request).unwrap();
         let answers = dialogue(&format!("{line}\n\n{{\"request\":\"environment\"}}\nrubbish\n"));

@@ -7,7 +7,7 @@ use crate::UsageError;
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
-use crate::plan::{Arm, Step, arms, plan};
+use crate::plan::{Arm, Step, arms, breakdowns, plan};
 use crate::result::{Record, Report, VERSION, arm_name, results};
 use crate::timestamp::timestamp;
 use crate::warnings::warnings;
@@ -49,6 +49,8 @@ pub struct RunInfo<'a> {
     pub workload: &'a str,
     /// Its time does not count.
     pub warm_up: bool,
+    /// It is run for its breakdown; its time does not count.
+    pub why: bool,
     /// The last time of the same workload under the same scheduler.
     pub last_time_s: Option<f64>,
 }
@@ -120,6 +122,9 @@ pub fn compare(
         started_at: timestamp(SystemTime::now()),
         records: Vec::new(),
     };
+    if spec.why {
+        comparison.steps.extend(breakdowns(spec.workloads.len(), spec.schedulers.len()));
+    }
     if spec.on == Place::Sim {
         // There is nothing to warm up.
         comparison.steps.retain(|step| !step.warm_up);
@@ -175,6 +180,7 @@ impl Comparison<'_> {
             scheduler: &scheduler,
             workload: &workload,
             warm_up: step.warm_up,
+            why: step.why,
             last_time_s: self.of_same(&step).find_map(|record| record.outcome.time_s()),
         };
         observer.event(&Event::RunStarted(info));
@@ -211,6 +217,7 @@ impl Comparison<'_> {
             workload: self.spec.workloads[step.workload].clone(),
             limit_s: self.spec.limit.as_secs_f64(),
             seed: self.seeds[index],
+            why: step.why,
         }
     }
 
@@ -221,7 +228,7 @@ impl Comparison<'_> {
         }
         let request = self.request(index);
         if executor.is_cold() && !step.warm_up {
-            let warm_up = executor.run(&request)?;
+            let warm_up = executor.run(&RunRequest { why: false, ..request.clone() })?;
             if warm_up.time_s().is_none() {
                 return Ok(warm_up);
             }

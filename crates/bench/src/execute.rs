@@ -2,6 +2,7 @@
 use crate::environment::Environment;
 use crate::residency::Residency;
 use crate::{Scheduler, Waits, Workload};
+use flsched_why::Why;
 use serde::{Deserialize, Serialize};
 
 /// One workload under one scheduler, once.
@@ -19,6 +20,9 @@ pub struct RunRequest {
     /// Of what is drawn in the run, where it is repeatable.
     #[serde(default)]
     pub seed: u64,
+    /// With the probe that breaks the run's CPU time down.
+    #[serde(default)]
+    pub why: bool,
 }
 
 /// How a run ended.
@@ -76,6 +80,9 @@ pub struct RunOutcome {
     pub scheduler_version: Option<String>,
     /// The policy's named statistics at the end of the run.
     pub stats: Vec<(String, u64)>,
+    /// Where the CPU time went, if that was asked for.
+    #[serde(default)]
+    pub why: Option<Why>,
 }
 
 impl RunOutcome {
@@ -92,6 +99,7 @@ impl RunOutcome {
             proof: Proof::default(),
             scheduler_version: None,
             stats: Vec::new(),
+            why: None,
         }
     }
 

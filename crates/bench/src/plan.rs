@@ -28,6 +28,8 @@ pub struct Step {
     pub arm: usize,
     /// Its time does not count.
     pub warm_up: bool,
+    /// Nor does this one's: it is run with the probe that breaks the CPU time down.
+    pub why: bool,
 }
 
 /// The schedulers in the order named, with the first one's second appearance after the first.
@@ -44,7 +46,7 @@ pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<St
     let arms = arms(schedulers);
     let each = |warm_up: bool| -> Vec<Step> {
         (0..workloads)
-            .flat_map(|workload| (0..arms.len()).map(move |arm| Step { workload, arm, warm_up }))
+            .flat_map(|workload| (0..arms.len()).map(move |arm| Step { workload, arm, warm_up, why: false }))
             .collect()
     };
     // Both of the A/A pair are warm after the first one's warm-up.
@@ -57,6 +59,17 @@ pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<St
         steps.append(&mut round);
     }
     steps
+}
+
+/// One more run of each workload under each scheduler: of these it is told where their CPU time goes. Last, as
+/// the probe may leave traces.
+pub fn breakdowns(workloads: usize, schedulers: usize) -> impl Iterator<Item = Step> {
+    let arms = arms(schedulers).into_iter().enumerate().filter(|(_, arm)| !arm.again);
+    let arms: Vec<usize> = arms.map(|(index, _)| index).collect();
+    let steps = move |workload| {
+        arms.clone().into_iter().map(move |arm| Step { workload, arm, warm_up: false, why: true })
+    };
+    (0..workloads).flat_map(steps)
 }
 
 #[cfg(test)]
@@ -85,6 +98,13 @@ mod tests {
         assert!(warm.iter().all(|step| step.warm_up) && timed.iter().all(|step| !step.warm_up));
         let distinct: BTreeSet<_> = warm.iter().map(|step| (step.workload, step.arm)).collect();
         assert_eq!(distinct.len(), 6);
+    }
+
+    #[test]
+    fn one_breakdown_per_scheduler_and_workload() {
+        let steps: Vec<_> = breakdowns(2, 2).map(|step| (step.workload, step.arm, step.why)).collect();
+        assert_eq!(steps, [(0, 0, true), (0, 2, true), (1, 0, true), (1, 2, true)]);
+        assert!(plan(2, 2, 3, 1).iter().all(|step| !step.why));
     }
 
     #[test]

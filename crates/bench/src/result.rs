@@ -8,6 +8,7 @@ use crate::residency::Residency;
 use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
 use crate::verdict::{Evidence, Noise, Verdict, decide};
 use crate::workload::Published;
+use flsched_why::Why;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -110,6 +111,24 @@ pub struct ArmResult {
     pub attached_proof: AttachedProof,
     /// The policy's named statistics, of the last run that has them.
     pub stats: BTreeMap<String, u64>,
+    /// Where the CPU time of one more run went; `None`: not asked for, or that run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Breakdown>,
+    /// Why there is none, though it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_failed: Option<String>,
+}
+
+/// Where the CPU time of a run went, which counts among no other figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Breakdown {
+    /// The run's time.
+    pub time_s: f64,
+    /// How much longer that is than the median of the runs without the probe, in percent.
+    pub longer_percent: Option<f64>,
+    /// In percent of all CPUs' time.
+    #[serde(flatten)]
+    pub why: Why,
 }
 
 /// A median and its 95 % interval.
@@ -215,8 +234,9 @@ pub(crate) fn results(
     let mut results = Vec::new();
     for (index, workload) in spec.workloads.iter().enumerate() {
         let of_arm = |arm: usize| -> Vec<&Record> {
-            let here = |step: &Step| step.workload == index && step.arm == arm && !step.warm_up;
-            records.iter().filter(|record| here(&record.step)).collect()
+            let here = |step: &Step| step.workload == index && step.arm == arm;
+            let counts = |step: &Step| here(step) && !step.warm_up && !step.why;
+            records.iter().filter(|record| counts(&record.step)).collect()
         };
         let first = times(&of_arm(0));
         let again = arms.iter().position(|arm| arm.again).map(of_arm).unwrap_or_default();
@@ -227,6 +247,13 @@ pub(crate) fn results(
             result.workload = workload.to_string();
             result.time_is = workload.time_is().map(String::from);
             result.scheduler = arm_name(spec, arm);
+            let is_breakdown = |step: &Step| step.why && (step.workload, step.arm) == (index, number);
+            if let Some(record) = records.iter().find(|record| is_breakdown(&record.step)) {
+                match breakdown(&record.outcome, result.time_s) {
+                    Ok(breakdown) => result.why = Some(breakdown),
+                    Err(reason) => result.why_failed = Some(reason),
+                }
+            }
             results.push(result);
         }
     }
@@ -289,7 +316,17 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
         stats: last(&|outcome| !outcome.stats.is_empty())
             .map(|outcome| outcome.stats.iter().cloned().collect())
             .unwrap_or_default(),
+        why: None,
+        why_failed: None,
     }
+}
+
+fn breakdown(outcome: &RunOutcome, usual: Option<Figure>) -> Result<Breakdown, String> {
+    let nothing = || outcome.trouble().unwrap_or("the run gave none").to_string();
+    let time_s = outcome.time_s().ok_or_else(nothing)?;
+    let why = outcome.why.clone().ok_or_else(nothing)?;
+    let usual = usual.map(|usual| usual.median).filter(|median| *median > 0.0);
+    Ok(Breakdown { time_s, longer_percent: usual.map(|usual| 100.0 * (time_s / usual - 1.0)), why })
 }
 
 fn timed<'a>(records: &'a [&Record]) -> impl Iterator<Item = &'a RunOutcome> + Clone {

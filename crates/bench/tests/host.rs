@@ -48,6 +48,7 @@ fn request(scheduler: &str, workload: &str) -> RunRequest {
         workload: workload.parse().unwrap(),
         limit_s: 60.0,
         seed: 0,
+        why: false,
     }
 }
 
@@ -234,7 +235,7 @@ fn a_whole_comparison() {
         ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };
-    flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads).unwrap();
+    flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let outputs = Outputs {
         json: Some(folder.path().join("report.json")),

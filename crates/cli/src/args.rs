@@ -235,6 +235,10 @@ pub struct Compare {
     /// A host file or folder to have in the virtual machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
+    /// Break the CPU time of one more run of each scheduler on each workload down by cause: user, kernel, switching,
+    /// lock waits, idle while tasks wait, ... (not with --on sim nor --clock work)
+    #[arg(long)]
+    pub why: bool,
     /// Seed of the order of runs, and in the simulator of the runs [default: drawn, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -142,6 +142,8 @@ fn a_comparison_takes_what_its_place_has() {
         ("--on sim --clock work", "--clock: not with --on sim"),
         ("--on host --clock parallel -- true", "--clock parallel needs an emulated machine"),
         ("--on host --clock work -- true", "--clock work needs an emulated machine"),
+        ("--on sim --why", "--why: not with --on sim"),
+        ("--on vm --clock work --why -- true", "--why: not with --clock work"),
         ("--on sim -- true", "a command: not with --on sim"),
         ("--on sim --machine knc", "did you mean knc-31s1p"),
         ("--on sim --workload libomp:ep", "unknown workload libomp"),

@@ -34,6 +34,8 @@ pub struct CompareSpec {
     pub on: Place,
     /// What a second is there.
     pub clock: Clock,
+    /// Also break the CPU time of one more run of each down by cause.
+    pub why: bool,
     /// As typed, for the report.
     pub command_line: Vec<String>,
 }
@@ -81,6 +83,7 @@ impl CompareSpec {
             limit: Duration::from_secs(300),
             on,
             clock,
+            why: false,
             command_line: Vec::new(),
         }
     }
@@ -103,6 +106,15 @@ impl CompareSpec {
         if self.on == Place::Host && matches!(self.clock, Clock::Parallel | Clock::Work) {
             let clock = self.clock;
             return wrong(&format!("--clock {clock} needs an emulated machine: use it with --on vm"));
+        }
+        if self.why && self.on == Place::Sim {
+            return wrong("--why: not with --on sim, whose CPUs have no kernel to watch; use --on vm");
+        }
+        if self.why && self.clock == Clock::Work {
+            return wrong(
+                "--why: not with --clock work, where the CPUs take turns and none is ever idle for long; use \
+                 --clock parallel",
+            );
         }
         if (self.on == Place::Sim) != (self.clock == Clock::Model) {
             return wrong("the simulator has a clock of its own, and nobody else has it");

@@ -35,6 +35,7 @@ impl Executor for Script<'_> {
             proof: Proof { holds, ..Proof::default() },
             scheduler_version: Some("1.0".into()),
             stats: vec![("queued".into(), 7)],
+            why: request.why.then(|| flsched_why::Why { user: 42.0, ..Default::default() }),
             ..RunOutcome::without_measurement(ending)
         })
     }
@@ -153,6 +154,42 @@ fn a_cold_machine_is_warmed_up_first() {
     // Three warm-ups, two rounds of four, and one extra warm-up.
     assert_eq!(script.requests.len(), 3 + 8 + 1);
     assert!(report.complete && script.requests[5] == script.requests[6]);
+}
+
+#[test]
+fn breakdowns_come_last_and_change_no_figure() {
+    let mut script = Script::new(|request| match request.why {
+        true if request.scheduler.to_string() == "rr" => Ok(Ending::Failed { reason: "no BTF".into() }),
+        true => timed(time_of(request) * 1.5),
+        false => timed(time_of(request)),
+    });
+    let report = run(&CompareSpec { why: true, ..spec(2) }, &mut script).unwrap();
+    let asked: Vec<bool> = script.requests.iter().map(|request| request.why).collect();
+    assert_eq!(asked, [[false; 11].as_slice(), &[true; 3]].concat());
+    let batch = of(&report, "batch");
+    assert_eq!((batch.runs, batch.times_s.as_slice()), (2, [0.5, 0.5].as_slice()));
+    let why = batch.why.as_ref().expect("a breakdown");
+    assert_eq!((why.time_s, why.longer_percent, why.why.user), (0.75, Some(50.0), 42.0));
+    assert!(of(&report, "eevdf (again)").why.is_none() && of(&report, "eevdf").why.is_some());
+    let rr = of(&report, "rr");
+    assert_eq!((rr.why_failed.as_deref(), rr.failed.len()), (Some("no BTF"), 0));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["results"][2]["why"]["user"], 42.0);
+    assert!(json["results"][1].get("why").is_none());
+}
+
+#[test]
+fn a_breakdown_needs_a_kernel_and_cpus_that_run_at_the_same_time() {
+    let refusal = |on, clock| {
+        let spec = CompareSpec { why: true, on, clock, ..spec(1) };
+        spec.check().map_err(|error| error.to_string())
+    };
+    use crate::clock::Clock;
+    for clock in [Clock::Parallel, Clock::Wall] {
+        assert_eq!(refusal(Place::Vm, clock), Ok(()));
+    }
+    assert!(refusal(Place::Vm, Clock::Work).unwrap_err().contains("--clock parallel"));
+    assert!(refusal(Place::Sim, Clock::Model).unwrap_err().contains("--on vm"));
 }
 
 #[test]

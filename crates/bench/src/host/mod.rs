@@ -7,6 +7,7 @@ pub mod preflight;
 mod quiet;
 mod residency;
 mod setting;
+mod why;
 
 use crate::environment::Environment;
 use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
@@ -78,8 +79,10 @@ impl HostExecutor {
         };
         let class = child.class();
         let end = child.wait(limit, &self.cancel)?;
+        let ended_at = now();
         Ok(Measurement {
             elapsed_s: Some(end.elapsed.as_secs_f64()),
+            ended_at,
             context_switches: switches.and_then(ContextSwitches::since),
             migrations: migrations.and_then(|before| self.migrations.now()?.checked_sub(before)),
             frequencies: self.frequencies.since(frequencies),
@@ -90,9 +93,15 @@ impl HostExecutor {
     }
 }
 
+fn now() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
+
 /// What was seen of the workload while its scheduler was in force.
 struct Measurement {
     elapsed_s: Option<f64>,
+    /// On `CLOCK_MONOTONIC`.
+    ended_at: Duration,
     context_switches: Option<u64>,
     migrations: Option<u64>,
     frequencies: Vec<(String, f64)>,
@@ -105,6 +114,7 @@ impl Measurement {
     fn failed(reason: String) -> Self {
         Self {
             elapsed_s: None,
+            ended_at: Duration::ZERO,
             context_switches: None,
             migrations: None,
             frequencies: Vec::new(),
@@ -145,13 +155,28 @@ impl Executor for HostExecutor {
                 return Ok(RunOutcome { scheduler_version: version, ..outcome });
             }
         };
-        quiet::wait(&self.cancel);
-        let at_start = attach::attachment();
-        let measured = self.measure(request);
-        let at_end = attach::attachment();
+        let cancel = self.cancel.clone();
+        let mut run = || {
+            quiet::wait(&cancel);
+            let at_start = attach::attachment();
+            let measured = self.measure(request);
+            (at_start, measured, attach::attachment())
+        };
+        let run = match request.why {
+            true => why::recorded(run),
+            false => Ok((run(), None)),
+        };
         // In every case, also when interrupted: the default scheduler is back before this returns.
         let detached = attached.detach()?;
+        let ((at_start, measured, at_end), recording) = match run {
+            Ok(run) => run,
+            Err(error) => {
+                let reason = error.to_string();
+                return Ok(RunOutcome::without_measurement(Ending::Failed { reason }));
+            }
+        };
         let measured = measured?;
+        let why = recording.and_then(|recording| why::of(&recording, &request.workload, &measured));
 
         let proof = prove(request, &measured, at_start, at_end, &detached);
         let ending = ending(&measured, &detached, &proof, &request.scheduler);
@@ -169,6 +194,7 @@ impl Executor for HostExecutor {
             proof,
             scheduler_version: version,
             stats: detached.stats,
+            why,
         })
     }
 }
@@ -245,12 +271,20 @@ mod tests {
     use crate::scheduler::KernelClass;
 
     fn request(scheduler: Scheduler) -> RunRequest {
-        RunRequest { scheduler, waits: None, workload: "hackbench".parse().unwrap(), limit_s: 1.0, seed: 0 }
+        RunRequest {
+            scheduler,
+            waits: None,
+            workload: "hackbench".parse().unwrap(),
+            limit_s: 1.0,
+            seed: 0,
+            why: false,
+        }
     }
 
     fn measurement(class: KernelClass) -> Measurement {
         Measurement {
             elapsed_s: Some(1.0),
+            ended_at: Duration::from_secs(5),
             context_switches: Some(1),
             migrations: None,
             frequencies: Vec::new(),

@@ -3,10 +3,13 @@ use super::attach;
 use crate::execute::ExecError;
 use crate::{Contender, Scheduler, Workload};
 
-/// Every obstacle to running these on this machine, each with its remedy.
-pub fn check(schedulers: &[Contender], workloads: &[Workload]) -> Result<(), ExecError> {
+/// Every obstacle to running these on this machine, with breakdowns if `why`, each with its remedy.
+pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Result<(), ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
+    if why && !root {
+        obstacles.push("--why: needs root; run this with sudo, or use --on vm".into());
+    }
     for programs in workloads.iter().map(Workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
     }

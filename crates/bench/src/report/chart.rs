@@ -114,6 +114,43 @@ pub(super) fn bars(results: &[&ArmResult], label: &str, of: impl Fn(&ArmResult) 
     }
 }
 
+/// A bar of [`stacks`].
+pub(super) struct Stack<'a> {
+    /// Whose.
+    pub(super) result: &'a ArmResult,
+    /// In seconds.
+    pub(super) length: f64,
+    /// Name, class and percent of each part.
+    pub(super) parts: Vec<(&'static str, &'static str, f64)>,
+}
+
+/// Bars of parts, from 0.
+pub(super) fn stacks(stacks: &[Stack<'_>]) -> Markup {
+    let results: Vec<_> = stacks.iter().map(|stack| stack.result).collect();
+    let max = stacks.iter().map(|stack| stack.length).fold(0.0, f64::max);
+    let axis = Axis::new(left(&results), 0.0, max);
+    let bottom = TOP + ROW * stacks.len() as f64;
+    html! {
+        svg viewBox=(format!("0 0 {WIDTH} {}", bottom + AXIS)) role="img"
+            aria-label="where the CPU time went, by scheduler" {
+            (axis.grid(bottom, "seconds"))
+            @for (row, stack) in stacks.iter().enumerate() {
+                @let middle = TOP + ROW * (row as f64 + 0.5);
+                (name(stack.result, axis.left, middle))
+                @for (index, (name, class, percent)) in stack.parts.iter().enumerate() {
+                    @let before: f64 = stack.parts[..index].iter().map(|part| part.2).sum();
+                    @let at = |percent: f64| axis.at(stack.length * percent / 100.0);
+                    rect class=(format!("cause {class}")) x=(px(at(before))) y=(px(middle - 11.0)) height="22"
+                        width=(px(at(before + percent) - at(before))) {
+                        title { (name) ": " (format!("{percent:.1} %")) }
+                    }
+                }
+                text.value x=(px(WIDTH)) y=(px(middle + 4.5)) { (words::seconds(stack.length)) " s" }
+            }
+        }
+    }
+}
+
 fn times_as_many(value: f64, first: f64) -> String {
     match (value > 0.0 && first > 0.0, value < first) {
         (false, _) => String::new(),

@@ -2,6 +2,7 @@
 //!
 //! Every text goes through `maud`, which escapes it.
 use super::chart;
+use super::why;
 use super::words::{self, Terms};
 use crate::clock::Clock;
 use crate::compare::Place;
@@ -107,7 +108,9 @@ fn section(report: &Report, workload: &str) -> Markup {
                         span.sign aria-hidden="true" { (sign(result.verdict)) }
                         span {
                             strong { (result.scheduler) } ": " (words::finding(result, first, terms))
-                            @if let Some(losses) = words::losses(result) { small { (losses) } }
+                            @for loss in [words::losses(result), words::no_breakdown(result)].iter().flatten() {
+                                small { (loss) }
+                            }
                         }
                     }
                 }
@@ -133,6 +136,7 @@ fn section(report: &Report, workload: &str) -> Markup {
                     }))
                 }
             }
+            (why::section(&results))
             h3 { "Figures" }
             div.scroll { (table(&results, terms)) }
         }

@@ -2,4 +2,5 @@
 mod chart;
 pub mod html;
 pub mod table;
+mod why;
 pub mod words;

@@ -1,4 +1,5 @@
 //! The report as a table for the terminal.
+use super::why;
 use super::words::{self, Terms};
 use crate::result::{ArmResult, Report};
 use crate::verdict::Verdict;
@@ -36,6 +37,15 @@ pub fn render(report: &Report, style: Style) -> String {
         if let Some(published) = words::published(report, workload) {
             let _ = writeln!(text, "{}", wrap(&published, style.width, "  "));
         }
+        if let Some(breakdown) = why::table(&results, style.width) {
+            let _ = writeln!(text, "\n{breakdown}");
+            for result in &results {
+                if let Some(breakdown) = &result.why {
+                    let line = format!("{}: {}", result.scheduler, why::counts(breakdown));
+                    let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+                }
+            }
+        }
         for result in results {
             if let Some(figures) = words::figures(result) {
                 let line = format!("{}: {figures}", result.scheduler);
@@ -45,8 +55,8 @@ pub fn render(report: &Report, style: Style) -> String {
                 let line = format!("{}: {residency}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
             }
-            if let Some(losses) = words::losses(result) {
-                let line = format!("! {}: {losses}", result.scheduler);
+            for loss in [words::losses(result), words::no_breakdown(result)].iter().flatten() {
+                let line = format!("! {}: {loss}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
             }
         }
@@ -161,6 +171,9 @@ fn caption(report: &Report) -> Vec<String> {
         "× first: {noun} of the first scheduler / {noun} of this one, above 1 is {better}; \
          medians [95 % interval]"
     ));
+    if report.results.iter().any(|result| result.why.is_some()) {
+        lines.push(why::LEGEND.into());
+    }
     lines.extend(report.warnings.iter().map(|warning| format!("! {warning}")));
     if !report.complete {
         lines.push("! incomplete: not all runs were done".into());
@@ -192,7 +205,7 @@ fn wrap(line: &str, width: u16, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::html::tests::sample;
+    use crate::report::html::tests::{broken_down, sample};
     use crate::workload::Published;
 
     fn render_at(width: u16, color: bool) -> String {
@@ -268,6 +281,34 @@ mod tests {
         let text = render(&report, Style { width: 1000, color: false });
         let line = text.lines().find(|line| line.starts_with("published gain")).expect("a line");
         assert!(line.contains("+16.02 % (RR2 over RR, Table I, test 2); here over eevdf: "), "{line}");
+    }
+
+    #[test]
+    fn the_breakdown_stands_below_its_workload() {
+        for width in [80, 100] {
+            let text = render(&broken_down(), Style { width, color: false });
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= usize::from(width), "{longest} > {width}\n{text}");
+            let mut lines = text.lines().skip_while(|line| !line.contains("vain"));
+            let words = |line: Option<&str>| -> Vec<String> {
+                line.unwrap_or_default().split_whitespace().map(String::from).collect()
+            };
+            let names = words(lines.next());
+            let row = words(lines.find(|line| line.starts_with("flsched ")));
+            let figure = |name: &str| names.iter().position(|it| it == name).map(|index| row[index].as_str());
+            for (name, value) in [("user", "60.0"), ("vain", "4.0"), ("kern", "15.0"), ("idle", "25.0")] {
+                assert_eq!(figure(name), Some(value), "{name}\n{text}");
+            }
+            assert!(text.contains("probe it was 5.0 % longer"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_breakdown_that_failed_is_told() {
+        let mut report = sample();
+        report.results[0].why_failed = Some("no BTF".into());
+        let text = render(&report, Style { width: 100, color: false });
+        assert!(text.contains("! eevdf: no breakdown of the CPU time: no BTF"), "{text}");
     }
 
     #[test]

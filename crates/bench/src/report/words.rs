@@ -171,6 +171,11 @@ pub(super) fn residency(result: &ArmResult) -> Option<String> {
     Some(format!("MHz of the {of}: {}", steps.join(", ")))
 }
 
+/// That there is no breakdown, and why.
+pub(super) fn no_breakdown(result: &ArmResult) -> Option<String> {
+    result.why_failed.as_ref().map(|reason| format!("no breakdown of the CPU time: {reason}"))
+}
+
 /// What others have published for a workload, and beside it what each scheduler gains here over the first.
 pub(super) fn published(report: &Report, workload: &str) -> Option<String> {
     let published = report.published.get(workload)?;

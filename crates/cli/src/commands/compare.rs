@@ -147,6 +147,7 @@ fn simulated_spec_of(args: &args::Compare, schedulers: &[String]) -> Result<Comp
 fn complete(spec: &mut CompareSpec, args: &args::Compare) {
     spec.runs = args.runs;
     spec.limit = Duration::from_secs(args.timeout);
+    spec.why = args.why;
     if let Some(seed) = args.seed {
         spec.seed = seed;
     }
@@ -159,7 +160,7 @@ fn executor(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
     if spec.on == On::Host {
-        flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads)?;
+        flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
     if spec.on == On::Sim {
@@ -195,7 +196,11 @@ fn tell(progress: &Progress, event: &Event<'_>) {
             progress.steps(*runs as u64);
         }
         Event::RunStarted(info) => {
-            let warm_up = if info.warm_up { " (warm-up)" } else { "" };
+            let warm_up = match (info.warm_up, info.why) {
+                (true, _) => " (warm-up)",
+                (_, true) => " (breakdown)",
+                _ => "",
+            };
             let last = info.last_time_s.map(|time| format!(", last {time:.3} s")).unwrap_or_default();
             progress.show(&format!("{} on {}{warm_up}{last}", info.scheduler, info.workload));
         }

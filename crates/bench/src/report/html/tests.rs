@@ -4,8 +4,9 @@ use crate::compare::CompareSpec;
 use crate::environment::VmEnvironment;
 use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{arms, plan};
-use crate::result::{Record, results};
+use crate::result::{Breakdown, Record, results};
 use crate::warnings::warnings;
+use flsched_why::Why;
 use std::collections::BTreeMap;
 
 /// Median time, spread, context switches.
@@ -100,6 +101,32 @@ pub(in crate::report) fn sample() -> Report {
         noise,
         results,
     }
+}
+
+/// The same, with breakdowns for the first workload.
+pub(in crate::report) fn broken_down() -> Report {
+    let mut report = sample();
+    let workload = report.results[0].workload.clone();
+    let here =
+        |result: &&mut ArmResult| result.workload == workload && !result.scheduler.ends_with(" (again)");
+    for result in report.results.iter_mut().filter(here) {
+        let time_s = result.time_s.map_or(0.0, |time| time.median * 1.05);
+        let shares =
+            Why { user: 60.0, of_which_vain: 4.0, kernel: 15.0, idle_nothing: 25.0, ..Why::default() };
+        let why = Why { span_s: time_s, cpus: 4, ..shares };
+        result.why = Some(Breakdown { time_s, longer_percent: Some(5.0), why });
+    }
+    report
+}
+
+#[test]
+fn the_breakdown_is_drawn_where_there_is_one() {
+    let page = page(&broken_down());
+    assert_eq!(page.matches("Where the CPU time went").count(), 1, "one workload has it");
+    // A bar of nine parts and a row for each of five schedulers.
+    assert_eq!(page.matches("<rect class=\"cause ").count(), 5 * 9);
+    assert!(page.contains("<title>idle, nothing to run: 25.0 %</title>"));
+    assert!(!super::page(&sample()).contains("Where the CPU time went"));
 }
 
 #[test]

@@ -1,0 +1,20 @@
+//! A run with the probe that breaks its CPU time down.
+use super::Measurement;
+use crate::Workload;
+use crate::environment::online_cpus;
+use flsched_why::{Error, Recording, Why};
+
+/// Does `run` with the probe in the kernel.
+pub(super) fn recorded<T>(run: impl FnOnce() -> T) -> Result<(T, Option<Recording>), Error> {
+    flsched_why::recorded(&online_cpus(), run).map(|(recording, done)| (done, Some(recording)))
+}
+
+/// Of the time that the workload measured, which is the last of the run; of all of the run, where its figure is
+/// another.
+pub(super) fn of(recording: &Recording, workload: &Workload, measured: &Measurement) -> Option<Why> {
+    let elapsed_s = measured.elapsed_s?;
+    let time_s = measured.result.as_ref().ok()?.time_s;
+    let span_s = if workload.time_is().is_none() { time_s.min(elapsed_s) } else { elapsed_s };
+    let end = measured.ended_at.as_nanos() as u64;
+    Some(recording.why(end.saturating_sub((span_s * 1e9) as u64)..end))
+}

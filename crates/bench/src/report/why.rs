@@ -1,0 +1,168 @@
+//! The breakdown of CPU time by cause: its columns, as a table for the terminal and in words.
+use super::{chart, words};
+use crate::result::{ArmResult, Breakdown};
+use comfy_table::{CellAlignment, Table};
+use flsched_why::Why;
+use maud::{Markup, html};
+
+/// A column of the breakdown.
+pub(super) struct Column {
+    /// In the terminal's table; empty: not there.
+    pub(super) short: &'static str,
+    /// On the page.
+    pub(super) name: &'static str,
+    /// Of the page's colours; `None`: it is a part of the column before, and no bar of its own.
+    pub(super) class: Option<&'static str>,
+    /// In percent.
+    pub(super) of: fn(&Why) -> f64,
+}
+
+const fn whole(short: &'static str, name: &'static str, class: &'static str, of: fn(&Why) -> f64) -> Column {
+    Column { short, name, class: Some(class), of }
+}
+
+const fn part(short: &'static str, name: &'static str, of: fn(&Why) -> f64) -> Column {
+    Column { short, name, class: None, of }
+}
+
+/// In the order of the table; those that are wholes add up to 100 %.
+pub(super) const COLUMNS: [Column; 13] = [
+    whole("user", "user", "user", |why| why.user),
+    whole("kern", "kernel", "kernel", |why| why.kernel),
+    part("vain", "of which vain turns", |why| why.of_which_vain),
+    whole("wake", "wake-ups", "wake", |why| why.wake_ups),
+    whole("sched", "switching", "switching", |why| why.switching),
+    whole("lock", "lock waits", "locks", |why| why.lock_waits),
+    whole("wait", "idle, a task waits", "waits", |why| why.idle_task_waits),
+    part("late", "of which late wake-ups", |why| why.of_which_late),
+    whole("idle", "idle, nothing to run", "nothing", |why| why.idle_nothing),
+    part("", "of which start", |why| why.of_which_start),
+    part("tail", "of which tail", |why| why.of_which_tail),
+    whole("irq", "interrupts, other", "interrupts", |why| why.interrupts + why.other),
+    whole("probe", "probe", "probe", |why| why.probe),
+];
+
+/// What the short names mean.
+pub(super) const LEGEND: &str = "below each workload: where the CPU time of one more run went, in % of all CPUs' time: tasks in user space, in \
+     the kernel (vain, a part of both: short turns between two sched_yield), waking others, in the scheduler, \
+     spinning for kernel locks; CPUs idle while a task waits (late, a part of that: it was woken for that CPU), idle \
+     with nothing to run (tail, a part of that: after all CPUs were busy for the last time); interrupts and what was \
+     not seen; the probe";
+
+/// One row for each scheduler that has a breakdown; `None` without any.
+pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
+    let broken_down: Vec<(&str, &Breakdown)> =
+        results.iter().filter_map(|it| Some((it.scheduler.as_str(), it.why.as_ref()?))).collect();
+    if broken_down.is_empty() {
+        return None;
+    }
+    let mut table = Table::new();
+    table
+        .load_preset(comfy_table::presets::NOTHING)
+        .set_style(comfy_table::TableComponent::HeaderLines, '─')
+        .set_content_arrangement(comfy_table::ContentArrangement::Dynamic)
+        .set_width(width)
+        .force_no_tty();
+    let shown = || COLUMNS.iter().filter(|column| !column.short.is_empty());
+    let names = shown().map(|column| column.short);
+    table.set_header(["%"].into_iter().chain(names).chain(["s"]));
+    for (scheduler, Breakdown { time_s, why, .. }) in broken_down {
+        let figures = shown().map(|column| percent((column.of)(why)));
+        let ends = (scheduler.to_string(), words::seconds(*time_s));
+        table.add_row([ends.0].into_iter().chain(figures).chain([ends.1]));
+    }
+    let last = shown().count() + 1;
+    let gap = if width < 100 { 1 } else { 2 };
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if index == last { 0 } else { gap }));
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    Some(table)
+}
+
+/// The same on the page: a bar for each scheduler, as long as its run, and the figures; nothing without any.
+pub(super) fn section(results: &[&ArmResult]) -> Markup {
+    let broken_down: Vec<(&ArmResult, &Breakdown)> =
+        results.iter().filter_map(|it| Some((*it, it.why.as_ref()?))).collect();
+    let wholes = || COLUMNS.iter().filter_map(|column| Some((column, column.class?)));
+    html! {
+        @if !broken_down.is_empty() {
+            h3 { "Where the CPU time went" }
+            figure {
+                figcaption {
+                    "One more run of each, with a probe in the kernel. A bar is as long as the run, and divided as the \
+                     time of all CPUs: "
+                    @for (column, class) in wholes() {
+                        span.cause { span class=(format!("swatch {class}")) {} " " (column.name) } " "
+                    }
+                }
+                div.scroll {
+                    (chart::stacks(&broken_down.iter().map(|(result, breakdown)| chart::Stack {
+                        result,
+                        length: breakdown.why.span_s,
+                        parts: wholes().map(|(column, class)| (column.name, class, (column.of)(&breakdown.why))).collect(),
+                    }).collect::<Vec<_>>()))
+                }
+            }
+            div.scroll { (figures(&broken_down)) }
+            ul.counts {
+                @for (result, breakdown) in &broken_down {
+                    li { strong { (result.scheduler) } ": " (counts(breakdown)) }
+                }
+            }
+        }
+    }
+}
+
+fn figures(broken_down: &[(&ArmResult, &Breakdown)]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "% of CPU time" } @for (result, _) in broken_down { th { (result.scheduler) } } } }
+            tbody {
+                @for column in &COLUMNS {
+                    tr {
+                        td class=[column.class.is_none().then_some("part")] { (column.name) }
+                        @for (_, breakdown) in broken_down { td { (percent((column.of)(&breakdown.why))) } }
+                    }
+                }
+                tr {
+                    td { "time of this run, s" }
+                    @for (_, breakdown) in broken_down { td { (words::seconds(breakdown.time_s)) } }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn percent(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// What stands below the table for each scheduler.
+pub(super) fn counts(breakdown: &Breakdown) -> String {
+    let Breakdown { longer_percent, why, .. } = breakdown;
+    let count = |value: u64| words::count(value as f64);
+    let longer = longer_percent.map_or_else(String::new, |it| match it {
+        it if it < 0.0 => format!("; with the probe it was {:.1} % shorter than without", -it),
+        it => format!("; with the probe it was {it:.1} % longer than without"),
+    });
+    let cut = match why.is_cut {
+        true => format!("; only the first {} s had room in memory", words::seconds(why.span_s)),
+        false => String::new(),
+    };
+    let switching_us = why.switching / 100.0 * why.span_s * why.cpus as f64 * 1e6;
+    let each = match why.switches {
+        0 => String::new(),
+        switches => format!(" ({:.1} µs each)", switching_us / switches as f64),
+    };
+    format!(
+        "{} switches{each}, {} of them by sched_yield ({} vain), {} wake-ups, {} calls of sched_yield{longer}{cut}",
+        count(why.switches),
+        count(why.yield_switches),
+        count(why.vain_turns),
+        count(why.woken),
+        count(why.yields),
+    )
+}

@@ -1,0 +1,63 @@
+//! `flsched compare --why` on a stock kernel with two CPUs, where what must come out is known.
+use serde_json::Value;
+use std::ops::Range;
+use std::process::Command;
+
+/// Two hogs that may run on CPU 0 alone, while CPU 1 has nothing to do.
+const HOGS: &str = "hog='i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'
+    taskset -c 0 sh -c \"$hog\" & taskset -c 0 sh -c \"$hog\"; wait";
+
+/// Add up to 100 %.
+const WHOLES: &str =
+    "user kernel wake_ups switching lock_waits interrupts probe idle_task_waits idle_nothing other";
+
+#[test]
+#[ignore = "boots a virtual machine; needs `flsched emulator build`"]
+fn the_cpu_time_is_broken_down_as_it_was_spent() {
+    let file = std::env::temp_dir().join(format!("flsched-why-{}.json", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
+        .args(
+            "compare --why --on vm --kernel 6.18 --cpus 2 --schedulers flsched --runs 1 --seed 1".split(' '),
+        )
+        .args("--workload spin-barrier:1:10:200000 --workload spin-barrier:2:1:6000000".split(' '))
+        .arg("--json")
+        .arg(&file)
+        .args(["--", "sh", "-c", HOGS])
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let report: Value = serde_json::from_slice(&std::fs::read(&file).expect("a report")).expect("JSON");
+    let _ = std::fs::remove_file(file);
+
+    expect(
+        &report,
+        "spin-barrier:1",
+        &[("user", 46.0..50.0), ("idle_nothing", 47.0..51.0), ("idle_task_waits", 0.0..2.0)],
+    );
+    expect(
+        &report,
+        "spin-barrier:2",
+        &[("user", 95.0..100.0), ("idle_nothing", 0.0..2.0), ("idle_task_waits", 0.0..2.0)],
+    );
+    // One of them waits as long as both are there: all the time but for how they begin, and for a turn at the end.
+    expect(
+        &report,
+        "sh",
+        &[("user", 46.0..50.0), ("idle_task_waits", 42.0..51.0), ("idle_nothing", 0.0..8.0)],
+    );
+}
+
+/// In percent.
+fn expect(report: &Value, workload: &str, fields: &[(&str, Range<f64>)]) {
+    let results = report["results"].as_array().expect("results");
+    let is_it = |it: &&Value| it["workload"].as_str().is_some_and(|name| name.starts_with(workload));
+    let why = &results.iter().find(is_it).expect("it was run")["why"];
+    let percent = |field: &str| why[field].as_f64().unwrap_or_else(|| panic!("no {field}: {results:#?}"));
+    let sum: f64 = WHOLES.split(' ').map(percent).sum();
+    assert!((sum - 100.0).abs() < 0.1 && percent("other") < 1.0, "{workload}: {sum} %: {why:#}");
+    for (field, expected) in fields {
+        let found = percent(field);
+        assert!(expected.contains(&found), "{workload}: {field} is {found}: {why:#}");
+    }
+}

@@ -1,0 +1,172 @@
+//! The probe: into the kernel, and what it has written out of it.
+use crate::record::{OpenTurn, Recording, Switched, Woken};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapCore, OpenObject};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::mem::{MaybeUninit, size_of};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+mod bpf {
+    include!(concat!(env!("OUT_DIR"), "/why_skel.rs"));
+}
+
+/// As in why.bpf.c.
+const MAX_CPUS: usize = 1024;
+/// A sample takes two to three microseconds on the parallel clock.
+const SAMPLE_EVERY_NS: u64 = 200_000;
+/// Of the free memory, for records.
+const MEMORY_SHARE: u64 = 4;
+const MEMORY: Range<u64> = 16 << 20..1 << 30;
+
+/// Why nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refused the probe.
+    #[error("the kernel refused the probe of --why: {0} (it needs root, BTF and Linux 6.16 or newer)")]
+    Refused(#[from] libbpf_rs::Error),
+    /// The clock that samples cannot be had.
+    #[error("the kernel refused the clock of --why: {0} (it needs root)")]
+    NoClock(std::io::Error),
+    /// Its records cannot be read.
+    #[error("the records of --why cannot be read: {0}")]
+    Unreadable(#[from] nix::Error),
+    /// More CPUs than the probe has room for.
+    #[error("--why takes {MAX_CPUS} CPUs at most; the highest here has the number {0}")]
+    TooManyCpus(usize),
+}
+
+/// Does `work` with the probe in the kernel, on a machine that has these CPUs online.
+pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recording, T), Error> {
+    let slots = cpus.iter().max().map_or(1, |highest| highest + 1);
+    if slots > MAX_CPUS {
+        return Err(Error::TooManyCpus(slots - 1));
+    }
+    let room = Room::of(available_memory(), slots);
+    let mut storage = MaybeUninit::<OpenObject>::uninit();
+    let mut open = bpf::WhySkelBuilder::default().open(&mut storage)?;
+    let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
+    constants.switch_room = room.switches;
+    constants.wake_room = room.wakes;
+    open.maps.switch_log.set_max_entries(room.switches * slots as u32)?;
+    open.maps.wake_log.set_max_entries(room.wakes * slots as u32)?;
+    let mut skel = open.load()?;
+    // The sampler has a target for each CPU.
+    skel.attach()?;
+    let mut samplers = Vec::new();
+    for &cpu in cpus {
+        let clock = perf_event::Builder::new(perf_event::events::Software::CPU_CLOCK)
+            .include_kernel()
+            .any_pid()
+            .one_cpu(cpu)
+            .sample_period(SAMPLE_EVERY_NS)
+            .build()
+            .map_err(Error::NoClock)?;
+        let link = skel.progs.on_sample.attach_perf_event(clock.as_raw_fd())?;
+        samplers.push((link, clock));
+    }
+    for (_, clock) in &mut samplers {
+        clock.enable().map_err(Error::NoClock)?;
+    }
+    let done = work();
+    // Nothing is written any more.
+    let links = std::mem::take(&mut skel.links);
+    drop((links, samplers));
+    let switches = Mapped::<Switched>::new(&skel.maps.switch_log)?;
+    let wakes = Mapped::<Woken>::new(&skel.maps.wake_log)?;
+    let counted = &skel.maps.bss_data.as_deref().expect("the probe has some").cpus;
+    let mut recording = Recording::default();
+    for &cpu in cpus {
+        let of_cpu = &counted[cpu];
+        let of = |room: u32, used: u64| cpu * room as usize..cpu * room as usize + used as usize;
+        recording.switches.push(switches.records(of(room.switches, of_cpu.switches)).to_vec());
+        let sent_to = |woken: &Woken| {
+            let place = cpus.iter().position(|&id| id == woken.cpu as usize);
+            Woken { cpu: place.map_or(u32::MAX, |place| place as u32), ..*woken }
+        };
+        recording.wakes.extend(wakes.records(of(room.wakes, of_cpu.wakes)).iter().map(sent_to));
+        recording.open.push(OpenTurn { ns: of_cpu.ns, until: of_cpu.since });
+        recording.yields += of_cpu.yields;
+        let full_at = Some(of_cpu.full_at).filter(|at| *at > 0);
+        recording.full_at = recording.full_at.into_iter().chain(full_at).min();
+    }
+    Ok((recording, done))
+}
+
+/// How many records each CPU has room for.
+#[derive(Debug, PartialEq, Eq)]
+struct Room {
+    switches: u32,
+    wakes: u32,
+}
+
+impl Room {
+    /// Two thirds for the switches, whose records are longer.
+    fn of(available: u64, cpus: usize) -> Self {
+        let each = (available / MEMORY_SHARE).clamp(MEMORY.start, MEMORY.end) / cpus as u64;
+        let room = |bytes: u64, size: usize| u32::try_from(bytes / size as u64).unwrap_or(u32::MAX).max(1);
+        Self {
+            switches: room(each / 3 * 2, size_of::<Switched>()),
+            wakes: room(each / 3, size_of::<Woken>()),
+        }
+    }
+}
+
+fn available_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// The values of a map, as the kernel has them.
+struct Mapped<T> {
+    begin: NonNull<c_void>,
+    length: usize,
+    records: std::marker::PhantomData<T>,
+}
+
+impl<T> Mapped<T> {
+    fn new(map: &impl MapCore) -> Result<Self, nix::Error> {
+        assert_eq!(map.value_size() as usize, size_of::<T>(), "as in why.bpf.c");
+        let length = map.max_entries() as usize * size_of::<T>();
+        let size = NonZeroUsize::new(length).expect("a map has an entry");
+        // SAFETY: a new mapping, at an address of the kernel's choice.
+        let begin = unsafe { mmap(None, size, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0)? };
+        Ok(Self { begin, length, records: std::marker::PhantomData })
+    }
+
+    fn records(&self, range: Range<usize>) -> &[T] {
+        assert!(range.end * size_of::<T>() <= self.length, "the probe writes within its room");
+        // SAFETY: within the mapping; records are plain numbers; the probe, which wrote them, has ended.
+        unsafe {
+            let first = self.begin.cast::<T>().add(range.start);
+            std::slice::from_raw_parts(first.as_ptr(), range.len())
+        }
+    }
+}
+
+impl<T> Drop for Mapped<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing borrows from it any more.
+        let _ = unsafe { munmap(self.begin, self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_take_a_share_of_the_memory() {
+        let room = Room::of(4 << 30, 8);
+        let bytes = 8 * (u64::from(room.switches) * 56 + u64::from(room.wakes) * 16);
+        assert!(bytes <= 1 << 30 && bytes > (1 << 30) - 4096, "{bytes}");
+        assert_eq!(Room::of(0, 8), Room::of(64 << 20, 8), "there is always some");
+        assert!(Room::of(0, 1024).wakes > 0);
+    }
+}

@@ -1,0 +1,52 @@
+//! The breakdown.
+use serde::{Deserialize, Serialize};
+
+/// Where the time of all CPUs went, in percent of it. The fields from `user` to `other` add up to 100; those
+/// that begin with `of_which` are parts of the field before.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Why {
+    /// Seconds that were broken down: the workload's own time at the end of the run, or all of the run.
+    pub span_s: f64,
+    /// CPUs.
+    pub cpus: usize,
+    /// Tasks in user space. How much of their time that is was sampled.
+    pub user: f64,
+    /// Tasks in the kernel, but for what follows; kernel threads, too.
+    pub kernel: f64,
+    /// Of both: in turns of less than 10 µs that began after a `sched_yield` and ended with one.
+    pub of_which_vain: f64,
+    /// Waking tasks.
+    pub wake_ups: f64,
+    /// In the scheduler, from its call until the next task runs.
+    pub switching: f64,
+    /// Spinning for locks of the kernel.
+    pub lock_waits: f64,
+    /// Interrupts, in idle CPUs too.
+    pub interrupts: f64,
+    /// The probe.
+    pub probe: f64,
+    /// CPUs idle, as many as there were tasks that waited for a CPU.
+    pub idle_task_waits: f64,
+    /// Of which: the CPU to which a waiting task had been sent when it was woken.
+    pub of_which_late: f64,
+    /// CPUs idle beyond that: nothing to run.
+    pub idle_nothing: f64,
+    /// Of which: before all CPUs were busy for the first time.
+    pub of_which_start: f64,
+    /// Of which: after all CPUs were busy for the last time.
+    pub of_which_tail: f64,
+    /// Not seen.
+    pub other: f64,
+    /// Switches of tasks.
+    pub switches: u64,
+    /// Of which: from a task that called `sched_yield`.
+    pub yield_switches: u64,
+    /// Turns of less than 10 µs that began after a `sched_yield` and ended with one.
+    pub vain_turns: u64,
+    /// Wake-ups of tasks that had slept.
+    pub woken: u64,
+    /// Calls of `sched_yield` in the whole run, also those after which the task went on.
+    pub yields: u64,
+    /// Less than all was recorded: the end is missing.
+    pub is_cut: bool,
+}
