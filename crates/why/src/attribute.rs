@@ -250,7 +250,7 @@ impl Idling {
     }
 }
 
-/// Who is where.
+/// Which CPUs idle, and where each task runs or waits.
 struct Machine {
     is_idle: Vec<bool>,
     /// By CPU: waiting tasks that were sent there.

@@ -162,17 +162,20 @@ int BPF_PROG(on_yield)
 	return 0;
 }
 
-SEC("tp_btf/sched_entry_tp")
-int BPF_PROG(on_schedule)
-{
-	return push(SWITCH);
-}
+/* The CPU is in @mode from one event to the other. */
+#define BETWEEN(name, mode, first, last) \
+	SEC(first)                       \
+	int BPF_PROG(on_##name)          \
+	{                                \
+		return push(mode);       \
+	}                                \
+	SEC(last)                        \
+	int BPF_PROG(on_##name##_end)    \
+	{                                \
+		return pop(mode);        \
+	}
 
-SEC("tp_btf/sched_exit_tp")
-int BPF_PROG(on_schedule_end)
-{
-	return pop(SWITCH);
-}
+BETWEEN(schedule, SWITCH, "tp_btf/sched_entry_tp", "tp_btf/sched_exit_tp")
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
@@ -253,30 +256,11 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return woken(p);
 }
 
-SEC("fentry/try_to_wake_up")
-int BPF_PROG(on_waking)
-{
-	return push(WAKE);
-}
-
-SEC("fexit/try_to_wake_up")
-int BPF_PROG(on_waking_end)
-{
-	return pop(WAKE);
-}
+BETWEEN(waking, WAKE, "fentry/try_to_wake_up", "fexit/try_to_wake_up")
 
 /* The trace points leave out the second in a lock's queue, and this function the other kinds of locks. */
-SEC("fentry/native_queued_spin_lock_slowpath")
-int BPF_PROG(on_spin)
-{
-	return push(LOCK);
-}
-
-SEC("fexit/native_queued_spin_lock_slowpath")
-int BPF_PROG(on_spin_end)
-{
-	return pop(LOCK);
-}
+BETWEEN(spin, LOCK, "fentry/native_queued_spin_lock_slowpath",
+	"fexit/native_queued_spin_lock_slowpath")
 
 /* A wait asleep, after one that span, is none of the CPU's. */
 SEC("tp_btf/contention_begin")
@@ -291,17 +275,7 @@ int BPF_PROG(on_contention_end, void *lock, int error)
 	return pop(LOCK);
 }
 
-#define INTERRUPT(name)                          \
-	SEC("tp_btf/" #name "_entry")            \
-	int BPF_PROG(on_##name)                  \
-	{                                        \
-		return push(IRQ);                \
-	}                                        \
-	SEC("tp_btf/" #name "_exit")             \
-	int BPF_PROG(on_##name##_end)            \
-	{                                        \
-		return pop(IRQ);                 \
-	}
+#define INTERRUPT(name) BETWEEN(name, IRQ, "tp_btf/" #name "_entry", "tp_btf/" #name "_exit")
 
 INTERRUPT(irq_handler)
 INTERRUPT(softirq)
