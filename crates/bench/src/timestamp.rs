@@ -1,5 +1,11 @@
-//! Dates as in RFC 3339.
-use std::time::SystemTime;
+//! The time: dates as in RFC 3339, and a clock that all processes share.
+use nix::time::{ClockId, clock_gettime};
+use std::time::{Duration, SystemTime};
+
+/// Of `CLOCK_MONOTONIC`: since some moment that is the same for all processes.
+pub(crate) fn monotonic() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
 
 /// `2026-01-31T12:00:00Z`.
 pub(crate) fn timestamp(time: SystemTime) -> String {

@@ -91,7 +91,7 @@ impl fmt::Display for Waits {
     }
 }
 
-/// What is set for a program, and what is not because the user has set it.
+/// The variables to set for a program, and those that stay as the user has set them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     set: Vec<(&'static str, &'static str)>,

@@ -12,6 +12,7 @@ mod why;
 use crate::environment::Environment;
 use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
 use crate::residency::Residency;
+use crate::timestamp::monotonic;
 use crate::workload::Measured;
 use crate::{Scheduler, Workload};
 use attach::{Detached, Premature};
@@ -69,17 +70,16 @@ impl HostExecutor {
         let frequencies = self.frequencies.now();
         let watch = Watch::start();
         let mut environment = request.workload.environment();
-        environment.extend(request.waits.iter().flat_map(|waits| {
-            let choice = waits.choose_here();
-            choice.environment().collect::<Vec<_>>()
-        }));
+        if let Some(waits) = request.waits {
+            environment.extend(waits.choose_here().environment());
+        }
         let child = match Child::spawn(&argv, environment, request.scheduler.class()) {
             Ok(child) => child,
             Err(error) => return Ok(Measurement::failed(error.to_string())),
         };
         let class = child.class();
         let end = child.wait(limit, &self.cancel)?;
-        let ended_at = now();
+        let ended_at = monotonic();
         Ok(Measurement {
             elapsed_s: Some(end.elapsed.as_secs_f64()),
             ended_at,
@@ -91,10 +91,6 @@ impl HostExecutor {
             result: judge(&request.workload, &end, limit),
         })
     }
-}
-
-fn now() -> Duration {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
 /// What was seen of the workload while its scheduler was in force.

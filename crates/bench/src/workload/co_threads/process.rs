@@ -4,9 +4,9 @@
 //! closed they wake up at once; the time to stop is in a file by then.
 use super::sharing::{Shares, Sightings, cache_of};
 use super::{CoThreads, PROCESS};
+use crate::timestamp::monotonic;
 use crate::usage::{UsageError, number};
 use nix::sched::sched_getcpu;
-use nix::time::{ClockId, clock_gettime};
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -41,7 +41,7 @@ impl Start {
     /// All work for `duration` from now on.
     pub(super) fn go(&mut self, duration: Duration) -> io::Result<()> {
         sleep(SETTLE);
-        let end = now() + duration;
+        let end = monotonic() + duration;
         self.deadline.write_all(end.as_nanos().to_string().as_bytes())?;
         drop(self.closes.take());
         Ok(())
@@ -179,7 +179,7 @@ fn until_start(deadline: &Path) -> io::Result<Duration> {
 fn go_round(data: &[Line], from: u64, end: Duration) -> Did {
     let mut did = Did { operations: 0, sightings: Sightings::new() };
     let mut lines = data.iter().cycle().skip(from as usize % data.len());
-    while now() < end {
+    while monotonic() < end {
         for Line(count) in lines.by_ref().take(BATCH as usize) {
             count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
@@ -187,9 +187,4 @@ fn go_round(data: &[Line], from: u64, end: Duration) -> Did {
         *did.sightings.entry(sched_getcpu().unwrap_or(0)).or_default() += 1;
     }
     did
-}
-
-/// Since some moment that is the same for all processes.
-fn now() -> Duration {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
