@@ -18,11 +18,8 @@ const IDLE_SHARE: f64 = 0.1;
 pub const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
                           start flsched in a cpuset whose CPUs are free";
 
-/// What stands in the way of partial mode on this machine, now; `None`: nothing.
+/// What stands in the way of partial mode now, on a kernel without the server; `None`: nothing.
 pub fn obstacle() -> Option<String> {
-    if sched_ext::has_deadline_server() {
-        return None;
-    }
     let allowed = allowed_cpus();
     let busy = busy_cpus(&allowed);
     (busy > 0).then(|| {
@@ -36,6 +33,9 @@ pub fn obstacle() -> Option<String> {
 
 /// Refuses it on a busy machine.
 pub fn check() -> anyhow::Result<()> {
+    if sched_ext::has_deadline_server() {
+        return Ok(());
+    }
     match obstacle() {
         Some(obstacle) => Err(anyhow::anyhow!("{obstacle}; {REMEDY}; --force does it all the same")),
         None => Ok(()),
