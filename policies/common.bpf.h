@@ -72,14 +72,17 @@
 		return bpf_map_lookup_elem(&policy_stats, &zero);        \
 	}
 
-#define COUNT(name)                                              \
+#define COUNT_MANY(name, many)                                   \
 	({                                                       \
 		struct policy_stats *__stats = this_cpu_stats(); \
 		if (__stats)                                     \
-			__stats->name++;                         \
+			__stats->name += (many);                 \
 	})
+#define COUNT(name) COUNT_MANY(name, 1)
 
 #define US_TO_NS(us) ((us) * 1000ULL)
+#define NOBODY	     (-1) /* no CPU, or no task */
+#define POLICY_IDLE  5	  /* SCHED_IDLE */
 
 /* Each CPU's run queue, as a dispatch queue of the policy's own. */
 static __always_inline u64 run_queue(s32 cpu)
@@ -114,9 +117,9 @@ static __always_inline bool is_pinned(const struct task_struct *p)
 }
 
 /*
- * May another CPU take @p, which is being enqueued? Whom a higher class has pushed aside is still
- * the current task of his CPU, and in a BPF program that one counts as migration-disabled: there
- * the kernel is to find out, when the task is moved.
+ * May another CPU take @p, which is being enqueued? A task that a higher class has preempted is
+ * still the current task of its CPU, and in a BPF program that one counts as migration-disabled:
+ * there the kernel is to find out, when the task is moved.
  */
 static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags)
 {
@@ -124,9 +127,9 @@ static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags
 }
 
 /*
- * A task of a higher class takes the CPU: who waits at its head, the task that ran among them,
- * would wait for it, as no other CPU takes a task from there. So they are enqueued once more. Not
- * for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.
+ * A task of a higher class takes the CPU. The tasks in its local queue, the one that ran among
+ * them, would wait for it, as no other CPU takes a task from there. So they are enqueued once more.
+ * Not for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.
  */
 static __always_inline void give_way(const struct scx_cpu_release_args *args)
 {

@@ -6,165 +6,85 @@
  * Xeon Phi", APSys 2017. Section numbers below are the paper's.
  *
  * The idea: on a machine with many CPUs throughput is lost to locks and to context switches, so do
- * without both. One run queue a CPU, served round robin. A woken task never interrupts anybody; it
- * waits for the next switch that happens anyway (3.3). The only thing accounted for is the time
- * slice, and that in the tick (3.4). Nothing here takes a lock (3.2): a queue's own lock is the
- * kernel's, per CPU, and taken by another CPU only when that one has nothing to do.
+ * without both. One run queue a CPU, served round robin. A woken task never interrupts another; it
+ * waits for the next switch that happens anyway (3.3). Only the time slice is accounted for, in the
+ * tick (3.4). The policy has no lock of its own (3.2); a queue's lock is the kernel's, one a CPU.
  *
  * What is given up, on purpose: fairness, responsiveness, priorities, cgroup weights and limits.
  *
- * What differs from the original, because a queue behind a CPU hog must not wait for ever: the
- * delay is bounded. Up to CROWD tasks a CPU wait no longer than max_delay_us, more of them in
- * proportion longer, and none at all is sent to the end of the queue before that bound is in
- * danger; see is_due().
+ * What differs from the paper; variant=paper does without all of it:
+ * - The delay is bounded: a task that waits behind a computing one gets its turn in time, but is
+ *   not given one before that bound is in danger; see is_due().
+ * - A task that yields comes a tick later than those with work; see flsched_enqueue().
+ * - A CPU that has nothing to do takes a task from another one's queue. The paper only pushes.
+ * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
  */
-#include "queues.bpf.h"
+#include "offers.bpf.h"
 
 POLICY_BOILERPLATE();
 
-/* The paper's slice. It ends a turn only where somebody waits, so it is long. */
+/* The paper's slice. It ends a turn only where another task waits, so it is long. */
 KNOB(slice_us, 100000, 1000, 10000000,
      "longest turn of a task while others wait for its CPU, in microseconds");
 
 KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
-/*
- * An idle CPU for a woken task, and work for a CPU that has none, are looked for in the CPU's own
- * group (CPUs that share a cache, 64 at most) and in the nearest others. Both are hot paths, hence
- * the bound. A fork is rare and its child will be here for long: it looks further.
- */
 KNOB(reach, 4, 0, MAX_NEAR, "how many groups of CPUs beside its own a CPU looks at, nearest first");
 
-/*
- * Kernel threads and negative-nice tasks would preempt under other schedulers; here they go to the
- * head of the queue (3.3). A stream of them must not keep the rest from running.
- */
-KNOB(head_burst, 4, 0, 64, "how many tasks in a row may enter at the head of a queue");
-
-/*
- * Who calls sched_yield() in a loop waits for somebody. Running it again at once is work for
- * nothing; not running it until the release costs at most a part of the wait itself: a CPU on which
- * everybody waits first goes round for spin_us, then rests for half the time waited so far.
- */
-KNOB(spin_us, 10, 0, 100000,
-     "how long tasks that only yield take turns before their CPU rests, in microseconds");
-KNOB(rest_us, 500, 0, 10000,
-     "longest rest of a CPU on which everybody only yields, in microseconds; 0 never rests");
-/* A rest helps whoever shares the core, or the host. Else it only makes a release be seen late. */
-CHOICE(rest_where, 0, "shared anywhere",
-       "which CPUs rest: those that slow others down (a thread of their core that works, or, as "
-       "measured at the start, any CPU), or all");
+CHOICE(variant, 0, "bounded paper",
+       "which FLSCHED: with bounded delays (bounded), or the published algorithm (paper)");
 
 /* clang-format off */
 STATS(
 	STAT(idle_own, "woken or new task found its own CPU idle")
-	STAT(idle_near, "woken or new task went to an idle CPU nearby")
+	STAT(idle_near, "woken or new task went to another CPU that was idle")
 	STAT(queued_tail, "task went to the tail of a queue")
 	STAT(queued_head, "task that others would let preempt went to the head of a queue")
-	STAT(turn_ended, "turn ended at the tick because somebody had waited long enough")
-	STAT(pulled, "CPU with nothing to do took a task from a queue nearby")
+	STAT(turn_ended, "turn ended at the tick because another task had waited long enough")
+	STAT(pulled, "CPU with nothing to do took a task from another one's queue")
 	STAT(pushed, "task went, or was offered, to an idle CPU at the end of its turn or at the tick")
-	STAT(yielded, "task called sched_yield()")
-	STAT(rested, "CPU on which everybody only yields went to rest")
-	STAT(background, "turn given to a task of nice 1 to 19 or SCHED_IDLE while others wait"))
+	STAT(yielded, "task called sched_yield() and others took their turns")
+	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
 /* clang-format on */
 
-FACT(tick_ns);
-FACT(cpus_interfere); /* one CPU does less while another one works, even of another core */
+enum variant { BOUNDED, PAPER };
 
-enum rest_where { REST_SHARED, REST_ANYWHERE };
-
-#define PROGRESS_NS  10000 /* who runs this long before it yields has worked, not only looked */
-#define CROWD	     16	   /* tasks on a CPU for which max_delay_us is kept */
-#define HEAD_DELAYS  10	   /* who entered at the head waits for a tenth of max_delay_us at most */
-#define ROUND	     8	   /* of those that yielded, let out at once */
-#define ALONE	     4	   /* looks of one after a rest, for one look of a round */
-#define SIGNS	     2	   /* that say that one cannot look for all */
-#define SIGNS_HOLD   16	   /* for how many rests */
-#define TOLD	     4	   /* CPUs that rest and hear of progress on another */
-#define EVENING_NS   50000 /* between two looks whether more wait elsewhere */
-#define FORK_REACH   64	   /* groups that a fork looks at */
-#define DEFAULT_PRIO 120   /* static_prio of nice 0 */
-#define POLICY_IDLE  5	   /* SCHED_IDLE */
-#define NOBODY	     (-1)
+#define CROWD	     16		    /* tasks on a CPU for which max_delay_us is kept */
+#define LONGEST_NS   20000000000ULL /* of a larger crowd; the kernel's watchdog allows 30 s */
+#define HEAD_BURST   4		    /* tasks in a row that may enter at the head */
+#define EVEN_NS	     100000	    /* between two checks whether another CPU has more that yield */
+#define DEFAULT_PRIO 120	    /* static_prio of nice 0 */
 
 /*
- * What a CPU knows of itself; only that CPU writes it, or who enqueues there and so holds its
- * run-queue lock, and is_to_look who ends its rest. The three has_ flags mean "perhaps": a queue
- * without its flag is empty.
+ * What a CPU knows of itself. It is written only by that CPU, and by one that enqueues there and so
+ * holds its run-queue lock. A queue without its has_ flag is empty.
  */
 struct cpu_state {
 	bool has_queued;
-	bool has_waiting;
-	bool has_background;
-	bool is_released;    /* who yielded here and ran again had work to do */
-	bool is_from_room;   /* the running task came from the waiting room */
-	bool is_queue_first; /* the run queue's first has waited for too long */
-	bool is_resting;     /* or was, until a task came */
-	bool is_to_look;     /* its rest is over: some look whether they were released */
-	bool is_looking;     /* they do, and none of them has found work */
-	bool looked_in_vain; /* the first of them */
-	bool has_worked;     /* somebody, since those that rest elsewhere were last told */
-	bool yielder_worked; /* before it yielded */
-	s32 yielder;	     /* the running task if it has just yielded, or NOBODY */
-	u32 nr_rests;	     /* since everybody here only yields */
-	u32 nr_signs;	     /* in a row that one cannot look for all */
-	u32 nr_rounds;	     /* for how many rests that still holds */
-	u32 head_ticks;	     /* for how many ticks somebody has waited at the head */
-	u32 heads_in_a_row;  /* tasks entered at the head since the tail was last served */
-	u64 turn_began_at;   /* when the running task began to run */
-	u64 waiting_since;   /* since when everybody here only yields; 0: somebody works */
-	u64 released_at;     /* when is_released was last set */
-	u64 evened_at;	     /* when the CPU last looked whether more wait elsewhere */
-	u64 room_at;	     /* when the waiting room was last served */
-	u64 background_at;   /* when the background was last served */
+	bool has_later;
+	s32 ended;     /* the task whose turn was ended: it has not yielded */
+	u32 nr_heads;  /* tasks entered at the head since the run queue was last served */
+	u64 due_at;    /* nothing in the later queue is due before */
+	u64 evened_at; /* when the CPU last checked whether another has more that yield */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
 
-/* What a group's CPUs know of each other: a bit a CPU, written only when it changes. */
-struct group_state {
-	u64 idle __attribute__((aligned(64)));	  /* has nothing to run */
-	u64 waiting __attribute__((aligned(64))); /* perhaps has tasks in its waiting room */
-	u64 resting __attribute__((aligned(64))); /* rests, and would like to be told of progress */
-};
-
-static struct group_state group_states[MAX_GROUPS];
-
-struct rest_timer {
-	struct bpf_timer timer;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_CPUS);
-	__type(key, u32);
-	__type(value, struct rest_timer);
-} rest_timers SEC(".maps");
+/*
+ * Each CPU's second queue, for tasks that are to run when there is no other work: ordered by when
+ * they are due even so.
+ */
+static struct queues later_queues = {.first = MAX_CPUS};
 
 static struct cpu_state *cpu_state(s32 cpu)
 {
 	return &cpu_states[cpu & (MAX_CPUS - 1)];
 }
 
-static struct group_state *group_state(u32 group)
-{
-	return &group_states[group & (MAX_GROUPS - 1)];
-}
-
-/*
- * A CPU's other two queues: the waiting room of those that yielded there, and the background, for
- * tasks that are to run when nobody else wants to.
- */
-static u64 waiting_room(s32 cpu)
+static u64 later_queue(s32 cpu)
 {
 	return MAX_CPUS + cpu;
-}
-
-static u64 background(s32 cpu)
-{
-	return 2 * MAX_CPUS + cpu;
 }
 
 static u64 turn_ns(void)
@@ -178,102 +98,36 @@ static bool would_preempt(const struct task_struct *p)
 	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
 }
 
-/* Is @p to run when nobody else wants to? */
+/* Is @p to run when no other task wants to? */
 static bool is_background(const struct task_struct *p)
 {
-	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
+	return variant != PAPER && (p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE);
+}
+
+/* Did @p, whose turn is over, give it up itself? sched_yield() takes all that is left of it. */
+static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
+{
+	return variant != PAPER && !p->scx.slice && state->ended != p->pid;
 }
 
 /*
- * Takes an idle CPU of @group on which @p may run: of cores that are idle as a whole if there are
- * any, and the nearest to bit @from. Whoever clears the bit has it. If @p only @waits, none on
- * which others do so already.
- */
-static s32 claim_idle_in(u32 group, const struct task_struct *p, u32 from, bool waits)
-{
-	u64 *idle = &group_state(group)->idle;
-	u64 word = *idle & ~(waits ? group_state(group)->waiting : 0);
-	u64 candidates = whole_cores(group, word);
-	u32 tries;
-
-	if (!word)
-		return NOBODY;
-	bpf_for (tries, 0, GROUP_CPUS) {
-		u32 bit;
-		s32 cpu;
-
-		if (!candidates)
-			candidates = word;
-		if (!candidates)
-			break;
-		bit = first_bit_from(candidates, from);
-		cpu = cpu_at(group, bit);
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && clear_bits(idle, 1ULL << bit))
-			return cpu;
-		candidates &= ~(1ULL << bit);
-		word &= ~(1ULL << bit);
-	}
-	return NOBODY;
-}
-
-/* The same, from @cpu's group outward through the topology (3.2). */
-static s32 claim_idle_near(const struct task_struct *p, s32 cpu, bool waits)
-{
-	u32 own = group_of(cpu);
-	u32 from = from_bit(cpu);
-	s32 found = claim_idle_in(own, p, from, waits);
-	u32 near = group_facts(own)->nr_near;
-	u32 distance;
-
-	if (found >= 0 || !near)
-		return found;
-	bpf_for (distance, 1, reach + 1) {
-		if (distance > near)
-			break;
-		found = claim_idle_in(near_group(own, distance), p, from, waits);
-		if (found >= 0)
-			return found;
-	}
-	return NOBODY;
-}
-
-/* The same, among all groups: for a child, which costs more than the search. */
-static s32 claim_idle_anywhere(const struct task_struct *p, s32 cpu)
-{
-	u32 own = group_of(cpu);
-	u32 step;
-
-	if (nr_groups <= 1)
-		return NOBODY;
-	bpf_for (step, 1, FORK_REACH) {
-		s32 found;
-
-		if (step >= nr_groups)
-			break;
-		found = claim_idle_in((own + step) % nr_groups, p, 0, false);
-		if (found >= 0)
-			return found;
-	}
-	return NOBODY;
-}
-
-/*
- * Only where a task wakes up or is born is its CPU chosen: its last one if that is idle, else the
+ * A CPU is chosen only for a task that wakes up or is new: its last one if that is idle, else the
  * nearest idle one by cache and node, else its last one's queue (3.3).
  */
 s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	s32 cpu;
+	s32 cpu = NOBODY;
 
-	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
-	    clear_bits(&group_state(group_of(prev_cpu))->idle, bit_of(prev_cpu))) {
+	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) && remove_cpu(&idle_cpus, prev_cpu)) {
 		COUNT(idle_own);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
 		return prev_cpu;
 	}
-	cpu = claim_idle_near(p, prev_cpu, false);
-	if (cpu < 0 && (wake_flags & SCX_WAKE_FORK))
-		cpu = claim_idle_anywhere(p, prev_cpu);
+	/* A new task stays for long: a whole core comes first, wherever it is. */
+	if (wake_flags & SCX_WAKE_FORK)
+		cpu = claim_idle(p, prev_cpu, reach, WHOLE_CORES);
+	if (cpu < 0)
+		cpu = claim_idle(p, prev_cpu, reach, NEARBY);
 	if (cpu < 0)
 		return prev_cpu;
 	COUNT(idle_near);
@@ -281,88 +135,69 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/*
- * A CPU that becomes idle says so and then looks for work; who queues a task says so and then looks
- * for an idle CPU. So one of the two sees the other. The idle CPU takes the task itself: it is not
- * interrupted, and finds the task that is next (push, 3.2).
- */
-static void offer(const struct task_struct *p, s32 cpu)
+/* @p is to run when @cpu has no other work, and is due @delay_ns from now. */
+static void enqueue_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 delay_ns, u64 enq_flags)
 {
-	s32 idle;
+	struct cpu_state *state = cpu_state(cpu);
+	u64 due_at = scx_bpf_now() + delay_ns;
 
-	if (!group_state(group_of(cpu))->idle)
-		return;
-	idle = claim_idle_near(p, cpu, false);
-	if (idle < 0)
-		return;
-	COUNT(pushed);
-	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-}
-
-/* The turn of @p on @cpu is over: on an idle CPU nearby it need not wait (push, 3.2). */
-static bool push_to_idle(struct task_struct *p, s32 cpu, u64 enq_flags, bool waits)
-{
-	s32 idle = is_pinned(p) ? NOBODY : claim_idle_near(p, cpu, waits);
-
-	if (idle < 0)
-		return false;
-	COUNT(pushed);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, turn_ns(), enq_flags);
-	return true;
+	if (!state->has_later || time_before(due_at, state->due_at))
+		state->due_at = due_at;
+	state->has_later = true;
+	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, due_at, enq_flags);
+	if (may_leave(p, enq_flags) && offer(&later_queues, p, cpu, reach, NEARBY))
+		COUNT(pushed);
 }
 
 /*
- * No preemption: who would preempt goes to the head, all others to the tail, and the running task
- * goes on (3.3). The local queue is served before the run queue, so its tail is the head of both.
+ * No preemption: a task that would preempt goes to the head, all others go to the tail, and the
+ * running task goes on (3.3). The local queue is served before the run queue, so its tail is the
+ * head of both.
  */
 void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
-	struct group_state *group = group_state(group_of(cpu));
+	bool is_turn_over = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ));
+	bool yields = is_turn_over && has_yielded(p, state);
 
-	if (state->yielder == p->pid) {
-		state->yielder = NOBODY;
-		if ((state->yielder_worked || !cpus_interfere) &&
-		    push_to_idle(p, cpu, enq_flags, true))
-			return;
-		state->has_waiting = true;
-		set_bits(&group->waiting, bit_of(cpu));
-		scx_bpf_dsq_insert(p, waiting_room(cpu), turn_ns(), enq_flags);
-		return;
-	}
+	if (is_turn_over)
+		state->ended = NOBODY;
 	/* The only task of its CPU goes on: nothing would take it out of the run queue. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
 		return;
 	}
 	if (is_background(p)) {
-		state->has_background = true;
-		scx_bpf_dsq_insert(p, background(cpu), tick_ns, enq_flags);
+		COUNT(background);
+		enqueue_later(p, cpu, tick_ns, US_TO_NS(max_delay_us), enq_flags);
 		return;
 	}
-	if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p) &&
-	    state->heads_in_a_row < head_burst) {
-		state->heads_in_a_row++;
+	/*
+	 * A task that yields in a loop waits for another one. To run it again before that one is
+	 * done is work for nothing.
+	 */
+	if (yields) {
+		COUNT(yielded);
+		enqueue_later(p, cpu, turn_ns(), tick_ns, enq_flags);
+		return;
+	}
+	if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p) && state->nr_heads < HEAD_BURST) {
+		state->nr_heads++;
 		COUNT(queued_head);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
 		return;
 	}
-	if (!(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) &&
-	    push_to_idle(p, cpu, enq_flags, false))
-		return;
 	COUNT(queued_tail);
 	state->has_queued = true;
 	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
-	if (may_leave(p, enq_flags)) {
-		set_bits(queued_in(group_of(cpu)), bit_of(cpu));
-		offer(p, cpu);
-	}
+	if (may_leave(p, enq_flags) && offer(&run_queues, p, cpu, reach, NEARBY))
+		COUNT(pushed);
 }
 
 /*
- * The first task of one of the CPU's own queues. The flag is lowered before looking: who comes
- * meanwhile raises it again.
+ * Takes the first task of one of the CPU's own queues. The flag is cleared before looking: a task
+ * that comes meanwhile sets it again.
  */
 static bool take(u64 dsq, bool *has)
 {
@@ -379,337 +214,131 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
 {
 	if (!state->has_queued)
 		return false;
-	if (!take(run_queue(cpu), &state->has_queued)) {
-		if (!state->has_queued)
-			clear_bits(queued_in(group_of(cpu)), bit_of(cpu));
-		return false;
+	if (take(run_queue(cpu), &state->has_queued)) {
+		state->nr_heads = 0;
+		return true;
 	}
-	state->heads_in_a_row = 0;
-	state->waiting_since = 0;
-	state->is_queue_first = false;
-	return true;
+	remove_cpu(&run_queues.cpus, cpu);
+	return false;
 }
 
 /*
- * Up to @most of those that yielded: in a round of tasks that only look and yield again, asking for
- * each of them would cost more than their looking does.
+ * Is a task of @cpu's later queue to wait for other work no longer? The queue is checked only if
+ * one can be due, as that takes its lock on kernels before 6.19.
  */
-static bool take_waiting(s32 cpu, struct cpu_state *state, u64 now, u32 most)
+static bool check_due(s32 cpu, struct cpu_state *state)
 {
-	bool taken = false;
-	u32 step;
+	u64 now = scx_bpf_now();
+	struct task_struct *first;
 
-	bpf_for (step, 0, most) {
-		if (!take(waiting_room(cpu), &state->has_waiting))
-			break;
-		taken = true;
-	}
-	if (!state->has_waiting)
-		clear_bits(&group_state(group_of(cpu))->waiting, bit_of(cpu));
-	if (!taken)
+	if (!state->has_later || time_before(now, state->due_at))
 		return false;
-	state->room_at = now;
-	state->is_from_room = true;
-	return true;
-}
-
-static bool take_background(s32 cpu, struct cpu_state *state, u64 now)
-{
-	if (!take(background(cpu), &state->has_background))
-		return false;
-	COUNT(background);
-	state->background_at = now;
-	return true;
-}
-
-/* Those that yielded are looked at once a tick; if they do have work, all of them, for a tick. */
-static bool is_room_due(const struct cpu_state *state, u64 now)
-{
-	if (!state->has_waiting || state->is_queue_first)
-		return false;
-	return now - state->room_at >= tick_ns ||
-	       (state->is_released && now - state->released_at < tick_ns);
-}
-
-static bool is_background_due(const struct cpu_state *state, u64 now)
-{
-	return state->has_background && now - state->background_at >= US_TO_NS(max_delay_us);
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(later_queue(cpu));
+	state->due_at = first ? first->scx.dsq_vtime : now + tick_ns;
+	bpf_rcu_read_unlock();
+	return !time_before(now, state->due_at);
 }
 
 /*
- * @cpu has nothing to do. The paper moves tasks by push only; a CPU that looks for work when it
- * has none is the same event seen from the other side, and costs the busy CPUs nothing.
+ * On @cpu all tasks yield. Takes one more from a CPU nearby that has two more of them: sixteen
+ * threads that wait here and one there make a barrier wait for the sixteen.
  */
-static bool pull(s32 cpu)
+static bool pull_even(s32 cpu, struct cpu_state *state)
 {
-	return pull_near(cpu, reach);
-}
-
-/* Sixteen threads that wait here and one there make a barrier wait for the sixteen. */
-static bool is_evening_due(struct cpu_state *state, u64 now)
-{
-	if (now - state->evened_at < EVENING_NS)
-		return false;
-	state->evened_at = now;
-	return true;
-}
-
-/*
- * Takes a task from a waiting room of the group that holds two more than this CPU's; if nobody
- * waits here, from any.
- */
-static bool pull_waiting(s32 cpu, bool yielded)
-{
-	u64 own_waiters = nr_queued(waiting_room(cpu)) + yielded;
-	u64 most = own_waiters ? own_waiters + 1 : 0;
 	u32 group = group_of(cpu);
-	u32 from = from_bit(cpu);
-	u64 word = group_state(group)->waiting & ~bit_of(cpu);
+	u64 word = *cpus_in(&later_queues.cpus, group) & ~bit_of(cpu);
+	u64 now = scx_bpf_now();
+	u64 own;
 	u32 tries;
 
+	if (!word || now - state->evened_at < EVEN_NS)
+		return false;
+	state->evened_at = now;
+	own = nr_queued(later_queue(cpu));
 	bpf_for (tries, 0, PULL_TRIES) {
-		u64 room;
 		u32 bit;
+		s32 other;
 
 		if (!word)
 			break;
-		bit = first_bit_from(word, from);
-		room = waiting_room(cpu_at(group, bit));
-		if (nr_queued(room) > most && scx_bpf_dsq_move_to_local(room, 0))
+		bit = first_bit_from(word, from_bit(cpu));
+		other = cpu_at(group, bit);
+		if (nr_queued(later_queue(other)) > own + 1 &&
+		    scx_bpf_dsq_move_to_local(later_queue(other), 0))
 			return true;
 		word &= ~(1ULL << bit);
 	}
 	return false;
 }
 
-/* For @cpu, on which nobody is: where it costs nobody anything, a task that only waits. */
-static bool pull_for_free(s32 cpu)
-{
-	return !cpus_interfere && pull_waiting(cpu, false);
-}
-
-static void wake(s32 cpu)
-{
-	cpu_state(cpu)->is_to_look = true;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-}
-
-static int end_of_rest(void *map, u32 *cpu, struct rest_timer *rest)
-{
-	wake(*cpu);
-	return 0;
-}
-
-/* Does anybody run faster while @cpu rests? */
-static bool is_shared(s32 cpu)
-{
-	u64 siblings = core_bits(cpu) & ~bit_of(cpu);
-
-	return cpus_interfere || (siblings & ~group_state(group_of(cpu))->idle);
-}
-
 /*
- * Everybody on @cpu has only yielded for a while: it rests, until the timer, progress elsewhere, or
- * a task that is woken or pushed here ends it. Then some of them look; see nr_to_let_out().
+ * Takes a task from another CPU's queue. It is the paper's push seen from the other side, and costs
+ * the busy CPUs nothing.
  */
-static bool rest(s32 cpu, struct cpu_state *state, u64 now)
+static bool pull(s32 cpu, struct queues *queues)
 {
-	struct rest_timer *timer;
-	u64 waited, length;
-	u32 key = cpu;
-
-	if (!rest_us || (rest_where == REST_SHARED && !is_shared(cpu)))
+	if (variant == PAPER || !pull_near(queues, cpu, reach))
 		return false;
-	if (!state->waiting_since) {
-		state->waiting_since = now;
-		state->nr_rests = 0;
-	}
-	waited = now - state->waiting_since;
-	if (waited < US_TO_NS(spin_us) || state->is_to_look)
-		return false;
-	timer = bpf_map_lookup_elem(&rest_timers, &key);
-	if (!timer)
-		return false;
-	length = waited / 2 < US_TO_NS(rest_us) ? waited / 2 : US_TO_NS(rest_us);
-	if (bpf_timer_start(&timer->timer, length, BPF_F_TIMER_CPU_PIN))
-		return false;
-	COUNT(rested);
-	state->nr_rests++;
-	state->is_looking = false;
-	state->is_resting = true;
-	set_bits(&group_state(group_of(cpu))->resting, bit_of(cpu));
+	COUNT(pulled);
 	return true;
 }
 
-static void stop_resting(s32 cpu, struct cpu_state *state)
+/* @cpu has nothing to run; see offer() for why it checks the queues once more. */
+static void become_idle(s32 cpu)
 {
-	if (!state->is_resting)
-		return;
-	state->is_resting = false;
-	clear_bits(&group_state(group_of(cpu))->resting, bit_of(cpu));
+	add_cpu(&idle_cpus, cpu);
+	if (pull(cpu, &run_queues) || pull(cpu, &later_queues))
+		remove_cpu(&idle_cpus, cpu);
 }
 
-/*
- * How many of those that wait are let out: after a rest those that look, else a round. Where all
- * are released at once, one looks for all. At a tree of flags each waits for a sign of its own, and
- * by looking passes it on, so that a round has to look. Which of the two it is a round shows now
- * and then.
- */
-static u32 nr_to_let_out(struct cpu_state *state)
+/* No other task is to run: @p has another turn. */
+static void go_on(struct task_struct *p, struct cpu_state *state, u64 slice_ns)
 {
-	if (!state->is_to_look)
-		return ROUND;
-	state->is_looking = true;
-	state->looked_in_vain = false;
-	if (state->nr_rounds) {
-		state->nr_rounds--;
-		return ROUND;
-	}
-	return state->nr_rests % (ALONE + 1) ? 1 : ROUND;
+	state->ended = NOBODY;
+	scx_bpf_task_set_slice(p, slice_ns);
 }
 
-/* One of those that look has yielded again, and @worked before, or was not released yet. */
-static void learn_from_look(struct cpu_state *state, bool worked)
-{
-	if (!worked) {
-		state->looked_in_vain = true;
-		return;
-	}
-	state->is_looking = false;
-	if (!state->looked_in_vain) {
-		state->nr_signs = 0;
-		return;
-	}
-	if (++state->nr_signs >= SIGNS || state->nr_rounds)
-		state->nr_rounds = SIGNS_HOLD;
-}
-
-/*
- * All on @cpu wait, and somebody has worked before: perhaps he was the one for whom others wait, so
- * some of the CPUs that rest are to look. Those that find work will tell others.
- */
-static void tell_resting(s32 cpu, struct cpu_state *state)
-{
-	u32 group = group_of(cpu);
-	u64 *resting = &group_state(group)->resting;
-	u32 from = from_bit(cpu);
-	u32 tries;
-
-	if (!state->has_worked)
-		return;
-	state->has_worked = false;
-	bpf_for (tries, 0, TOLD) {
-		u64 word = *resting & ~bit_of(cpu);
-		u32 bit;
-
-		if (!word)
-			break;
-		bit = first_bit_from(word, from);
-		if (clear_bits(resting, 1ULL << bit))
-			wake(cpu_at(group, bit));
-	}
-}
-
-/* The CPU needs its next task: who worked last goes to the end, the head of its queue is next. */
+/* The CPU needs its next task: the one that ran goes to the end, the head of the queue is next. */
 void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	bool yielded = goes_on && state->yielder == prev->pid;
-	bool rests = false;
-	u64 now = scx_bpf_now();
+	bool yields = goes_on && has_yielded(prev, state);
 
-	state->is_from_room = false;
-	stop_resting(cpu, state);
-
-	if (is_room_due(state, now) && take_waiting(cpu, state, now, 1))
+	if (check_due(cpu, state) && take(later_queue(cpu), &state->has_later))
 		return;
-	if (is_background_due(state, now) && take_background(cpu, state, now))
+	if (take_queued(cpu, state) || take_offered(cpu))
 		return;
-	if (take_queued(cpu, state))
-		return;
-	/* Nobody waits: the task that ran goes on. */
-	if (goes_on && !yielded && !is_background(prev)) {
-		scx_bpf_task_set_slice(prev, turn_ns());
+	/* Nothing waits here: the task that ran goes on. */
+	if (goes_on && !yields && !is_background(prev)) {
+		go_on(prev, state, turn_ns());
 		return;
 	}
-	if (pull(cpu)) {
-		COUNT(pulled);
-		state->waiting_since = 0;
+	if (pull(cpu, &run_queues))
 		return;
-	}
-	/* Whoever waits for somebody alone on its CPU is in nobody's way. */
-	if (prev && yielded && !state->has_waiting && !state->has_background) {
-		state->yielder = NOBODY;
-		scx_bpf_task_set_slice(prev, turn_ns());
-		return;
-	}
-	if (yielded || state->has_waiting) {
-		if (is_evening_due(state, now) && pull_waiting(cpu, yielded)) {
-			COUNT(pulled);
-			return;
-		}
-		tell_resting(cpu, state);
-		rests = rest(cpu, state, now);
-		if (!rests && take_waiting(cpu, state, now, nr_to_let_out(state))) {
-			state->is_to_look = false;
-			return;
-		}
-	} else if (pull_for_free(cpu)) {
+	if (yields && pull_even(cpu, state)) {
 		COUNT(pulled);
 		return;
 	}
-	if (take_background(cpu, state, now))
+	if (take(later_queue(cpu), &state->has_later))
 		return;
-	if (prev && goes_on && !yielded)
-		scx_bpf_task_set_slice(prev, tick_ns);
-	/* Alone after all, only the flags did not say so: nobody would wake the CPU for it. */
-	if (prev && yielded && !rests) {
-		state->yielder = NOBODY;
-		scx_bpf_task_set_slice(prev, turn_ns());
-	}
 	if (goes_on)
-		return;
-	/* Idle; see offer() for why to look once more. */
-	set_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
-	if (pull(cpu) || pull_for_free(cpu)) {
-		COUNT(pulled);
-		clear_bits(&group_state(group_of(cpu))->idle, bit_of(cpu));
-	}
-}
-
-/* A turn begins. Whoever yields soon has only looked whether to go on; see flsched_yield(). */
-void BPF_STRUCT_OPS(flsched_running, struct task_struct *p)
-{
-	cpu_state(scx_bpf_task_cpu(p))->turn_began_at = scx_bpf_now();
+		go_on(prev, state, is_background(prev) ? tick_ns : turn_ns());
+	else if (!pull(cpu, &later_queues))
+		become_idle(cpu);
 }
 
 /*
  * A CPU that begins or ceases to idle. An idle CPU that was claimed or kicked in vain does not
- * cease to, which is why dispatch says so, too.
+ * cease to, which is why become_idle() says so, too.
  */
 void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 {
-	u64 *word = &group_state(group_of(cpu))->idle;
-
 	if (idle)
-		set_bits(word, bit_of(cpu));
+		add_cpu(&idle_cpus, cpu);
 	else
-		clear_bits(word, bit_of(cpu));
-}
-
-/* How long the first task of a queue has been runnable, at the tick's resolution. */
-static u64 first_waited_ns(u64 dsq)
-{
-	struct task_struct *first;
-	u64 ticks = 0;
-
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(dsq);
-	if (first)
-		ticks = bpf_jiffies64() - first->scx.runnable_at;
-	bpf_rcu_read_unlock();
-	return ticks * tick_ns;
+		remove_cpu(&idle_cpus, cpu);
 }
 
 /*
@@ -717,145 +346,77 @@ static u64 first_waited_ns(u64 dsq)
  *
  * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
  * has waited no longer than the first has. So while the first's wait and N ticks together are less
- * than the bound, nobody's wait can exceed it, and there is no reason to switch: tasks that soon
- * block by themselves, as most do, are never interrupted.
+ * than the bound, no wait can exceed it, and there is no reason to switch: tasks that soon block by
+ * themselves, as most do, are never interrupted.
  */
-static bool is_due(s32 cpu, struct cpu_state *state)
+static bool is_due(s32 cpu)
 {
-	u64 waiting = nr_queued(SCX_DSQ_LOCAL_ON | cpu) + nr_queued(run_queue(cpu)) +
-		      nr_queued(waiting_room(cpu));
+	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
 	u64 bound = US_TO_NS(max_delay_us);
-	u64 soonest = waiting * tick_ns;
-	u64 queue_waited = first_waited_ns(run_queue(cpu));
 
 	if (waiting >= CROWD)
 		bound = bound * (waiting + 1) / CROWD;
-	if (queue_waited + soonest < bound)
-		return false;
-	state->is_queue_first = queue_waited >= first_waited_ns(waiting_room(cpu));
-	return true;
+	if (bound > LONGEST_NS)
+		bound = LONGEST_NS;
+	return first_waited_ns(run_queue(cpu)) + waiting * tick_ns >= bound;
 }
 
-/* Who entered at the head waits for the next switch, but not for long. */
-static bool is_head_due(s32 cpu, struct cpu_state *state)
+/* Does the turn of @p end, for the sake of those that wait? */
+static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
-	if (!nr_queued(SCX_DSQ_LOCAL_ON | cpu)) {
-		state->head_ticks = 0;
-		return false;
-	}
-	return ++state->head_ticks * tick_ns >= US_TO_NS(max_delay_us) / HEAD_DELAYS;
-}
-
-/* Does a task that is not of the background wait in reach, while the background runs here? */
-static bool is_anybody_queued_near(s32 cpu)
-{
-	return *queued_in(group_of(cpu)) & ~bit_of(cpu);
-}
-
-/* Somebody waits on @cpu: is there a CPU nearby that has nothing to do by now? */
-static void push(s32 cpu)
-{
-	struct task_struct *first;
-
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
-	if (first) {
-		if (!is_pinned(first))
-			set_bits(queued_in(group_of(cpu)), bit_of(cpu));
-		offer(first, cpu);
-	}
-	bpf_rcu_read_unlock();
+	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || check_due(cpu, state))
+		return true;
+	if (is_background(p) && (state->has_queued || *cpus_in(&run_queues.cpus, group_of(cpu))))
+		return true;
+	return state->has_queued && is_due(cpu);
 }
 
 /*
- * The tick counts the slice down and does nothing else (3.4) as long as nobody waits. A slice that
- * is used up then only makes the kernel ask again, and dispatch lets the task go on: that it asks
- * at all keeps alive a task that the kernel had to put into its global queue, because the CPU it
- * was pushed to had gone offline meanwhile.
+ * The tick counts the slice down and does nothing else (3.4) as long as no other task waits. A
+ * slice that is used up then only makes the kernel ask again, and dispatch lets the task go on:
+ * that it asks at all keeps alive a task that the kernel had to put into its global queue, because
+ * the CPU it was pushed to had gone offline meanwhile.
  */
 void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
-	bool ends = is_head_due(cpu, state);
 
-	if (is_background(p))
-		ends |= state->has_queued || state->has_waiting || is_anybody_queued_near(cpu);
-	if (state->has_waiting)
-		ends |= nr_queued(waiting_room(cpu)) > 0;
-	if (state->has_queued)
-		ends |= is_due(cpu, state);
-	ends |= is_background_due(state, scx_bpf_now());
-	if (ends) {
+	remove_cpu(&idle_cpus, cpu);
+	if (variant != PAPER && ends_turn(p, cpu, state)) {
 		COUNT(turn_ended);
 		scx_bpf_task_set_slice(p, 0);
 	}
+	if (!p->scx.slice)
+		state->ended = p->pid;
 	if (state->has_queued)
-		push(cpu);
+		COUNT_MANY(pushed, offer_waiting(&run_queues, cpu, reach, false));
+	if (state->has_later)
+		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, reach, false));
 }
 
-/*
- * To the waiting room, and a normal switch. Who worked before it yielded has made progress; if it
- * had waited before, those who wait with it have probably been released, too.
- */
-bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct *to)
-{
-	struct cpu_state *state = cpu_state(bpf_get_smp_processor_id());
-	u64 now = scx_bpf_now();
-
-	COUNT(yielded);
-	state->yielder = from->pid;
-	state->yielder_worked = now - state->turn_began_at > PROGRESS_NS;
-	if (state->is_looking && state->is_from_room)
-		learn_from_look(state, state->yielder_worked);
-	if (!state->yielder_worked) {
-		state->is_released = false;
-	} else {
-		state->waiting_since = 0;
-		state->has_worked = true;
-		if (state->is_from_room && !state->is_released) {
-			state->is_released = true;
-			state->released_at = now;
-		}
-	}
-	scx_bpf_task_set_slice(from, 0);
-	return false;
-}
-
-/* A higher class takes the CPU: who waits at its head is to go where others look for work. */
+/* A task of a higher class takes the CPU: the tasks at its head are enqueued once more. */
 void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	give_way(args);
 }
 
+/* All CPUs count as idle at first; one that is not leaves the set at its next tick. */
 static s32 init_cpu(s32 cpu)
 {
-	struct rest_timer *rest;
-	u32 key = cpu;
-	s32 err;
+	s32 node = __COMPAT_scx_bpf_cpu_node(cpu);
+	s32 err = scx_bpf_create_dsq(run_queue(cpu), node);
 
-	rest = bpf_map_lookup_elem(&rest_timers, &key);
-	if (!rest)
-		return -E2BIG;
-	cpu_state(cpu)->yielder = NOBODY;
-	bpf_timer_init(&rest->timer, &rest_timers, CLOCK_MONOTONIC);
-	bpf_timer_set_callback(&rest->timer, end_of_rest);
-
-	err = scx_bpf_create_dsq(run_queue(cpu), NUMA_NO_NODE);
-	err = err ?: scx_bpf_create_dsq(waiting_room(cpu), NUMA_NO_NODE);
-	return err ?: scx_bpf_create_dsq(background(cpu), NUMA_NO_NODE);
-}
-
-/* All CPUs count as idle at first; those that are not say so as soon as they are. */
-static void init_group(u32 group)
-{
-	group_state(group)->idle = bits_of_group(group);
+	cpu_state(cpu)->ended = NOBODY;
+	if (is_online(cpu))
+		add_cpu(&idle_cpus, cpu);
+	return err ?: scx_bpf_create_dsq(later_queue(cpu), node);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
 {
 	s32 cpu, err;
-	u32 group;
 
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = init_cpu(cpu);
@@ -864,8 +425,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
 			return err;
 		}
 	}
-	bpf_for (group, 0, nr_groups)
-		init_group(group);
 	return 0;
 }
 
@@ -879,10 +438,8 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .select_cpu	= (void *)flsched_select_cpu,
 	       .enqueue		= (void *)flsched_enqueue,
 	       .dispatch	= (void *)flsched_dispatch,
-	       .running		= (void *)flsched_running,
 	       .update_idle	= (void *)flsched_update_idle,
 	       .tick		= (void *)flsched_tick,
-	       .yield		= (void *)flsched_yield,
 	       .cpu_release	= (void *)flsched_cpu_release,
 	       .init		= (void *)flsched_init,
 	       .exit		= (void *)flsched_exit,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How fast CPUs can run, for policies that ask how fast one runs now.
+ * How fast CPUs can run, and how fast each ran when it was last measured.
  *
  * The loader fills the tables in from cpufreq. Where that says nothing, or where there is nothing
  * to choose from, as all CPUs have one clock or a governor pins it, max_mhz is 0, and the loader
@@ -22,10 +22,37 @@ static __always_inline u32 clock_domain_of(s32 cpu)
 	return clock_domains[cpu & (MAX_CPUS - 1)] & (MAX_CPUS - 1);
 }
 
-/* Can anybody tell how fast @cpu runs, and does it matter? */
+/* A virtual machine's frequency is constant; tests have to make their own. */
+CHOICE(frequency_source, 0, "kernel test",
+       "where frequencies come from: the kernel, or, for tests only, what the test has put into a "
+       "map");
+
+enum frequency_source { FROM_KERNEL, FROM_TEST };
+
+struct test_reading {
+	u32 mhz;
+	u32 age_us;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct test_reading);
+} test_readings SEC(".maps");
+
+/* What was last measured of the CPUs of one clock; written by their ticks. */
+struct reading {
+	u64 at __attribute__((aligned(64)));
+	u32 mhz;
+};
+
+static struct reading readings[MAX_CPUS];
+
+/* Is it known how fast @cpu runs, and does it matter? */
 static __always_inline bool is_clocked(s32 cpu)
 {
-	return max_mhz[cpu & (MAX_CPUS - 1)];
+	return frequency_source == FROM_TEST || max_mhz[cpu & (MAX_CPUS - 1)];
 }
 
 static __always_inline u32 min_mhz_of(s32 cpu)
@@ -34,13 +61,33 @@ static __always_inline u32 min_mhz_of(s32 cpu)
 }
 
 /*
- * What the kernel measured at @cpu's last tick, in MHz; 0: unknown. The kernel's reading is
- * relative to the CPU's own greatest frequency, so that a small core of a hybrid machine is not
- * taken for a slow one.
+ * Records what the kernel measured at @cpu's last tick. The kernel's reading is relative to the
+ * CPU's own greatest frequency, so that a small core of a hybrid machine is not taken for a slow
+ * one.
  */
-static __always_inline u32 measured_mhz(s32 cpu)
+static void record_frequency(s32 cpu)
 {
-	return (u64)scx_bpf_cpuperf_cur(cpu) * max_mhz[cpu & (MAX_CPUS - 1)] / SCX_CPUPERF_ONE;
+	struct reading *reading = &readings[clock_domain_of(cpu)];
+
+	if (!max_mhz[cpu & (MAX_CPUS - 1)])
+		return;
+	reading->mhz =
+		(u64)scx_bpf_cpuperf_cur(cpu) * max_mhz[cpu & (MAX_CPUS - 1)] / SCX_CPUPERF_ONE;
+	reading->at = scx_bpf_now();
+}
+
+/* What was recorded of @cpu, in MHz; 0 if that is older than @max_age_ns. */
+static u32 recent_mhz(s32 cpu, u64 max_age_ns)
+{
+	const struct reading *reading = &readings[clock_domain_of(cpu)];
+	struct test_reading *test;
+	u32 key = cpu;
+
+	/* Another CPU's clock may be a little ahead. */
+	if (frequency_source == FROM_KERNEL)
+		return time_after(scx_bpf_now(), reading->at + max_age_ns) ? 0 : reading->mhz;
+	test = bpf_map_lookup_elem(&test_readings, &key);
+	return test && US_TO_NS(test->age_us) <= max_age_ns ? test->mhz : 0;
 }
 
 #endif /* FLSCHED_FREQUENCY_BPF_H */

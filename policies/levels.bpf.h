@@ -1,138 +1,157 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * At which priority levels the CPUs of a machine are, for policies with strict priorities.
+ * Strict priorities: 40 levels, from nice. Level 0 is the most important one, as nice -20 is.
  *
- * A map holds for each level one bit a CPU, in a word for each group of topology.bpf.h; above that,
- * for each level one bit a group; and above that, one bit a level. So "who runs something less
- * important than this?" and "who has something more important waiting?" are answered by one load
- * where the answer is nobody, which is the usual case on a busy machine.
- *
- * No lock guards it. A bit of a CPU is written when that CPU's level changes; those above mean
- * "perhaps", are set when the first bit below appears, and are taken back by who looks and finds
- * nothing: so a CPU that changes its level again and again writes its own group's word only.
- *
- * Level 0 is the most important one, as nice -20 is.
+ * Each CPU has a queue for each level. For each level there are two sets of CPUs (cpus.bpf.h):
+ * those that run a task of that level and are available for a more important one, and those with a
+ * waiting task of that level that may leave. Two words have a bit for each level whose set perhaps
+ * is not empty. So "does a CPU run something less important?" and "does something more important
+ * wait?" cost one load where the answer is no, which is the usual case on a busy machine.
  */
 #ifndef FLSCHED_LEVELS_BPF_H
 #define FLSCHED_LEVELS_BPF_H
 
-#include "topology.bpf.h"
+#include "queues.bpf.h"
 
-#define LEVELS	    40
-#define IDLE	    LEVELS	 /* level of a CPU that has nothing to run */
-#define TAKEN	    (LEVELS + 1) /* of one that is not to be disturbed, and is never looked for */
-#define LEVEL_SLOTS 64
-#define GROUP_WORDS (MAX_GROUPS / 64)
+#define LEVELS	     40
+#define IDLE	     LEVELS	  /* level of a CPU that has nothing to run */
+#define NO_LEVEL     (LEVELS + 1) /* of one that is available for no task */
+#define HIGHEST_PRIO 100	  /* static_prio of nice -20 */
 
-struct group_levels {
-	u64 cpus[LEVEL_SLOTS];
-};
+static struct cpu_set available[NO_LEVEL + 1];
+static struct queues waiting[LEVELS];
+static u64 available_levels __attribute__((aligned(64)));
+static u64 waiting_levels __attribute__((aligned(64)));
 
-struct level_map {
-	u64 levels __attribute__((aligned(64)));
-	u64 groups[LEVEL_SLOTS][GROUP_WORDS] __attribute__((aligned(64)));
-	struct group_levels of_group[MAX_GROUPS] __attribute__((aligned(64)));
-};
-
-static __always_inline u64 level_bit(u32 level)
+/* From nice; SCHED_IDLE is the last. */
+static u32 level_of(const struct task_struct *p)
 {
-	return 1ULL << (level & (LEVEL_SLOTS - 1));
+	u32 level = p->static_prio - HIGHEST_PRIO;
+
+	return level >= LEVELS || p->policy == POLICY_IDLE ? LEVELS - 1 : level;
+}
+
+static u64 level_bit(u32 level)
+{
+	return 1ULL << (level & 63);
 }
 
 /* All levels more important than @level. */
-static __always_inline u64 levels_above(u32 level)
+static u64 levels_above(u32 level)
 {
 	return level_bit(level) - 1;
 }
 
-/* All levels less important than @level at which a CPU may be found, idle included. */
-static __always_inline u64 levels_below(u32 level)
+/* All levels less important than @level, IDLE included. */
+static u64 levels_below(u32 level)
 {
 	return ~levels_above(level + 1) & levels_above(IDLE + 1);
 }
 
 /* The most important level of @levels, which are not none. */
-static __always_inline u32 first_level(u64 levels)
+static u32 first_level(u64 levels)
 {
-	u32 level = __builtin_ctzll(levels);
-
-	/* The compiler knows that it is below 64 and drops later checks; the verifier does not. */
-	barrier_var(level);
-	return level;
+	return first_bit_from(levels, 0);
 }
 
 /* The least important one. */
-static __always_inline u32 last_level(u64 levels)
+static u32 last_level(u64 levels)
 {
-	u32 level = 63 - __builtin_clzll(levels);
+	return 63 - __builtin_clzll(levels);
+}
 
+static struct cpu_set *available_at(u32 level)
+{
+	/* The compiler may know its range, and drops the check that the verifier needs. */
 	barrier_var(level);
-	return level;
+	return &available[level < NO_LEVEL ? level : NO_LEVEL];
 }
 
-static __always_inline u64 *level_cpus(struct level_map *map, u32 level, u32 group)
+static struct queues *waiting_at(u32 level)
 {
-	return &map->of_group[group & (MAX_GROUPS - 1)].cpus[level & (LEVEL_SLOTS - 1)];
+	barrier_var(level);
+	return &waiting[level < LEVELS ? level : LEVELS - 1];
 }
 
-static __always_inline u64 *level_groups(struct level_map *map, u32 level, u32 group)
+static u64 level_queue(u32 level, s32 cpu)
 {
-	return &map->groups[level & (LEVEL_SLOTS - 1)][(group / 64) & (GROUP_WORDS - 1)];
+	return level * MAX_CPUS + cpu;
 }
 
-static __always_inline u64 group_bit(u32 group)
+/* @cpu is available for tasks more important than @level. */
+static void add_available(s32 cpu, u32 level)
 {
-	return 1ULL << (group & 63);
+	add_cpu(available_at(level), cpu);
+	set_bits(&available_levels, level_bit(level));
 }
 
-/* Some CPU of @group is at @level: from below upward, see level_tidy(). */
-static __always_inline void level_announce(struct level_map *map, u32 level, u32 group)
+/* A task of @level waits on @cpu that other CPUs may take. */
+static void add_waiting(s32 cpu, u32 level)
 {
-	set_bits(level_groups(map, level, group), group_bit(group));
-	set_bits(&map->levels, level_bit(level));
+	add_cpu(&waiting_at(level)->cpus, cpu);
+	set_bits(&waiting_levels, level_bit(level));
 }
 
-static __always_inline void level_set(struct level_map *map, u32 level, s32 cpu)
+/* Clears the bit of a level whose set is empty. A CPU that is added meanwhile is seen. */
+static void clear_if_empty(u64 *levels, u32 level, const struct cpu_set *set)
 {
-	u64 *cpus = level_cpus(map, level, group_of(cpu));
-
-	if (*cpus & bit_of(cpu))
-		return;
-	__sync_fetch_and_or(cpus, bit_of(cpu));
-	level_announce(map, level, group_of(cpu));
+	if (!set->groups && clear_bits(levels, level_bit(level)) && set->groups)
+		set_bits(levels, level_bit(level));
 }
 
-static __always_inline void level_clear(struct level_map *map, u32 level, s32 cpu)
+/* Takes a task for @cpu that waits elsewhere and is more important than @level. */
+__noinline bool pull_above(s32 cpu, u32 level, u32 reach)
 {
-	clear_bits(level_cpus(map, level, group_of(cpu)), bit_of(cpu));
+	u64 levels = waiting_levels & levels_above(level);
+	u32 tries;
+
+	bpf_for (tries, 0, LEVELS) {
+		u32 first;
+
+		if (!levels)
+			break;
+		first = first_level(levels);
+		if (pull_near(waiting_at(first), cpu, reach))
+			return true;
+		clear_if_empty(&waiting_levels, first, &waiting_at(first)->cpus);
+		levels &= levels - 1;
+	}
+	return false;
 }
 
-static __always_inline bool level_is_empty(struct level_map *map, u32 level)
+/* The level whose first task has waited longest on @cpu, and for @least_ns; or NO_LEVEL. */
+__noinline u32 oldest_level(s32 cpu, u64 levels, u64 least_ns)
 {
-	u64 any = 0;
-	u32 word;
+	u32 oldest = NO_LEVEL, tries;
 
-#pragma clang loop unroll(disable)
-	for (word = 0; word < GROUP_WORDS; word++)
-		any |= map->groups[level & (LEVEL_SLOTS - 1)][word];
-	return !any;
+	bpf_for (tries, 0, LEVELS) {
+		u32 level;
+		u64 waited;
+
+		if (!levels)
+			break;
+		level = first_level(levels);
+		levels &= levels - 1;
+		waited = first_waited_ns(level_queue(level, cpu));
+		if (waited < least_ns)
+			continue;
+		least_ns = waited + 1;
+		oldest = level;
+	}
+	return oldest;
 }
 
-/*
- * @group was found to have no CPU at @level. Take back what says so, and then look once more: who
- * came meanwhile has either seen that it was taken back, or is seen now.
- */
-static __noinline void level_tidy(struct level_map *map, u32 level, u32 group)
+/* Makes @cpu's queues. */
+static s32 init_levels(s32 cpu)
 {
-	if (!clear_bits(level_groups(map, level, group), group_bit(group)))
-		return;
-	if (*level_cpus(map, level, group))
-		level_announce(map, level, group);
-	if (!level_is_empty(map, level))
-		return;
-	clear_bits(&map->levels, level_bit(level));
-	if (!level_is_empty(map, level))
-		set_bits(&map->levels, level_bit(level));
+	s32 node = __COMPAT_scx_bpf_cpu_node(cpu), err = 0;
+	u32 level;
+
+	bpf_for (level, 0, LEVELS) {
+		waiting_at(level)->first = level_queue(level, 0);
+		err = err ?: scx_bpf_create_dsq(level_queue(level, cpu), node);
+	}
+	return err;
 }
 
 #endif /* FLSCHED_LEVELS_BPF_H */

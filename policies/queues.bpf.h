@@ -1,87 +1,121 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One run queue a CPU, and how a CPU that has nothing to do finds a task in another one's.
+ * Queues of which each CPU has one, and how a CPU that has nothing to do finds a task in another
+ * CPU's.
  *
- * Which CPUs of a group perhaps have tasks to give is one word on a cache line of its own, written
- * only when a bit changes. A CPU without work looks into a few of those queues, nearest first; it
- * never looks at all CPUs.
+ * A set (cpus.bpf.h) holds the CPUs whose queues perhaps have a task that may leave. A CPU without
+ * work checks a few of those queues, nearest first, and never all CPUs.
  */
 #ifndef FLSCHED_QUEUES_BPF_H
 #define FLSCHED_QUEUES_BPF_H
 
-#include "topology.bpf.h"
+#include "cpus.bpf.h"
 
 #define PULL_TRIES 4 /* queues that a CPU without work looks into, in each group */
 
-/* A bit for each CPU of a group: perhaps it has tasks in its run queue to give. */
-struct queued_word {
-	u64 bits __attribute__((aligned(64)));
+FACT(tick_ns);
+
+/* Dispatch queues: that of CPU 0 is the first, those of the others follow. */
+struct queues {
+	struct cpu_set cpus; /* which perhaps have a task that may leave */
+	u64 first;
 };
 
-static struct queued_word queued_words[MAX_GROUPS];
+static struct queues run_queues;
 
-static u64 *queued_in(u32 group)
+/* How long the first task of @dsq has been runnable, at the tick's resolution. */
+static __always_inline u64 first_waited_ns(u64 dsq)
 {
-	return &queued_words[group & (MAX_GROUPS - 1)].bits;
+	struct task_struct *first;
+	u64 ticks = 0;
+
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(dsq);
+	if (first)
+		ticks = bpf_jiffies64() - first->scx.runnable_at;
+	bpf_rcu_read_unlock();
+	return ticks * tick_ns;
 }
 
 /*
- * @cpu's queue is empty, perhaps because others have taken all it had: on a machine with many CPUs
- * such bits would soon use up everybody's tries. Whoever is about to queue a task there, and has
- * not yet done so, is missed here; the tick sees to that.
+ * Takes a task from a queue of @group, the nearest to bit @from first. A queue that has none for
+ * this CPU is empty, or all its tasks are bound to other CPUs. It leaves the set, so that other
+ * CPUs do not look there in vain, until a task is added or its CPU has a tick. A task that is just
+ * being added is missed until then, too.
  */
-static void forget(s32 cpu)
+__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from)
 {
-	u64 *queued = queued_in(group_of(cpu));
-
-	if (nr_queued(run_queue(cpu)))
-		return;
-	clear_bits(queued, bit_of(cpu));
-	if (nr_queued(run_queue(cpu)))
-		set_bits(queued, bit_of(cpu));
-}
-
-/* A task from a queue of @group, the nearest to bit @from first. */
-static bool pull_from(u32 group, u64 but, u32 from)
-{
-	u64 word = *queued_in(group) & ~but;
+	u64 word = *cpus_in(&queues->cpus, group) & ~but;
 	u32 tries;
 
-	if (!word)
-		return false;
 	bpf_for (tries, 0, PULL_TRIES) {
 		u32 bit;
+		s32 cpu;
 
 		if (!word)
 			break;
 		bit = first_bit_from(word, from);
-		if (scx_bpf_dsq_move_to_local(run_queue(cpu_at(group, bit)), 0))
+		cpu = cpu_at(group, bit);
+		if (scx_bpf_dsq_move_to_local(queues->first + cpu, 0))
 			return true;
+		remove_cpu(&queues->cpus, cpu);
 		word &= ~(1ULL << bit);
-		forget(cpu_at(group, bit));
 	}
 	return false;
 }
 
-/* A task for @cpu from its own group, else from the @reach nearest others. */
-static bool pull_near(s32 cpu, u32 reach)
+/* Takes a task for @cpu: from its own group, from the @reach nearest ones, else from others. */
+__noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reach)
 {
-	u32 own = group_of(cpu);
-	u32 from = from_bit(cpu);
-	u32 near = group_facts(own)->nr_near;
-	u32 distance;
+	struct walk walk;
+	u32 step;
 
-	if (pull_from(own, bit_of(cpu), from))
-		return true;
-	if (!near)
+	if (!queues->cpus.groups)
 		return false;
-	bpf_for (distance, 1, reach + 1) {
-		if (distance > near)
+	walk = walk_from(cpu, reach, FAR_GROUPS);
+	bpf_for (step, 0, walk.tries) {
+		u32 group = walk_to(&queues->cpus, &walk, step);
+
+		if (group == NO_GROUP)
 			break;
-		if (pull_from(near_group(own, distance), 0, from))
+		if (pull_from(queues, group, group == walk.own ? bit_of(cpu) : 0, from_bit(cpu)))
 			return true;
 	}
 	return false;
+}
+
+/*
+ * A CPU that becomes idle checks a few queues only, and not those where another CPU has just found
+ * nothing. So an idle CPU that is woken for a task is told which queue has it. This is written by
+ * the CPU that has claimed it, and by itself.
+ */
+struct offered {
+	u64 queue __attribute__((aligned(64)));
+	bool is_open;
+};
+
+static struct offered offered[MAX_CPUS];
+
+/* Wakes @idle, if that is a CPU, which was claimed, for a task in @cpu's queue. True if it is. */
+static bool offer_to(s32 idle, struct queues *queues, s32 cpu)
+{
+	if (idle < 0)
+		return false;
+	offered[idle & (MAX_CPUS - 1)].queue = queues->first + cpu;
+	offered[idle & (MAX_CPUS - 1)].is_open = true;
+	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	return true;
+}
+
+/* Takes a task that was offered to @cpu while it was idle. */
+static bool take_offered(s32 cpu)
+{
+	struct offered *mine = &offered[cpu & (MAX_CPUS - 1)];
+
+	if (!mine->is_open)
+		return false;
+	mine->is_open = false;
+	return scx_bpf_dsq_move_to_local(mine->queue, 0);
 }
 
 #endif /* FLSCHED_QUEUES_BPF_H */

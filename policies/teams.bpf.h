@@ -6,20 +6,19 @@
  * processes. Its threads that run or wait are counted by CPU; those that sleep are not, because a
  * sleeping thread uses no cache and may wake up anywhere.
  *
- * The counts of one team in one group of CPUs are an entry of a hash table, found by both numbers;
- * an entry exists only where a team has been, and the table forgets who has not been asked for
- * longest. There are as many as SQUADS. Should a machine have more at a time, counts are lost and
- * threads are placed as if they had fewer co-threads: the counts are advice, never a promise.
+ * The counts of one team in one group of CPUs are an entry of a hash table, found by both numbers.
+ * The table keeps those used last. With more than it can hold counts are lost, and threads are
+ * placed as if they had fewer co-threads: the counts are advice, never a promise.
  *
  * A thread remembers where it is counted, so that it is counted once, whatever way it leaves.
  */
 #ifndef FLSCHED_TEAMS_BPF_H
 #define FLSCHED_TEAMS_BPF_H
 
-#include "topology.bpf.h"
+#include "cpus.bpf.h"
 
-#define SQUADS	  16384
-#define LIST_TEAM 1ULL /* of those on the user's list */
+#define TEAM_GROUPS 16384
+#define LIST_TEAM   1ULL /* of those on the user's list */
 
 enum group_by { BY_PROCESS, BY_CGROUP, BY_PIDS };
 
@@ -27,28 +26,28 @@ CHOICE(group_by, 0, "process cgroup pids", "whose threads are kept together");
 
 PID_LIST(pids, 1024, group_by, 2, "processes whose threads are one team, with group_by pids");
 
-struct squad_key {
+struct team_key {
 	u64 team;
 	u64 group;
 };
 
 /* The threads of a team in a group: how many on each CPU, and a bit for each CPU with any. */
-struct squad {
+struct team_group {
 	u64 cpus;
 	u32 threads[GROUP_CPUS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, SQUADS);
-	__type(key, struct squad_key);
-	__type(value, struct squad);
-} squads SEC(".maps");
+	__uint(max_entries, TEAM_GROUPS);
+	__type(key, struct team_key);
+	__type(value, struct team_group);
+} team_groups SEC(".maps");
 
-static const struct squad empty_squad;
+static const struct team_group no_threads;
 
 /* Where a thread is counted. */
-struct seat {
+struct counted {
 	u64 team;
 	u32 place; /* CPU + 1; 0: nowhere */
 };
@@ -57,22 +56,10 @@ struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct seat);
-} seats SEC(".maps");
+	__type(value, struct counted);
+} counted_threads SEC(".maps");
 
-/* How many threads are counted on a CPU: where none is, nobody need be asked. */
-struct cpu_count {
-	u32 threads;
-} __attribute__((aligned(64)));
-
-static struct cpu_count cpu_counts[MAX_CPUS];
-
-static __always_inline u32 *counted_on(s32 cpu)
-{
-	return &cpu_counts[cpu & (MAX_CPUS - 1)].threads;
-}
-
-/* The team of @p; 0: none. Who is alone in its process has no co-threads to look for. */
+/* The team of @p; 0: none. The only thread of a process has no co-threads. */
 static u64 team_of(const struct task_struct *p)
 {
 	u32 pid = p->tgid;
@@ -86,107 +73,118 @@ static u64 team_of(const struct task_struct *p)
 	return p->signal->nr_threads > 1 ? pid : 0;
 }
 
-static struct squad *squad_in(u64 team, u32 group)
+static struct team_group *team_in(u64 team, u32 group)
 {
-	struct squad_key key = {.team = team, .group = group};
+	struct team_key key = {.team = team, .group = group};
 
-	return bpf_map_lookup_elem(&squads, &key);
+	return bpf_map_lookup_elem(&team_groups, &key);
 }
 
-static u32 *threads_at(struct squad *squad, u32 bit)
+static u32 *threads_on(struct team_group *group, s32 cpu)
 {
-	return &squad->threads[bit & (GROUP_CPUS - 1)];
+	return &group->threads[from_bit(cpu)];
 }
 
-static void join_squad(u64 team, s32 cpu)
+static void add_thread(u64 team, s32 cpu)
 {
-	struct squad_key key = {.team = team, .group = group_of(cpu)};
-	struct squad *squad = bpf_map_lookup_elem(&squads, &key);
+	struct team_key key = {.team = team, .group = group_of(cpu)};
+	struct team_group *group = bpf_map_lookup_elem(&team_groups, &key);
 
-	if (!squad) {
-		bpf_map_update_elem(&squads, &key, &empty_squad, BPF_NOEXIST);
-		squad = bpf_map_lookup_elem(&squads, &key);
-		if (!squad)
+	if (!group) {
+		bpf_map_update_elem(&team_groups, &key, &no_threads, BPF_NOEXIST);
+		group = bpf_map_lookup_elem(&team_groups, &key);
+		if (!group)
 			return;
 	}
-	__sync_fetch_and_add(threads_at(squad, from_bit(cpu)), 1);
-	set_bits(&squad->cpus, bit_of(cpu));
-	__sync_fetch_and_add(counted_on(cpu), 1);
+	__sync_fetch_and_add(threads_on(group, cpu), 1);
+	set_bits(&group->cpus, bit_of(cpu));
 }
 
-/* The bit is taken back before looking again: who joins meanwhile sets it, or is seen. */
-static void leave_squad(u64 team, s32 cpu)
+/* The bit is cleared before the count is read again: an added thread sets it or is seen. */
+static void remove_thread(u64 team, s32 cpu)
 {
-	struct squad *squad = squad_in(team, group_of(cpu));
+	struct team_group *group = team_in(team, group_of(cpu));
 	u32 *threads;
 
-	__sync_fetch_and_sub(counted_on(cpu), 1);
-	if (!squad)
+	if (!group)
 		return;
-	threads = threads_at(squad, from_bit(cpu));
+	threads = threads_on(group, cpu);
 	if (!*threads)
-		return; /* the table had forgotten this entry */
+		return; /* the table had lost this entry */
 	if (__sync_fetch_and_sub(threads, 1) > 1)
 		return;
-	clear_bits(&squad->cpus, bit_of(cpu));
+	clear_bits(&group->cpus, bit_of(cpu));
 	if (*threads)
-		set_bits(&squad->cpus, bit_of(cpu));
+		set_bits(&group->cpus, bit_of(cpu));
 }
 
-/* @p is new to the scheduler: from here on there is a seat for it, and nothing is allocated later.
- */
-static s32 seat_thread(struct task_struct *p)
+/* @p is new to the scheduler: what is remembered of it is allocated here and not later. */
+static s32 init_thread(struct task_struct *p)
 {
-	return bpf_task_storage_get(&seats, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -ENOMEM;
+	return bpf_task_storage_get(&counted_threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* @p runs or waits on @cpu now. */
 static void count_thread(struct task_struct *p, s32 cpu)
 {
 	u64 team = team_of(p);
-	struct seat *seat;
+	struct counted *counted;
 	u32 before;
 
 	if (!team)
 		return;
-	seat = bpf_task_storage_get(&seats, p, NULL, 0);
-	if (!seat || (seat->place == cpu + 1 && seat->team == team))
+	counted = bpf_task_storage_get(&counted_threads, p, NULL, 0);
+	if (!counted || (counted->place == cpu + 1 && counted->team == team))
 		return;
-	before = __sync_lock_test_and_set(&seat->place, 0);
+	before = __sync_lock_test_and_set(&counted->place, 0);
 	if (before)
-		leave_squad(seat->team, before - 1);
-	seat->team = team;
-	join_squad(team, cpu);
-	before = __sync_lock_test_and_set(&seat->place, cpu + 1);
+		remove_thread(counted->team, before - 1);
+	counted->team = team;
+	add_thread(team, cpu);
+	before = __sync_lock_test_and_set(&counted->place, cpu + 1);
 	if (before)
-		leave_squad(team, before - 1);
+		remove_thread(team, before - 1);
 }
 
-/* @p sleeps, or is looking for another place. */
+/* @p sleeps. */
 static void uncount_thread(struct task_struct *p)
 {
-	struct seat *seat = bpf_task_storage_get(&seats, p, NULL, 0);
-	u32 before = seat ? __sync_lock_test_and_set(&seat->place, 0) : 0;
+	struct counted *counted = bpf_task_storage_get(&counted_threads, p, NULL, 0);
+	u32 before = counted ? __sync_lock_test_and_set(&counted->place, 0) : 0;
 
 	if (before)
-		leave_squad(seat->team, before - 1);
+		remove_thread(counted->team, before - 1);
 }
 
-/*
- * Another CPU is about to take waiting @p from @from to @to, which does not hold its lock: if it
- * has been counted somewhere else meanwhile, that stays.
- */
-static void recount_thread(struct task_struct *p, s32 from, s32 to)
-{
-	struct seat *seat = bpf_task_storage_get(&seats, p, NULL, 0);
+/* The nearest co-threads of a thread: all CPUs of a group that have some, and the first of them. */
+struct cothreads {
+	u64 cpus; /* 0: there are none, or some on the thread's own CPU */
+	s32 beside;
+};
 
-	if (!seat)
-		return;
-	join_squad(seat->team, to);
-	if (__sync_val_compare_and_swap(&seat->place, from + 1, to + 1) == from + 1)
-		leave_squad(seat->team, from);
-	else
-		leave_squad(seat->team, to);
+/* Searches outward from @cpu, where @counted threads of @team do not matter. */
+__noinline int find_cothreads(u64 team, s32 cpu, u32 reach, u32 counted,
+			      struct cothreads *found __arg_nonnull)
+{
+	u32 own = group_of(cpu), groups = walk_from(cpu, reach, 0).tries, distance;
+
+	bpf_for (distance, 0, groups) {
+		u32 near = near_group(own, distance);
+		struct team_group *group = team_in(team, near);
+
+		if (!group)
+			continue;
+		if (!distance && *threads_on(group, cpu) > counted)
+			break;
+		found->cpus = distance ? group->cpus : group->cpus & ~bit_of(cpu);
+		if (!found->cpus)
+			continue;
+		found->beside = cpu_at(near, first_bit_from(found->cpus, from_bit(cpu)));
+		break;
+	}
+	return 0;
 }
 
 #endif /* FLSCHED_TEAMS_BPF_H */

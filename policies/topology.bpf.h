@@ -23,7 +23,7 @@
 #define GROUP_CPUS 64
 #define MAX_NEAR   14
 
-/* Where a CPU is. */
+/* Where a CPU is; one that is offline is in a group that there is not. */
 struct place {
 	u16 group;
 	u16 bit;
@@ -49,6 +49,11 @@ static __always_inline u32 group_of(s32 cpu)
 	return places[cpu & (MAX_CPUS - 1)].group;
 }
 
+static __always_inline bool is_online(s32 cpu)
+{
+	return group_of(cpu) < nr_groups;
+}
+
 static __always_inline u64 bit_of(s32 cpu)
 {
 	return 1ULL << (places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1));
@@ -62,6 +67,8 @@ static __always_inline u32 from_bit(s32 cpu)
 
 static __always_inline const volatile struct group *group_facts(u32 group)
 {
+	/* The compiler may know its range, and drops the check that the verifier needs. */
+	barrier_var(group);
 	return &groups[group & (MAX_GROUPS - 1)];
 }
 
@@ -115,8 +122,11 @@ static __always_inline u64 core_bits(s32 cpu)
 	return bits & ~facts->missing;
 }
 
-/* The first threads of those cores of which every thread is in @word. */
-static __always_inline u64 whole_cores(u32 group, u64 word)
+/*
+ * The first threads of those cores of which every thread is in @word. It is global, so that the
+ * verifier goes on from it in one state and not in one for each number of threads.
+ */
+__noinline u64 whole_cores(u32 group, u64 word)
 {
 	const volatile struct group *facts = group_facts(group);
 	u32 cores = facts->cores, threads = facts->threads;

@@ -36,18 +36,17 @@ struct Allowed {
 const CLAIMS: &[Claims] = &[
     Claims {
         policy: "flsched",
-        hot: &["select_cpu", "enqueue", "dispatch", "running", "update_idle", "tick", "yield"],
+        hot: &["select_cpu", "enqueue", "dispatch", "update_idle", "tick"],
         allowed: &[Allowed {
             lock: "a dispatch queue's lock",
-            for_each_cpu: 3,
-            because: "FLSCHED makes three queues for each CPU, its run queue, its waiting room and its \
-                      background; another CPU comes only to queue a task there, or to take one when it \
-                      has nothing to do",
+            for_each_cpu: 2,
+            because: "FLSCHED makes two queues for each CPU, its run queue and its later queue; \
+                      another CPU comes only to queue a task there, or to take one when it has nothing to do",
         }],
     },
     Claims {
         policy: "smove",
-        hot: &["select_cpu", "enqueue", "dispatch", "running", "stopping", "tick", "yield"],
+        hot: &["select_cpu", "enqueue", "dispatch", "stopping", "update_idle", "tick"],
         allowed: &[Allowed {
             lock: "a dispatch queue's lock",
             for_each_cpu: 2,
@@ -58,12 +57,13 @@ const CLAIMS: &[Claims] = &[
     },
     Claims {
         policy: "rr2",
-        hot: &["select_cpu", "enqueue", "dispatch", "running", "quiescent", "update_idle", "tick", "yield"],
+        hot: &["select_cpu", "enqueue", "dispatch", "running", "quiescent", "update_idle", "tick"],
         allowed: &[
             Allowed {
                 lock: "a dispatch queue's lock",
-                for_each_cpu: 1,
-                because: "SCHED_RR2 makes one queue for each CPU; another CPU comes only to pull a task from there",
+                for_each_cpu: 40,
+                because: "SCHED_RR2 makes a queue for each CPU and level; another CPU comes only to pull a task \
+                          from there, or to gather one",
             },
             Allowed {
                 lock: "a lock that __bpf_local_storage_insert_cache takes",

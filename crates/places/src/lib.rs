@@ -13,6 +13,9 @@ pub const MAX_CPUS: usize = 4096;
 pub const MAX_GROUPS: usize = 1024;
 const GROUP_CPUS: usize = 64;
 const MAX_NEAR: usize = 14;
+/// The group of a CPU that is offline or does not exist: none that there is, unless there are as many as
+/// there can be.
+const NOWHERE: Place = Place { group: MAX_GROUPS as u16 - 1, bit: 0 };
 /// Threads of a core that the policies tell apart.
 const MAX_THREADS: usize = 8;
 /// A cache that fewer CPUs share, or threads of one core only, makes no group of its own: there would
@@ -21,7 +24,7 @@ const MIN_SHARED: usize = 4;
 
 /// `struct place`.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     group: u16,
     bit: u16,
@@ -84,7 +87,7 @@ impl Places {
         }
         let mut homes = Vec::new(); // node and LLC of each group
         let mut groups = Vec::new();
-        let mut places = vec![Place::default(); MAX_CPUS];
+        let mut places = vec![NOWHERE; MAX_CPUS];
         for (home, cores) in nodes {
             let cores: Vec<Vec<usize>> =
                 cores.into_values().flat_map(|cpus| split(&cpus, MAX_THREADS)).collect();
@@ -236,6 +239,15 @@ mod tests {
             }
         }
         assert_eq!(seen, seats.len());
+    }
+
+    #[test]
+    fn a_cpu_that_is_offline_shares_no_bit_with_one_that_is_online() {
+        let mut seats = machine(1, 1, 4, 1);
+        seats.retain(|seat| seat.cpu != 1);
+        let places = Places::of(&seats, flat_distance);
+        assert_eq!((places.places[1], places.places[4]), (NOWHERE, NOWHERE));
+        assert!(usize::from(NOWHERE.group) >= places.group_count());
     }
 
     #[test]

@@ -122,6 +122,16 @@ impl Description {
         })
     }
 
+    /// The knob one of whose values is called `word`, and that value.
+    pub(crate) fn choice(&self, word: &str) -> Result<(&Knob, u64), Error> {
+        let value = |knob: &Knob| knob.names.iter().position(|name| name == word);
+        let found = self.knobs.iter().find_map(|knob| Some((knob, value(knob)? as u64)));
+        found.ok_or_else(|| Error::NoSuchValue {
+            text: word.to_owned(),
+            valid: self.knobs.iter().flat_map(|knob| knob.names.clone()).collect(),
+        })
+    }
+
     /// The list of that name; `None`: there is none.
     pub(crate) fn list(&self, name: &str) -> Option<&PidList> {
         self.lists.iter().find(|list| list.name == name)
@@ -185,6 +195,16 @@ mod tests {
                 assert!((knob.min..=knob.max).contains(&knob.default), "{}: {knob:?}", policy.name);
                 assert!(!knob.doc.is_empty(), "{}: {knob:?}", policy.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_name_stands_for_one_value() {
+        for policy in Policy::all() {
+            let knobs = policy.describe().unwrap().knobs;
+            let names: Vec<&String> = knobs.iter().flat_map(|knob| &knob.names).collect();
+            let different: std::collections::BTreeSet<_> = names.iter().collect();
+            assert_eq!(names.len(), different.len(), "{}: {names:?}", policy.name);
         }
     }
 

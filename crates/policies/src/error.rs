@@ -27,6 +27,17 @@ pub enum Error {
         /// As given.
         text: String,
     },
+    /// A word that stands for itself, and is not a value of any choice.
+    #[error(
+        "'{text}' is neither KNOB=VALUE, as in slice_us=5000, nor one of {}{}",
+        valid.join(", "), nearest(text, valid)
+    )]
+    NoSuchValue {
+        /// As given.
+        text: String,
+        /// The values that have names.
+        valid: Vec<String>,
+    },
     /// A knob outside its range.
     #[error("{name} = {value} is out of range {min}..={max} ({doc})")]
     KnobRange {
@@ -145,6 +156,7 @@ impl Error {
             Self::UnknownPolicy { .. }
                 | Self::UnknownKnob { .. }
                 | Self::KnobSyntax { .. }
+                | Self::NoSuchValue { .. }
                 | Self::KnobRange { .. }
                 | Self::KnobChoice { .. }
                 | Self::Pids { .. }

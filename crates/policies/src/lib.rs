@@ -12,7 +12,6 @@ mod describe;
 mod error;
 mod exit;
 mod frequency;
-mod interference;
 mod loader;
 mod object;
 mod pids;

@@ -1,5 +1,4 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
-use crate::interference::cpus_interfere;
 use crate::object::{STATS_STRUCT, ops_member, set_ops_member, variables};
 use crate::pids::settle;
 use crate::{
@@ -235,9 +234,6 @@ fn configure(
     for (name, _, _) in variables(btf, ".rodata") {
         if name == "tick_ns" {
             compat::set_rodata_var(open, name, &tick_ns().to_ne_bytes())?;
-        }
-        if name == "cpus_interfere" {
-            compat::set_rodata_var(open, name, &u64::from(cpus_interfere()).to_ne_bytes())?;
         }
         if let Some(table) = places.bytes(name).or_else(|| clocks.as_ref()?.bytes(name)) {
             compat::set_rodata_var(open, name, &table)?;

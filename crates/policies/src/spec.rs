@@ -3,16 +3,19 @@ use crate::pids::settle;
 use crate::{Description, Error, Options, Policy};
 use std::collections::BTreeMap;
 
-/// Parses `NAME[:KNOB=VALUE[,KNOB=VALUE…]]` and checks names and ranges. Processes in a list have plus
-/// signs between them: `rr2:pids=12+34`.
+/// Parses `NAME[:KNOB=VALUE[,KNOB=VALUE…]]` and checks names and ranges. A value that has a name may
+/// stand alone: `flsched:paper`. Processes in a list have plus signs between them: `rr2:pids=12+34`.
 pub fn parse_spec(text: &str) -> Result<(&'static Policy, Options), Error> {
     let (name, knobs) = text.split_once(':').unwrap_or((text, ""));
     let policy = Policy::find(name)?;
     let description = policy.describe()?;
     let mut options = Options::default();
     for assignment in knobs.split(',').filter(|part| !part.is_empty()) {
-        let malformed = || Error::KnobSyntax { text: assignment.to_owned() };
-        let (knob, value) = assignment.split_once('=').ok_or_else(malformed)?;
+        let Some((knob, value)) = assignment.split_once('=') else {
+            let (knob, value) = description.choice(assignment.trim())?;
+            options.knobs.insert(knob.name.clone(), value);
+            continue;
+        };
         let knob = knob.trim().replace('-', "_");
         if let Some(list) = description.list(&knob) {
             options.pids.insert(knob, list.parse(value)?);
@@ -53,6 +56,14 @@ mod tests {
         assert!(parse_spec("flsched").unwrap().1.knobs.is_empty());
         assert_eq!(render_spec("flsched", &options.knobs), "flsched:max_delay_us=20000,slice_us=5000");
         assert_eq!(render_spec("flsched", &BTreeMap::new()), "flsched");
+    }
+
+    #[test]
+    fn a_value_that_has_a_name_may_stand_alone() {
+        let (_, options) = parse_spec("flsched:paper,slice_us=5000").unwrap();
+        assert_eq!(render_spec("flsched", &options.knobs), "flsched:slice_us=5000,variant=paper");
+        let error = parse_spec("flsched:papers").unwrap_err().to_string();
+        assert!(error.contains("bounded, paper"), "{error}");
     }
 
     #[test]

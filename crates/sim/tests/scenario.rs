@@ -32,6 +32,88 @@ fn fuzzing_finds_nothing() {
     }
 }
 
+/// Two tasks a CPU, on 24 caches: a CPU that is done finds those that wait far away.
+#[test]
+fn no_cpu_idles_while_a_task_waits() {
+    for scheduler in ["flsched", "smove", "rr2"] {
+        let text = format!(
+            "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 768\nscheduler = \"{scheduler}\"\n\
+             limit_ms = 10000\nworkload = \"hogs:1536:50\"\n"
+        );
+        let scenario = Scenario::parse(&text, "it").unwrap();
+        assert!(scenario.scheduler().unwrap().keeps_cpus_busy());
+        scenario.run().unwrap();
+    }
+}
+
+/// FLSCHED as published only pushes tasks, so it breaks the rule. This test checks that the rule is checked.
+#[test]
+fn a_cpu_that_idles_while_a_task_waits_is_found() {
+    let found = (0..400).find(|&seed| {
+        let scenario = draw(seed, &["flsched:paper".to_owned()]);
+        let mut simulation = scenario.simulation().unwrap();
+        simulation.must_keep_cpus_busy();
+        matches!(simulation.run(), Err(Error::Violation(violation)) if violation.what.contains("idles"))
+    });
+    assert!(found.is_some());
+}
+
+/// Found by fuzzing: a task was enqueued twice as its affinity changed, and had claimed an idle CPU the
+/// first time, which then never came to know of it.
+#[test]
+fn an_idle_cpu_is_found_again_after_an_affinity_has_changed() {
+    let mut text = "seed = 24969\nmachine = \"xeon-e7-8870v4-4s\"\ncpus = 4\nscheduler = \"flsched\"\n\
+                    limit_ms = 1000\n"
+        .to_owned();
+    for (cpus, steps) in [
+        ("", "run 425"),
+        ("", ""),
+        ("", ""),
+        ("", "run 343"),
+        ("", "run 18113"),
+        ("", "run 20000"),
+        ("2", ""),
+    ] {
+        let steps = if steps.is_empty() { String::new() } else { format!("{steps:?}") };
+        text += &format!("[[task]]\nstart_us = 4861\ncpus = [{cpus}]\nsteps = [{steps}]\n");
+    }
+    text += "[[event]]\nat_us = 34375\naffinity = { task = 7, cpus = [1, 3] }\n";
+    Scenario::parse(&text, "it").unwrap().run().unwrap();
+}
+
+/// Found by fuzzing: the kernel kept tasks that exit from the policy's queues, and SCHED_RR2 let two of them
+/// interrupt each other for ever.
+#[test]
+fn tasks_that_exit_do_not_interrupt_each_other() {
+    let mut text =
+        "seed = 14387\nmachine = \"ryzen-3400g\"\ncpus = 5\nscheduler = \"rr2\"\nlimit_ms = 1000\n"
+            .to_owned();
+    for (nice, run_us) in [(0, 200), (0, 69), (0, 34), (13, 1), (8, 1), (0, 0)] {
+        let steps = if run_us > 0 { format!("\"run {run_us}\"") } else { String::new() };
+        let is_thread = run_us < 2;
+        text += &format!(
+            "[[task]]\nstart_us = 28226\nnice = {nice}\nis_thread = {is_thread}\nsteps = [{steps}]\n"
+        );
+    }
+    Scenario::parse(&text, "it").unwrap().run().unwrap();
+}
+
+/// Found by fuzzing: a CPU that is offline had the place of CPU 0, so a task that had run there took the
+/// bit of CPU 0 out of the set of idle CPUs.
+#[test]
+fn an_idle_cpu_is_found_while_another_is_offline() {
+    let text = "seed = 25848\nmachine = \"ryzen-3400g\"\ncpus = 3\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
+                [[task]]\nsteps = [\"run 11973\"]\n\
+                [[task]]\nstart_us = 6374\nsteps = []\n\
+                [[task]]\nstart_us = 26397\nsteps = [\"run 5791\"]\n\
+                [[task]]\nstart_us = 28628\nsteps = [\"run 20000\"]\n\
+                [[task]]\nstart_us = 37031\nsteps = []\n\
+                [[event]]\nat_us = 1303\noffline = 0\n[[event]]\nat_us = 7310\nonline = 0\n\
+                [[event]]\nat_us = 7516\noffline = 2\n[[event]]\nat_us = 28818\nonline = 2\n\
+                [[event]]\nat_us = 36937\noffline = 1\n";
+    Scenario::parse(text, "it").unwrap().run().unwrap();
+}
+
 #[test]
 fn all_that_is_not_needed_to_fail_is_left_out() {
     let mut scenario = draw(4, &["flsched".to_owned()]);

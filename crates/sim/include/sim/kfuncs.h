@@ -59,6 +59,7 @@ KFUNC(bool, sim_dsq_move, struct bpf_iter_scx_dsq *it, struct task_struct *p, u6
 KFUNC(u32, scx_bpf_nr_cpu_ids, void);
 KFUNC(u32, scx_bpf_nr_node_ids, void);
 KFUNC(s32, scx_bpf_cpu_node, s32 cpu);
+#define __COMPAT_scx_bpf_cpu_node(cpu) scx_bpf_cpu_node(cpu)
 KFUNC(void, scx_bpf_kick_cpu, s32 cpu, u64 flags);
 KFUNC(s32, scx_bpf_select_cpu_dfl, struct task_struct *p, s32 prev_cpu, u64 wake_flags,
       bool *is_idle);

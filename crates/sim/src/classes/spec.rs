@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+/// Less than any tick.
+const SHORT_US: u64 = 900;
 /// The number of the class below the real-time class.
 const BELOW_RT: usize = 1;
 
@@ -46,6 +48,16 @@ impl Scheduler {
 }
 
 impl Scheduler {
+    /// It promises that no CPU idles for long while a task that may run there waits. The kernel's classes
+    /// balance the load now and then and do not, nor does FLSCHED as published, which only pushes, nor a
+    /// Smove that was told to let tasks wait for ticks.
+    pub fn keeps_cpus_busy(&self) -> bool {
+        let Self::Policy { policy, knobs } = self else { return false };
+        let is_published = policy.choice("paper").is_ok_and(|(knob, paper)| knobs.get(knob) == Some(&paper));
+        let waits = knobs.get("delay_us").is_some_and(|&delay_us| delay_us > SHORT_US);
+        !is_published && !waits
+    }
+
     /// What a user who chose it for this machine should know.
     pub fn warning(&self, machine: &Machine) -> Option<String> {
         let Self::Policy { policy, .. } = self else { return None };
@@ -159,7 +171,8 @@ fn list<const N: usize>(all: [(&'static str, Option<u64>); N]) -> Vec<(&'static 
     all.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))).collect()
 }
 
-/// Reads `NAME[:SETTING=NUMBER,…]`: `fifo`, `rr`, `eevdf`, `batch`, `cfs`, or a policy and its knobs.
+/// Reads `NAME[:SETTING=NUMBER,…]`: `fifo`, `rr`, `eevdf`, `batch`, `cfs`, or a policy and its knobs, of
+/// which a value that has a name may stand alone: `flsched:paper`.
 pub fn parse_scheduler(text: &str) -> Result<Scheduler, Error> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let kernel = KERNELS.iter().find(|(known, _)| *known == name);
@@ -171,10 +184,14 @@ pub fn parse_scheduler(text: &str) -> Result<Scheduler, Error> {
     }
     let mut set = BTreeMap::new();
     for assignment in rest.split(',').filter(|part| !part.is_empty()) {
-        let (setting, value) = assignment
-            .split_once('=')
-            .map(|(setting, value)| (setting.trim().replace('-', "_"), value.trim()))
-            .ok_or_else(|| Error::Usage(format!("{text}: {assignment} is not NAME=VALUE")))?;
+        let Some((setting, value)) = assignment.split_once('=') else {
+            let policy =
+                policy.ok_or_else(|| Error::Usage(format!("{text}: {assignment} is not NAME=VALUE")))?;
+            let (knob, value) = policy.choice(assignment.trim())?;
+            set.insert(knob.to_owned(), value);
+            continue;
+        };
+        let (setting, value) = (setting.trim().replace('-', "_"), value.trim());
         let value = match (kernel, policy) {
             (Some((_, settings)), _) => parse_setting(name, settings, &setting, value)?,
             (None, Some(policy)) => policy.parse_knob(&setting, value)?,
@@ -219,6 +236,7 @@ mod tests {
         ] {
             assert_eq!(parse_scheduler(text).unwrap().to_string(), text);
         }
+        assert_eq!(parse_scheduler("flsched:paper").unwrap().to_string(), "flsched:variant=paper");
     }
 
     #[test]
@@ -234,6 +252,7 @@ mod tests {
             "flsched:slice_us",
             "flsched:slice_us=1",
             "flsched:x=1",
+            "flsched:papers",
         ] {
             assert!(parse_scheduler(bad).unwrap_err().is_usage(), "{bad}");
         }

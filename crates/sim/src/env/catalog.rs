@@ -61,6 +61,20 @@ impl Policy {
         POLICIES
     }
 
+    /// The knob one of whose values is called `word`, and that value.
+    pub(crate) fn choice(&self, word: &str) -> Result<(&'static str, u64), Error> {
+        let value = |knob: &Knob| knob.names.iter().position(|&name| name == word);
+        let found = self.knobs.iter().find_map(|knob| Some((knob.name, value(knob)? as u64)));
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.knobs.iter().flat_map(|knob| knob.names).copied().collect();
+            Error::unknown(
+                &format!("value of a knob of {}, where NAME=VALUE is missing,", self.name),
+                word,
+                &names,
+            )
+        })
+    }
+
     /// The value of a knob as the user writes it: a number, or a name if its values have names.
     pub fn parse_knob(&self, name: &str, text: &str) -> Result<u64, Error> {
         let knob = self.knob(name)?;

@@ -55,8 +55,6 @@ impl Instance {
         for &(name, _) in policy.variables {
             let bytes = match name {
                 "tick_ns" => Some(machine.tick_ns.to_ne_bytes().to_vec()),
-                // What is shared is modelled: threads of a core.
-                "cpus_interfere" => Some(0u64.to_ne_bytes().to_vec()),
                 _ => places.bytes(name).or_else(|| clocks.bytes(name)),
             };
             if let Some(bytes) = bytes {

@@ -31,6 +31,7 @@ impl Simulation {
 
     /// `sched_setaffinity()`, by anybody.
     pub(super) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
+        self.changed_at = self.core.now;
         let lock = self.core.cpus[self.core.tasks[task].cpu].lock;
         self.core.lock(lock);
         self.change_affinity(task, mask);

@@ -1,7 +1,11 @@
 //! What must be true of every run, whoever schedules.
 use super::Simulation;
 use crate::Violation;
-use crate::core::{CpuId, State, TaskId};
+use crate::core::{CpuId, State, Task, TaskId};
+use crate::engine::Ns;
+
+/// Beside two ticks: what CPUs need to find each other and to switch.
+const TO_SWITCH_NS: Ns = 1_000_000;
 
 impl Simulation {
     /// `task` is about to run on `cpu`.
@@ -57,6 +61,31 @@ impl Simulation {
                 format!("{queued} tasks are runnable, {on_cpu} run, {waiting} wait in queues"),
             );
         }
+        if let Some((task, cpu)) = self.waiting_beside_idle() {
+            return fail(Some(task), format!("waits for more than two ticks while CPU {cpu} idles"));
+        }
         Ok(())
+    }
+
+    /// A task that has waited for more than two ticks, and a CPU that has idled for as long and where it
+    /// may run; if the scheduler promises that there is none. CPUs that come and go, and affinities that
+    /// change, may spoil a search, so the time counts from the last of these.
+    fn waiting_beside_idle(&self) -> Option<(TaskId, CpuId)> {
+        let since = self.core.now.checked_sub(2 * self.core.machine.tick_ns + TO_SWITCH_NS)?;
+        if !self.keeps_cpus_busy || self.changed_at >= since {
+            return None;
+        }
+        let idle = |cpu: &CpuId| {
+            let state = &self.core.cpus[*cpu];
+            state.curr.is_none() && state.is_online && state.idle_since < since
+        };
+        let idle: Vec<CpuId> = (0..self.core.nr_cpus()).filter(idle).collect();
+        let waits = |task: &&Task| {
+            task.is_queued && task.on_cpu == 0 && task.since < since && task.migration_disabled == 0
+        };
+        let waiting = self.core.tasks.iter().filter(waits);
+        waiting
+            .flat_map(|task| idle.iter().map(move |&cpu| (task, cpu)))
+            .find_map(|(task, cpu)| task.may_run_on(cpu).then_some((task.id, cpu)))
     }
 }

@@ -59,6 +59,7 @@ impl Simulation {
         if !is_online && (self.core.online.weight() == 1 || self.must_wait(cpu)) {
             return;
         }
+        self.changed_at = self.core.now;
         self.core.online.set(cpu, is_online);
         self.core.cpus[cpu].is_online = is_online;
         let here = self.core.online_near(cpu + 1 - usize::from(cpu + 1 == self.core.nr_cpus()));

@@ -72,6 +72,10 @@ pub struct Simulation {
     world: World,
     /// From one look at everything to the next.
     check_every: Ns,
+    /// No CPU may idle for long while a task that may run there waits.
+    keeps_cpus_busy: bool,
+    /// When a CPU last came or went, or an affinity last changed.
+    changed_at: Ns,
     /// More events than this: it goes round in circles.
     most_events: u64,
     /// Affinities that are still to be set, by task.
@@ -100,6 +104,8 @@ impl Simulation {
             costs,
             world,
             check_every: WATCH_EVERY,
+            keeps_cpus_busy: false,
+            changed_at: 0,
             most_events: u64::MAX,
             planned_masks: BTreeMap::new(),
             stop: None,
@@ -120,6 +126,11 @@ impl Simulation {
     /// unless this says otherwise.
     pub fn check_every(&mut self, ns: Ns) {
         self.check_every = ns;
+    }
+
+    /// It fails if a CPU idles for more than two ticks while a task that may run there waits.
+    pub fn must_keep_cpus_busy(&mut self) {
+        self.keeps_cpus_busy = true;
     }
 
     /// Is asked now and then whether to stop.

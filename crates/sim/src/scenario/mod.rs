@@ -176,6 +176,9 @@ impl Scenario {
         simulation.begin_at(self.begin_us * 1000);
         simulation.check_every(CHECK_EVERY_NS);
         simulation.stop_after(MOST_EVENTS);
+        if self.scheduler()?.keeps_cpus_busy() {
+            simulation.must_keep_cpus_busy();
+        }
         simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));
         Ok(simulation)
     }

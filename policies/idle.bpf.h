@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The idle CPUs, and how a task gets one.
+ *
+ * An idle CPU is searched for from a task's last CPU outward: in its own group (a shared cache), in
+ * the groups near it, then in others that are known to have one (FLSCHED's paper, 3.2).
+ */
+#ifndef FLSCHED_IDLE_BPF_H
+#define FLSCHED_IDLE_BPF_H
+
+#include "cpus.bpf.h"
+
+static struct cpu_set idle_cpus;
+
+/* Claims the nearest idle CPU for @p. */
+static s32 claim_idle(struct task_struct *p, s32 cpu, u32 reach, u32 extent)
+{
+	return claim_near(&idle_cpus, cpu, reach, extent, p);
+}
+
+/*
+ * Claims an idle CPU for @p on a core that is idle as a whole, if there is one anywhere, else any:
+ * the first of the group and not the nearest, so that the same few cores are used and stay fast.
+ */
+static s32 claim_idle_core(struct task_struct *p, s32 cpu, u32 reach)
+{
+	s32 first = cpu_at(group_of(cpu), 0);
+	s32 found = claim_idle(p, first, reach, WHOLE_CORES);
+
+	return found >= 0 ? found : claim_idle(p, first, reach, ANYWHERE);
+}
+
+#endif /* FLSCHED_IDLE_BPF_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How many threads a machine has to run, for policies that act only while there are many.
+ *
+ * Each CPU counts the tasks that wait there, in its ticks and when it becomes idle, and adds the
+ * difference to one sum. So all CPUs share one word that is written a few times a millisecond at
+ * most, and never when a task is queued or taken.
+ */
+#ifndef FLSCHED_LOAD_BPF_H
+#define FLSCHED_LOAD_BPF_H
+
+#include "topology.bpf.h"
+
+struct cpu_load {
+	u64 waiting __attribute__((aligned(64)));
+};
+
+static struct cpu_load cpu_loads[MAX_CPUS];
+static u64 nr_waiting __attribute__((aligned(64)));
+static u64 nr_cpus;
+
+/* @now tasks wait on @cpu. Only that CPU calls it. */
+static void set_load(s32 cpu, u64 now)
+{
+	u64 *waiting = &cpu_loads[cpu & (MAX_CPUS - 1)].waiting;
+
+	if (now != *waiting)
+		__sync_fetch_and_add(&nr_waiting, now - *waiting);
+	*waiting = now;
+}
+
+/* The runnable threads of the machine, as if no CPU were idle. */
+static u64 nr_threads(void)
+{
+	return nr_waiting + nr_cpus;
+}
+
+static void init_load(void)
+{
+	u32 group;
+
+	bpf_for (group, 0, nr_groups)
+		nr_cpus += group_facts(group)->nr_cpus;
+}
+
+#endif /* FLSCHED_LOAD_BPF_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How a task that waits in a CPU's queue comes to an idle CPU, wherever that is: the CPU where it
+ * waits claims one for it.
+ */
+#ifndef FLSCHED_OFFERS_BPF_H
+#define FLSCHED_OFFERS_BPF_H
+
+#include "idle.bpf.h"
+#include "queues.bpf.h"
+
+#define OFFERS 32 /* tasks of a queue that are offered at once */
+
+/*
+ * @p waits in @cpu's queue, and other CPUs may take it. If one is idle it is woken to do so. A CPU
+ * that becomes idle adds itself to the idle CPUs and then checks the queues; this function adds
+ * @cpu to the queues to check and then checks the idle CPUs. So one of the two sees the other.
+ * True if a CPU was woken.
+ */
+static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 reach, u32 extent)
+{
+	add_cpu(&queues->cpus, cpu);
+	return offer_to(claim_idle(p, cpu, reach, extent), queues, cpu);
+}
+
+/*
+ * Offers the first tasks of @cpu's queue to idle CPUs, wherever these are; if @whole, to cores that
+ * are idle as a whole before others. How many were woken.
+ */
+__noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, u32 reach, bool whole)
+{
+	struct task_struct *p;
+	u32 tried = 0, woken = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, queues->first + cpu, 0) {
+		if (tried++ >= OFFERS)
+			break;
+		if (is_pinned(p))
+			continue;
+		add_cpu(&queues->cpus, cpu);
+		woken += offer_to(whole ? claim_idle_core(p, cpu, reach)
+					: claim_idle(p, cpu, reach, ANYWHERE),
+				  queues, cpu);
+	}
+	bpf_rcu_read_unlock();
+	return woken;
+}
+
+#endif /* FLSCHED_OFFERS_BPF_H */
