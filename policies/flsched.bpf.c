@@ -63,10 +63,12 @@ enum variant { BOUNDED, PAPER };
 struct cpu_state {
 	bool has_queued;
 	bool has_later;
-	s32 ended;     /* the task whose turn was ended: it has not yielded */
-	u32 nr_heads;  /* tasks entered at the head since the run queue was last served */
-	u64 due_at;    /* nothing in the later queue is due before */
-	u64 evened_at; /* when the CPU last checked whether another has more that yield */
+	s32 ended;	/* the task whose turn was ended: it has not yielded */
+	u32 nr_heads;	/* tasks entered at the head since the run queue was last served */
+	u64 due_at;	/* nothing in the later queue is due before */
+	u64 evened_at;	/* when the CPU last checked whether another has more that yield */
+	u64 even_left;	/* the CPUs that this check has not come to, in the group */
+	u32 even_group; /* that is this near */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -242,32 +244,36 @@ static bool check_due(s32 cpu, struct cpu_state *state)
 
 /*
  * On @cpu all tasks yield. Takes one more from a CPU nearby that has two more of them: sixteen
- * threads that wait here and one there make a barrier wait for the sixteen.
+ * threads that wait here and one there make a barrier wait for the sixteen. Each check goes on
+ * where the last one stopped, so that in time all CPUs nearby are checked.
  */
 static bool pull_even(s32 cpu, struct cpu_state *state)
 {
-	u32 group = group_of(cpu);
-	u64 word = *cpus_in(&later_queues.cpus, group) & ~bit_of(cpu);
 	u64 now = scx_bpf_now();
 	u64 own;
 	u32 tries;
 
-	if (!word || now - state->evened_at < EVEN_NS)
+	if (now - state->evened_at < EVEN_NS)
 		return false;
 	state->evened_at = now;
 	own = nr_queued(later_queue(cpu));
 	bpf_for (tries, 0, PULL_TRIES) {
+		u32 group = near_group(group_of(cpu), state->even_group);
+		u64 word = *cpus_in(&later_queues.cpus, group) & state->even_left;
 		u32 bit;
 		s32 other;
 
-		if (!word)
-			break;
-		bit = first_bit_from(word, from_bit(cpu));
+		if (!word) {
+			state->even_left = ~0ULL;
+			state->even_group = next_distance(group_of(cpu), state->even_group, reach);
+			continue;
+		}
+		bit = first_bit_from(word, 0);
+		state->even_left = ~0ULL << bit << 1;
 		other = cpu_at(group, bit);
 		if (nr_queued(later_queue(other)) > own + 1 &&
 		    scx_bpf_dsq_move_to_local(later_queue(other), 0))
 			return true;
-		word &= ~(1ULL << bit);
 	}
 	return false;
 }
