@@ -15,9 +15,10 @@
 enum kind { CLASS_FUNCTION, CALLBACK, KFUNC, NR_KINDS };
 
 struct place {
-	u64 now[NR_KINDS];	  /* the innermost function of each kind */
-	u64 outer[MAX_FUNCTIONS]; /* what `now` was when a function was entered */
-	u64 rq_lock_caller;	  /* who called the kernel's wrapper around run queue locks last */
+	u64 now[NR_KINDS];		/* the innermost function of each kind */
+	u64 outer[MAX_FUNCTIONS];	/* what `now` was when a function was entered */
+	u64 outer_kfunc[MAX_FUNCTIONS]; /* the kfunc that was interrupted by a callback */
+	u64 rq_lock_caller; /* who called the kernel's wrapper around run queue locks last */
 };
 
 struct {
@@ -55,14 +56,22 @@ static __always_inline void enter_function(u32 kind, u32 function)
 		return;
 	place->outer[function] = place->now[kind];
 	place->now[kind] = function;
+	/* A callback in an interrupt may call the very kfunc in which a timer was interrupted. */
+	if (kind == CALLBACK) {
+		place->outer_kfunc[function] = place->now[KFUNC];
+		place->now[KFUNC] = 0;
+	}
 }
 
 static __always_inline void leave_function(u32 kind, u32 function)
 {
 	struct place *place = this_place();
 
-	if (place && kind < NR_KINDS && function < MAX_FUNCTIONS && place->now[kind] == function)
-		place->now[kind] = place->outer[function];
+	if (!place || kind >= NR_KINDS || function >= MAX_FUNCTIONS || place->now[kind] != function)
+		return;
+	place->now[kind] = place->outer[function];
+	if (kind == CALLBACK)
+		place->now[KFUNC] = place->outer_kfunc[function];
 }
 
 #endif
