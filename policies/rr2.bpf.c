@@ -58,7 +58,7 @@ STATS(
  * at the next tick, so that a thousand tasks on a CPU are served in time.
  */
 #define LONGEST_NS 10000000000ULL
-#define PUSHES	   8  /* waiting tasks of a level for which a tick searches a CPU */
+#define PUSHES	   32 /* waiting tasks of a level for which a tick searches a CPU */
 #define SCAN	   16 /* tasks of another CPU's queue that are checked for co-threads */
 
 /* What a CPU knows of itself, written under its run-queue lock. */
@@ -219,7 +219,8 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
 /*
  * A task has to wait. Two kinds are first in their level: tasks that give way to more important
  * ones, with the rest of their turn, as in SCHED_RR; and kernel threads that wake up, as other
- * tasks wait for them.
+ * tasks wait for them. Not so where their level has to wait for a trickle: one that often wakes up
+ * would have all turns.
  */
 void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -232,7 +233,9 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
-	if (gives_way || (has_woken && (p->flags & PF_KTHREAD)))
+	if (has_woken && (p->flags & PF_KTHREAD) && level <= state->level && !state->is_trickle)
+		enq_flags |= SCX_ENQ_HEAD;
+	if (gives_way)
 		enq_flags |= SCX_ENQ_HEAD;
 	state->levels |= level_bit(level);
 	if (is_loaded())

@@ -25,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(a_changed_nice_value_counts_at_once, REPEATABLE, RR2),
     scenario!(turns_in_a_level, REPEATABLE, RR2),
     scenario!(a_hog_leaves_a_trickle, REPEATABLE, RR2),
+    scenario!(kernel_threads_leave_the_trickle_to_others, REPEATABLE, RR2),
     scenario!(a_hog_is_no_stall, REPEATABLE, RR2),
     scenario!(search_steps, REPEATABLE, RR2),
     scenario!(search_step_any, NODES, RR2),
@@ -209,6 +210,27 @@ fn turns_in_a_level() {
 
 /// Below a hog on its CPU, each of many gets a turn; more often if so set.
 fn a_hog_leaves_a_trickle() {
+    each_below_a_hog_has_turns();
+}
+
+/// A kernel thread that has done its work wakes up again at once, in the level of two of those below.
+fn kernel_threads_leave_the_trickle_to_others() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let waker = spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                // A worker of each CPU adds up what it has counted.
+                std::fs::read("/proc/sys/vm/stat_refresh").expect("root may");
+            }
+        }
+    });
+    each_below_a_hog_has_turns();
+    stop.store(true, Ordering::Relaxed);
+    waker.join().expect("it ends");
+}
+
+fn each_below_a_hog_has_turns() {
     const BELOW: u32 = 5;
     const EVERY: Duration = Duration::from_millis(40);
     above_all();
