@@ -53,8 +53,8 @@ enum variant { BOUNDED, PAPER };
 #define CROWD	     16		    /* tasks on a CPU for which max_delay_us is kept */
 #define LONGEST_NS   20000000000ULL /* of a larger crowd; the kernel's watchdog allows 30 s */
 #define HEAD_BURST   4		    /* tasks in a row that may enter at the head */
-#define EVEN_NS	     100000	    /* between two checks whether another CPU has more that yield */
-#define DEFAULT_PRIO 120	    /* static_prio of nice 0 */
+#define EVEN_EVERY   16	 /* yields between two checks whether another CPU has more of them */
+#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /*
  * What a CPU knows of itself. It is written only by that CPU, and by one that enqueues there and so
@@ -65,10 +65,10 @@ struct cpu_state {
 	bool has_later;
 	s32 ended;	/* the task whose turn was ended: it has not yielded */
 	u32 nr_heads;	/* tasks entered at the head since the run queue was last served */
-	u64 due_at;	/* nothing in the later queue is due before */
-	u64 evened_at;	/* when the CPU last checked whether another has more that yield */
-	u64 even_left;	/* the CPUs that this check has not come to, in the group */
-	u32 even_group; /* that is this near */
+	u64 due_at;	/* nothing in the later queue is due before this tick */
+	u32 even_in;	/* yields until the CPU checks whether another has more that yield */
+	u32 even_group; /* that check has come to the group that is this near */
+	u64 even_left;	/* and not yet to these CPUs of it */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -137,11 +137,11 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/* @p is to run when @cpu has no other work, and is due @delay_ns from now. */
-static void enqueue_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 delay_ns, u64 enq_flags)
+/* @p is to run when @cpu has no other work, and is due @ticks from now. */
+static void enqueue_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 ticks, u64 enq_flags)
 {
 	struct cpu_state *state = cpu_state(cpu);
-	u64 due_at = scx_bpf_now() + delay_ns;
+	u64 due_at = bpf_jiffies64() + ticks;
 
 	if (!state->has_later || time_before(due_at, state->due_at))
 		state->due_at = due_at;
@@ -172,7 +172,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_background(p)) {
 		COUNT(background);
-		enqueue_later(p, cpu, tick_ns, US_TO_NS(max_delay_us), enq_flags);
+		enqueue_later(p, cpu, tick_ns, US_TO_NS(max_delay_us) / tick_ns, enq_flags);
 		return;
 	}
 	/*
@@ -181,7 +181,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	 */
 	if (yields) {
 		COUNT(yielded);
-		enqueue_later(p, cpu, turn_ns(), tick_ns, enq_flags);
+		enqueue_later(p, cpu, turn_ns(), 1, enq_flags);
 		return;
 	}
 	if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p) && state->nr_heads < HEAD_BURST) {
@@ -230,14 +230,14 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
  */
 static bool check_due(s32 cpu, struct cpu_state *state)
 {
-	u64 now = scx_bpf_now();
+	u64 now = bpf_jiffies64();
 	struct task_struct *first;
 
 	if (!state->has_later || time_before(now, state->due_at))
 		return false;
 	bpf_rcu_read_lock();
 	first = __COMPAT_scx_bpf_dsq_peek(later_queue(cpu));
-	state->due_at = first ? first->scx.dsq_vtime : now + tick_ns;
+	state->due_at = first ? first->scx.dsq_vtime : now + 1;
 	bpf_rcu_read_unlock();
 	return !time_before(now, state->due_at);
 }
@@ -249,13 +249,14 @@ static bool check_due(s32 cpu, struct cpu_state *state)
  */
 static bool pull_even(s32 cpu, struct cpu_state *state)
 {
-	u64 now = scx_bpf_now();
 	u64 own;
 	u32 tries;
 
-	if (now - state->evened_at < EVEN_NS)
+	if (state->even_in) {
+		state->even_in--;
 		return false;
-	state->evened_at = now;
+	}
+	state->even_in = EVEN_EVERY;
 	own = nr_queued(later_queue(cpu));
 	bpf_for (tries, 0, PULL_TRIES) {
 		u32 group = near_group(group_of(cpu), state->even_group);
