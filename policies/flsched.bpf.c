@@ -73,10 +73,7 @@ struct cpu_state {
 
 static struct cpu_state cpu_states[MAX_CPUS];
 
-/*
- * Each CPU's second queue, for tasks that are to run when there is no other work: ordered by when
- * they are due even so.
- */
+/* Each CPU's second queue: tasks that are to run when there is no other work, or are due. */
 static struct queues later_queues = {.first = MAX_CPUS};
 
 static struct cpu_state *cpu_state(s32 cpu)
@@ -214,8 +211,6 @@ static bool take(u64 dsq, bool *has)
 
 static bool take_queued(s32 cpu, struct cpu_state *state)
 {
-	if (!state->has_queued)
-		return false;
 	if (take(run_queue(cpu), &state->has_queued)) {
 		state->nr_heads = 0;
 		return true;

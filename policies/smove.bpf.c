@@ -117,22 +117,17 @@ static bool is_slow(s32 cpu, s32 here)
  */
 static bool set_timer(s32 cpu, u64 due)
 {
-	struct delay_timer *timer;
+	struct delay_timer *timer = bpf_map_lookup_elem(&delay_timers, &cpu);
 	u64 now = scx_bpf_now();
 
-	timer = bpf_map_lookup_elem(&delay_timers, &cpu);
 	if (!timer)
 		return false;
-	if (timer->is_set)
-		return true;
-	timer->is_set = true;
-	if (bpf_timer_start(&timer->timer, time_after(due, now) ? due - now : 0,
-			    BPF_F_TIMER_CPU_PIN)) {
-		timer->is_set = false;
-		return false;
+	if (!timer->is_set) {
+		timer->is_set = !bpf_timer_start(
+			&timer->timer, time_after(due, now) ? due - now : 0, BPF_F_TIMER_CPU_PIN);
+		COUNT_MANY(armed, timer->is_set);
 	}
-	COUNT(armed);
-	return true;
+	return timer->is_set;
 }
 
 /*
@@ -328,8 +323,7 @@ void BPF_STRUCT_OPS(smove_cpu_release, s32 cpu, struct scx_cpu_release_args *arg
 /*
  * The timer of @cpu. A task whose delay is over waits in the run queue from now on, and goes to an
  * idle CPU if there is one. A timer goes off in a softirq, which an interrupt may interrupt that
- * wakes a task: that one finds no timer set and sets it. The RCU lock is for kernels before 6.18,
- * whose verifier thinks that a timer may sleep because smove_init() may.
+ * wakes a task: that one finds no timer set and sets it. Kernels before 6.18 ask for the RCU lock.
  */
 static int end_delays(void *map, u32 *cpu, struct delay_timer *timer)
 {
