@@ -109,6 +109,8 @@ static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 
 		if (nr_groups <= SUMMARY)
 			walk->far &= ~(1ULL << (group % SUMMARY));
+		if (!*cpus_in(set, group))
+			first_group_or_clear(set, group % SUMMARY);
 		return group;
 	}
 	far = walk->far & set->groups;

@@ -39,6 +39,9 @@ __noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, u32 r
 		if (is_pinned(p))
 			continue;
 		add_cpu(&queues->cpus, cpu);
+		/* No CPU is idle; perhaps, if it says that one is. */
+		if (!idle_cpus.groups)
+			break;
 		woken += offer_to(whole ? claim_idle_core(p, cpu, reach)
 					: claim_idle(p, cpu, reach, ANYWHERE),
 				  queues, cpu);

@@ -306,7 +306,7 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 	 */
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || waiting * turn_ns() > LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
-	if (waiting && idle_cpus.groups)
+	if (waiting)
 		offer_waiting(&run_queues, cpu, reach, true);
 }
 

@@ -7,11 +7,11 @@ use flsched_policies::Policy;
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{MapType, ObjectBuilder};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A policy, taken apart.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Anatomy {
     /// Each callback.
     pub callbacks: Vec<Callback>,
@@ -21,7 +21,7 @@ pub struct Anatomy {
 }
 
 /// What a callback's code can reach.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Callback {
     /// Its name in the ops table.
     pub name: String,
@@ -39,7 +39,7 @@ pub struct Callback {
 }
 
 /// How often each atomic operation occurs in the code.
-pub type Atomics = BTreeMap<&'static str, usize>;
+pub type Atomics = BTreeMap<String, usize>;
 
 impl Anatomy {
     /// Takes a policy apart; needs neither root nor sched_ext.
@@ -184,7 +184,7 @@ impl Code {
                             function.functions.extend(target.section_index().map(|index| (index.0, start)));
                         }
                         _ if opcode & ATOMIC_MASK == ATOMIC => {
-                            *function.atomics.entry(operation(immediate)).or_default() += 1;
+                            *function.atomics.entry(operation(immediate).to_owned()).or_default() += 1;
                         }
                         _ => {}
                     }
@@ -209,7 +209,7 @@ impl Code {
             reach.helpers.extend(&function.helpers);
             reach.kfuncs.extend(function.kfuncs.iter().cloned());
             for (operation, occurrences) in &function.atomics {
-                *reach.atomics.entry(operation).or_default() += occurrences;
+                *reach.atomics.entry(operation.clone()).or_default() += occurrences;
             }
             todo.extend(&function.functions);
         }
@@ -295,7 +295,7 @@ mod tests {
         let flsched = Anatomy::of(Policy::find("flsched").unwrap()).unwrap();
         let operations = |name: &str| {
             let callback = flsched.callbacks.iter().find(|callback| callback.name == name).unwrap();
-            callback.atomics.keys().copied().collect::<Vec<_>>()
+            callback.atomics.keys().cloned().collect::<Vec<_>>()
         };
         assert_eq!(operations("update_idle"), ["and", "or"]);
         assert_eq!(operations("select_cpu"), ["fetch_and", "or"], "takes an idle CPU; its group has no more");

@@ -9,7 +9,7 @@ use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::read_to_string;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -22,7 +22,7 @@ const CALIBRATE: &str = "calibrate";
 const CALIBRATED: &str = "bpf_dynptr_is_null";
 
 /// The default scheduler's functions beside the policy's.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct CostsReport {
     /// Where it was measured.
     #[serde(flatten)]
@@ -46,7 +46,7 @@ pub struct CostsReport {
 }
 
 /// What the probe adds, measured on a kernel function that does next to nothing.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 pub struct Overhead {
     /// To the time that it measures of a call, in nanoseconds; subtracted.
     pub inside_ns: f64,
@@ -55,7 +55,7 @@ pub struct Overhead {
 }
 
 /// What a class does: under the default scheduler by the fair class, under the policy by sched_ext.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct FunctionCosts {
     /// What it is for.
     pub role: String,
@@ -66,7 +66,7 @@ pub struct FunctionCosts {
 }
 
 /// Calls and mean time.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Cost {
     /// This class has no such function on this kernel, or the compiler left none of it.
@@ -90,7 +90,7 @@ pub enum Cost {
 }
 
 /// A callback of the policy.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct CallbackCost {
     /// Its name in the ops table.
     pub name: String,

@@ -21,6 +21,6 @@ pub use anatomy::Anatomy;
 pub use costs::{CostsReport, costs};
 pub use error::Error;
 pub use locks::{LocksReport, locks};
-pub use report::{render_costs, render_locks};
+pub use report::{CostsPart, LocksPart, render_costs, render_costs_part, render_locks, render_locks_part};
 pub use run::{CLOCK_VARIABLE, Machine, Request};
 pub use waits::Waits;

@@ -9,7 +9,7 @@ use crate::{Anatomy, Error, anatomy};
 use flsched_policies::{Policy, Running, check_machine};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,7 +21,7 @@ static CALLBACK_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/callba
 const MAX_CORE_RANGES: usize = 16;
 
 /// The default scheduler's locks beside a policy's.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct LocksReport {
     /// Where it was measured.
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct LocksReport {
 }
 
 /// What was seen under one scheduler.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct SchedulerLocks {
     /// Its name.
     pub scheduler: String,
@@ -60,7 +60,7 @@ pub struct SchedulerLocks {
 }
 
 /// A lock, or many of a kind, taken in one place.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct LockUse {
     /// The class's function that ran; none: the core, whatever the class.
     pub class_function: Option<String>,

@@ -1,4 +1,4 @@
-//! The reports as tables for the terminal.
+//! The reports as tables, for the terminal and for documents.
 use crate::costs::{Cost, CostsReport};
 use crate::locks::{LockUse, LocksReport, SchedulerLocks};
 use crate::run::Machine;
@@ -16,7 +16,12 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
     let _ = writeln!(text, "What its callbacks can reach on this kernel\n{}", anatomy(report, columns));
     let _ = writeln!(text, "\nLocks taken while the command ran\n{}", totals(report, columns));
     for measured in &report.schedulers {
-        let _ = writeln!(text, "\nLocks taken under {}\n{}", measured.scheduler, uses(measured, columns));
+        let _ = writeln!(
+            text,
+            "\nLocks taken under {}\n{}",
+            measured.scheduler,
+            uses(measured, usize::MAX, columns)
+        );
     }
     let _ = writeln!(text, "\nWaits for locks, anywhere in the kernel\n{}", waits(report, columns));
     let _ = writeln!(text, "\nThe longest of them\n{}\n", sites(report, columns));
@@ -43,20 +48,19 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
 /// The costs, for a terminal with this many columns.
 pub fn render_costs(report: &CostsReport, columns: u16) -> String {
     let mut text = String::new();
-    let header = ["eevdf", &report.policy].map(|name| format!("{name}: calls @ mean ns (median)"));
-    let mut functions = table(columns, &["function", &header[0], &header[1]]);
-    for function in &report.functions {
-        functions.add_row(row([function.role.clone(), cost(&function.fair), cost(&function.scx)]));
-    }
-    let header = format!("{}: calls @ mean ns", report.policy);
-    let mut callbacks = table(columns, &["callback", &header]);
-    for callback in &report.callbacks {
-        callbacks.add_row(row([callback.name.clone(), calls(callback.calls, callback.mean_ns)]));
-    }
     let [by_default, by_policy] = report.run_s;
     let [probed_default, probed_policy] = report.probed_run_s;
-    let _ = writeln!(text, "The functions of the class, with all that they call\n{functions}\n");
-    let _ = writeln!(text, "{}'s callbacks, by the kernel's own statistics\n{callbacks}\n", report.policy);
+    let _ = writeln!(
+        text,
+        "The functions of the class, with all that they call\n{}\n",
+        functions(report, columns)
+    );
+    let _ = writeln!(
+        text,
+        "{}'s callbacks, by the kernel's own statistics\n{}\n",
+        report.policy,
+        callbacks(report, columns)
+    );
     text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
     let took = command_took(&report.machine);
     let _ = writeln!(text, "eevdf: {took} {by_default:.3} s, and {probed_default:.3} s while probed");
@@ -68,6 +72,75 @@ pub fn render_costs(report: &CostsReport, columns: u16) -> String {
         report.probe.inside_ns, report.probe.whole_ns
     );
     text
+}
+
+/// A part of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocksPart<'a> {
+    /// Who takes locks, and how often: both schedulers side by side.
+    Totals,
+    /// The locks that were taken under one scheduler, the most frequent ones first.
+    Taken {
+        /// `eevdf` or the policy.
+        scheduler: &'a str,
+        /// Rows at most.
+        most: usize,
+    },
+    /// Waits for locks, anywhere in the kernel.
+    Waits,
+}
+
+/// A part of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CostsPart {
+    /// The functions of the scheduling classes.
+    Functions,
+    /// The policy's callbacks.
+    Callbacks,
+}
+
+/// This part alone, and what a result must name besides itself; or which schedulers there are.
+pub fn render_locks_part(report: &LocksReport, part: LocksPart<'_>, columns: u16) -> Result<String, String> {
+    let table = match part {
+        LocksPart::Totals => totals(report, columns),
+        LocksPart::Waits => waits(report, columns),
+        LocksPart::Taken { scheduler, most } => {
+            let measured = report.schedulers.iter().find(|measured| measured.scheduler == scheduler);
+            let names = || report.schedulers.iter().map(|it| it.scheduler.as_str()).collect::<Vec<_>>();
+            let measured = measured.ok_or_else(|| format!("no scheduler `{scheduler}`: {:?}", names()))?;
+            uses(measured, most, columns)
+        }
+    };
+    let caption = caption(&report.machine, &report.command, &report.policy, &report.version);
+    Ok(format!("{table}\n\n{caption}"))
+}
+
+/// This part alone, and what a result must name besides itself.
+pub fn render_costs_part(report: &CostsReport, part: CostsPart, columns: u16) -> String {
+    let table = match part {
+        CostsPart::Functions => functions(report, columns),
+        CostsPart::Callbacks => callbacks(report, columns),
+    };
+    let caption = caption(&report.machine, &report.command, &report.policy, &report.version);
+    format!("{table}\n\n{caption}")
+}
+
+fn functions(report: &CostsReport, columns: u16) -> Table {
+    let header = ["eevdf", &report.policy].map(|name| format!("{name}: calls @ mean ns (median)"));
+    let mut functions = table(columns, &["function", &header[0], &header[1]]);
+    for function in &report.functions {
+        functions.add_row(row([function.role.clone(), cost(&function.fair), cost(&function.scx)]));
+    }
+    functions
+}
+
+fn callbacks(report: &CostsReport, columns: u16) -> Table {
+    let header = format!("{}: calls @ mean ns", report.policy);
+    let mut callbacks = table(columns, &["callback", &header]);
+    for callback in &report.callbacks {
+        callbacks.add_row(row([callback.name.clone(), calls(callback.calls, callback.mean_ns)]));
+    }
+    callbacks
 }
 
 fn own_locks(report: &LocksReport) -> String {
@@ -137,12 +210,13 @@ fn by_others(lock: &LockUse) -> f64 {
     lock.acquisitions as f64 * (100.0 - lock.busiest_cpu_percent) / 100.0
 }
 
-fn uses(measured: &SchedulerLocks, columns: u16) -> Table {
+/// The most frequent ones first, at most so many.
+fn uses(measured: &SchedulerLocks, most: usize, columns: u16) -> Table {
     let header = ["lock", "per CPU", "locks", "CPUs", "taken", "per call", "others %", "where"];
     let mut table = table(columns, &header);
     let mut locks: Vec<_> = measured.locks.iter().collect();
     locks.sort_by_key(|lock| std::cmp::Reverse(lock.acquisitions));
-    for lock in locks {
+    for lock in locks.into_iter().take(most) {
         let path = [&lock.class_function, &lock.callback, &lock.kfunc].into_iter().flatten();
         let mut path: Vec<&str> = path.map(String::as_str).collect();
         if path.is_empty() {

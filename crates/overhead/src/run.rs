@@ -4,7 +4,7 @@ use flsched_policies::{Options, Policy, Running};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -123,7 +123,7 @@ fn pidfd(process: u32) -> io::Result<OwnedFd> {
 }
 
 /// Where something was measured.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Machine {
     /// Kernel release.
     pub kernel: String,

@@ -3,14 +3,14 @@ use crate::Error;
 use crate::probe::{map, open, refused, summed, words};
 use crate::symbols::Symbols;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const PROBE: &str = "contention";
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contention.bpf.o"));
 
 /// Everybody's waits for locks, all over the kernel, while the command ran.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Waits {
     /// Waits by spinning.
     pub spins: u64,
@@ -27,7 +27,7 @@ pub struct Waits {
 }
 
 /// A place in the kernel that waits for a lock.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Site {
     /// The function that wanted the lock, and its callers.
     pub functions: Vec<String>,

@@ -1,4 +1,4 @@
-//! Published comparisons. Each is a report of `flsched compare --json`, committed under `results/`.
+//! What is published: reports of `flsched compare`, `flsched locks` and `flsched costs`, committed under `results/`.
 //!
 //! [`sets`] says what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
 //! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed by hand.
@@ -6,8 +6,10 @@ pub mod blocks;
 pub mod command;
 mod expand;
 pub mod floor;
+pub mod job;
 pub mod markers;
 pub mod measure;
+pub mod overhead;
 pub mod render;
 pub mod sets;
 pub mod store;

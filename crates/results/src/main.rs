@@ -3,8 +3,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use flsched_bench::UsageError;
 use flsched_results::measure::{Choice, Ended, chosen, is_measured, measure};
+use flsched_results::render;
 use flsched_results::sets::{self, Sets};
-use flsched_results::{command, render};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
 use std::path::PathBuf;
@@ -89,13 +89,13 @@ fn root(given: Option<PathBuf>) -> Result<PathBuf> {
 fn measure_sets(root: &std::path::Path, args: Measure) -> Result<u8> {
     let sets = Sets::load(root)?;
     let choice = Choice { sets: args.sets, only: args.only, missing: args.missing };
-    let comparisons = chosen(root, &sets, &choice)?;
+    let jobs = chosen(root, &sets, &choice)?;
     if args.dry_run {
         let mut out = std::io::stdout().lock();
-        for comparison in comparisons {
-            let state = if is_measured(root, comparison) { "measured" } else { "not measured" };
+        for job in jobs {
+            let state = if is_measured(root, &job) { "measured" } else { "not measured" };
             // A reader that went away (`| head`) is no error of ours.
-            let line = writeln!(out, "# {} ({state})\n{}", comparison.file, command::line(comparison));
+            let line = writeln!(out, "# {} ({state})\n{}", job.file(), job.line());
             if line.is_err() {
                 break;
             }
@@ -106,14 +106,14 @@ fn measure_sets(root: &std::path::Path, args: Measure) -> Result<u8> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, stop.clone()).context("cannot catch signals")?;
     }
-    match measure(root, &comparisons, &stop)? {
+    match measure(root, &jobs, &stop)? {
         Ended::Interrupted => Ok(INTERRUPTED),
         Ended::Done(failures) if failures.is_empty() => {
-            eprintln!("{} measured; now run: flsched-results render", comparisons.len());
+            eprintln!("{} measured; now run: flsched-results render", jobs.len());
             Ok(0)
         }
         Ended::Done(failures) => {
-            eprintln!("flsched-results: {} of {} failed:", failures.len(), comparisons.len());
+            eprintln!("flsched-results: {} of {} failed:", failures.len(), jobs.len());
             failures.iter().for_each(|failure| eprintln!("  {failure}"));
             Ok(FAILURE)
         }

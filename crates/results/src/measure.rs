@@ -1,7 +1,7 @@
-//! Measures published comparisons, one after the other, with the `flsched` beside this program.
-use crate::command;
-use crate::sets::{Comparison, Sets};
-use crate::store::{self, FOLDER};
+//! Measures what is published, one after the other, with the `flsched` beside this program.
+use crate::job::Job;
+use crate::sets::Sets;
+use crate::store::FOLDER;
 use anyhow::{Context, Result, bail};
 use flsched_bench::UsageError;
 use flsched_bench::output::replace;
@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(100);
 pub struct Choice {
     /// Names of sets; none: all.
     pub sets: Vec<String>,
-    /// Files of comparisons; none: all.
+    /// Files that are written; none: all.
     pub only: Vec<String>,
     /// Leave out what has been measured by the same command line.
     pub missing: bool,
@@ -32,31 +32,27 @@ pub struct Choice {
 /// How measuring ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With a line for each comparison that failed.
+    /// With a line for each that failed.
     Done(Vec<String>),
     /// By a signal.
     Interrupted,
 }
 
-/// The comparisons that are asked for, in the order of the sets.
-pub fn chosen<'a>(root: &Path, sets: &'a Sets, choice: &Choice) -> Result<Vec<&'a Comparison>, UsageError> {
-    for name in &choice.sets {
-        sets.get(name)?;
-    }
-    let of_sets = sets.iter().filter(|set| choice.sets.is_empty() || choice.sets.contains(&set.name));
-    let mut comparisons: Vec<&Comparison> = of_sets.flat_map(|set| &set.comparisons).collect();
+/// What is asked for, in the order of the sets.
+pub fn chosen<'a>(root: &Path, sets: &'a Sets, choice: &Choice) -> Result<Vec<Job<'a>>, UsageError> {
+    let mut jobs = sets.jobs(&choice.sets)?;
     if !choice.only.is_empty() {
-        let files: Vec<String> = comparisons.iter().map(|it| it.file.clone()).collect();
+        let files: Vec<String> = jobs.iter().map(|it| it.file().to_string()).collect();
         let only: Vec<String> = choice.only.iter().map(|name| file_name(name)).collect();
         if let Some(unknown) = only.iter().find(|name| !files.contains(name)) {
             return Err(UsageError::unknown("file", unknown, &files));
         }
-        comparisons.retain(|it| only.contains(&it.file));
+        jobs.retain(|it| only.iter().any(|name| name == it.file()));
     }
     if choice.missing {
-        comparisons.retain(|it| !is_measured(root, it));
+        jobs.retain(|it| !is_measured(root, it));
     }
-    Ok(comparisons)
+    Ok(jobs)
 }
 
 /// `results/a.json`, `a.json` and `a` all name the same.
@@ -66,15 +62,13 @@ fn file_name(name: &str) -> String {
 }
 
 /// By the command line that the sets have now.
-pub fn is_measured(root: &Path, comparison: &Comparison) -> bool {
-    let report = std::fs::read(root.join(FOLDER).join(&comparison.file)).ok();
-    let report = report.and_then(|bytes| store::parse(&bytes).ok());
-    report.is_some_and(|it| command::published(&it.command_line) == command::line(comparison))
+pub fn is_measured(root: &Path, job: &Job<'_>) -> bool {
+    std::fs::read(root.join(FOLDER).join(job.file())).is_ok_and(|bytes| job.is_of(&bytes))
 }
 
-/// Measures them; those that fail leave their old report as it is.
-pub fn measure(root: &Path, comparisons: &[&Comparison], stop: &Arc<AtomicBool>) -> Result<Ended> {
-    measure_with(&program()?, root, comparisons, stop)
+/// Measures it all; what fails leaves its old report as it is.
+pub fn measure(root: &Path, jobs: &[Job<'_>], stop: &Arc<AtomicBool>) -> Result<Ended> {
+    measure_with(&program()?, root, jobs, stop)
 }
 
 /// `flsched` in this program's folder, else in PATH.
@@ -89,18 +83,13 @@ fn program() -> Result<PathBuf> {
     }
 }
 
-fn measure_with(
-    program: &Path,
-    root: &Path,
-    comparisons: &[&Comparison],
-    stop: &Arc<AtomicBool>,
-) -> Result<Ended> {
+fn measure_with(program: &Path, root: &Path, jobs: &[Job<'_>], stop: &Arc<AtomicBool>) -> Result<Ended> {
     let mut failures = Vec::new();
-    for (index, comparison) in comparisons.iter().enumerate() {
-        let file = &comparison.file;
-        eprintln!("[{}/{}] {file}: {}", index + 1, comparisons.len(), command::line(comparison));
+    for (index, job) in jobs.iter().enumerate() {
+        let file = job.file();
+        eprintln!("[{}/{}] {file}: {}", index + 1, jobs.len(), job.line());
         let start = Instant::now();
-        let outcome = measure_one(program, root, comparison, stop);
+        let outcome = measure_one(program, root, job, stop);
         if stop.load(Ordering::Relaxed) {
             eprintln!("flsched-results: interrupted; {FOLDER}/{file} was not written");
             return Ok(Ended::Interrupted);
@@ -116,33 +105,44 @@ fn measure_with(
     Ok(Ended::Done(failures))
 }
 
-fn measure_one(program: &Path, root: &Path, comparison: &Comparison, stop: &Arc<AtomicBool>) -> Result<()> {
+fn measure_one(program: &Path, root: &Path, job: &Job<'_>, stop: &Arc<AtomicBool>) -> Result<()> {
     // Relative, as the report has the command line and is published.
-    let unfinished = Path::new(UNFINISHED).join(&comparison.file);
+    let unfinished = Path::new(UNFINISHED).join(job.file());
     let path = root.join(&unfinished);
     std::fs::create_dir_all(root.join(UNFINISHED)).with_context(|| format!("cannot make {UNFINISHED}"))?;
     if path.exists() {
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", unfinished.display()))?;
     }
-    let child = Command::new(program)
-        .arg0("flsched")
-        .args(command::arguments(comparison))
-        .arg("--json")
-        .arg(&unfinished)
-        .current_dir(root)
-        .spawn()
-        .with_context(|| format!("cannot start {}", program.display()))?;
+    let mut command = Command::new(program);
+    command.arg0("flsched").args(job.arguments()).current_dir(root);
+    match job {
+        Job::Comparison(_) => drop(command.arg("--json").arg(&unfinished)),
+        Job::Overhead(_) => {
+            let file = std::fs::File::create(&path);
+            command.stdout(file.with_context(|| format!("cannot write {}", unfinished.display()))?);
+            // It runs itself once more, inside the machine.
+            command.env("PATH", with_folder_of(program)?);
+        }
+    }
+    let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
     let status = wait(child, stop)?;
     if !status.success() {
         bail!("flsched ended with {status}");
     }
     let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", unfinished.display()))?;
-    if let Err(what) = store::parse(&bytes) {
+    if let Err(what) = job.check(&bytes) {
         bail!("{} {what}", unfinished.display());
     }
-    let published = root.join(FOLDER).join(&comparison.file);
-    replace(&published, &bytes).with_context(|| format!("cannot write {FOLDER}/{}", comparison.file))?;
+    let published = root.join(FOLDER).join(job.file());
+    replace(&published, &bytes).with_context(|| format!("cannot write {FOLDER}/{}", job.file()))?;
     std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", unfinished.display()))
+}
+
+/// `PATH` in which the program comes first.
+fn with_folder_of(program: &Path) -> Result<std::ffi::OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = program.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).context("the program's folder cannot stand in PATH")
 }
 
 /// Until it has ended, also after a signal: `flsched` takes its machine down first.
@@ -164,6 +164,7 @@ fn wait(mut child: Child, stop: &Arc<AtomicBool>) -> Result<ExitStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command;
     use crate::view::tests::report;
     use std::os::unix::fs::PermissionsExt;
 
@@ -199,9 +200,9 @@ mod tests {
 
     fn measured(script: &str, stop: bool) -> (tempfile::TempDir, Ended) {
         let (folder, program, sets) = project(script);
-        let comparisons: Vec<_> = sets.comparisons().collect();
+        let jobs = sets.jobs(&[]).unwrap();
         let stop = Arc::new(AtomicBool::new(stop));
-        let ended = measure_with(&program, folder.path(), &comparisons, &stop).unwrap();
+        let ended = measure_with(&program, folder.path(), &jobs, &stop).unwrap();
         (folder, ended)
     }
 
@@ -255,7 +256,7 @@ mod tests {
         let (folder, _, sets) = project("");
         let files = |choice: Choice| {
             chosen(folder.path(), &sets, &choice)
-                .map(|all| all.iter().map(|it| it.file.clone()).collect::<Vec<_>>())
+                .map(|all| all.iter().map(|it| it.file().to_string()).collect::<Vec<_>>())
                 .map_err(|error| error.to_string())
         };
         let only = |name: &str| Choice { only: vec![name.into()], ..Choice::default() };

@@ -1,6 +1,8 @@
 //! `results/sets.toml`: what is measured and published.
 use crate::expand::expand;
 use crate::floor::one_cpu_workload;
+use crate::job::Job;
+use crate::overhead::Overhead;
 use flsched_bench::{UsageError, Workload};
 use serde::Deserialize;
 use std::path::Path;
@@ -13,9 +15,15 @@ const FLOOR_SCHEDULERS: [&str; 3] = ["eevdf", "batch", "fifo"];
 /// Keys of a set that say nothing about how a comparison is measured.
 const OWN_KEYS: [&str; 5] = ["name", "about", "like", "comparison", "floor"];
 
+/// The set of all `[[overhead]]`, as the command line names it.
+pub const OVERHEAD: &str = "overhead";
+
 /// All sets, in the order of the file.
 #[derive(Debug, Clone, Default)]
-pub struct Sets(Vec<Set>);
+pub struct Sets {
+    sets: Vec<Set>,
+    overhead: Vec<Overhead>,
+}
 
 /// Comparisons that are measured and shown together.
 #[derive(Debug, Clone)]
@@ -87,44 +95,64 @@ impl Sets {
     /// From the file's text; or what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut file: Table = text.parse().map_err(|error: toml::de::Error| one_line(&error))?;
-        let tables = tables(file.remove("set"), "set")?;
+        let described = tables(file.remove("set"), "set")?;
+        let overhead = match file.remove("overhead") {
+            None => Vec::new(),
+            some => tables(some, "overhead")?.into_iter().map(overhead).collect::<Result<_, _>>()?,
+        };
         if let Some(key) = file.keys().next() {
-            return Err(format!("`{key}` at the top is unknown: only [[set]] can stand there"));
+            return Err(format!(
+                "`{key}` at the top is unknown: only [[set]] and [[overhead]] can stand there"
+            ));
         }
         let mut inherited: Vec<Table> = Vec::new();
         let mut sets: Vec<Set> = Vec::new();
-        for table in tables {
+        for table in described {
             let table = with_inherited(table, &inherited)?;
             let set = set(&table)?;
             if sets.iter().any(|other| other.name == set.name) {
                 return Err(format!("set `{}` is described twice", set.name));
             }
-            for comparison in &set.comparisons {
-                if sets.iter().flat_map(|other| &other.comparisons).any(|it| it.file == comparison.file) {
-                    return Err(format!("two comparisons write {}", comparison.file));
-                }
-            }
             sets.push(set);
             inherited.push(table);
         }
-        Ok(Self(sets))
+        let all = Self { sets, overhead };
+        let jobs = all.jobs(&[]).map_err(|error| error.to_string())?;
+        let files: Vec<&str> = jobs.iter().map(|job| job.file()).collect();
+        match files.iter().enumerate().find(|(index, file)| files[..*index].contains(file)) {
+            Some((_, file)) => Err(format!("two comparisons write {file}")),
+            None => Ok(all),
+        }
     }
 
     /// In the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Set> {
-        self.0.iter()
+        self.sets.iter()
     }
 
     /// By name.
     pub fn get(&self, name: &str) -> Result<&Set, UsageError> {
-        let names = || self.0.iter().map(|set| set.name.clone()).collect::<Vec<_>>();
-        let found = self.0.iter().find(|set| set.name == name);
+        let names = || self.sets.iter().map(|set| set.name.clone()).collect::<Vec<_>>();
+        let found = self.sets.iter().find(|set| set.name == name);
         found.ok_or_else(|| UsageError::unknown("set", name, &names()))
     }
 
     /// All comparisons of all sets.
     pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
-        self.0.iter().flat_map(|set| &set.comparisons)
+        self.sets.iter().flat_map(|set| &set.comparisons)
+    }
+
+    /// What belongs to the sets of these names; none: all.
+    pub fn jobs(&self, names: &[String]) -> Result<Vec<Job<'_>>, UsageError> {
+        let known = || self.sets.iter().map(|set| set.name.clone()).chain([OVERHEAD.to_string()]);
+        if let Some(name) = names.iter().find(|name| known().all(|it| it != **name)) {
+            return Err(UsageError::unknown("set", name, &known().collect::<Vec<_>>()));
+        }
+        let is_chosen = |name: &str| names.is_empty() || names.iter().any(|it| it == name);
+        let chosen = self.sets.iter().filter(|set| is_chosen(&set.name));
+        let comparisons = chosen.flat_map(|set| &set.comparisons).map(Job::Comparison);
+        let overhead = self.overhead.iter().filter(|_| is_chosen(OVERHEAD)).map(Job::Overhead);
+        Ok(comparisons.chain(overhead).collect())
     }
 
     /// The one that writes this file.
@@ -166,12 +194,22 @@ fn set(table: &Table) -> Result<Set, String> {
         let floors = floors(&name, &defaults, floor, &mut comparisons).map_err(within)?;
         comparisons.extend(floors);
     }
-    for (index, comparison) in comparisons.iter().enumerate() {
-        if comparisons[..index].iter().any(|other| other.file == comparison.file) {
-            return Err(within(format!("two comparisons write {}", comparison.file)));
-        }
-    }
     Ok(Set { name, about, comparisons })
+}
+
+/// One `[[overhead]]`.
+fn overhead(table: Table) -> Result<Overhead, String> {
+    let file = text(&table, "file").map_err(|error| format!("an overhead: {error}"))?;
+    let within = |error: String| format!("overhead `{file}`: {error}");
+    plain(&file).map_err(within)?;
+    if !file.ends_with(".json") {
+        return Err(within("`file` must end with .json".into()));
+    }
+    let overhead: Overhead = table.try_into().map_err(|error: toml::de::Error| within(one_line(&error)))?;
+    match shell_words::split(&overhead.load) {
+        Ok(words) if !words.is_empty() => Ok(overhead),
+        _ => Err(within("`load` is no command".into())),
+    }
 }
 
 /// One table of the file, for each kernel.
@@ -399,5 +437,26 @@ mod tests {
     fn unknown_sets_get_a_hint() {
         let error = Sets::parse(TWO).unwrap().get("fuor").unwrap_err().to_string();
         assert!(error.contains("did you mean `four`?"), "{error}");
+    }
+
+    #[test]
+    fn overhead_is_a_set_of_its_own() {
+        let with = |overhead: &str| Sets::parse(&format!("{TWO}\n[[overhead]]\n{overhead}"));
+        let whole = "file = \"l.json\"\ncommand = \"locks\"\nkernel = \"6.18\"\ncpus = 4\n\
+                     clock = \"work\"\npolicy = \"flsched\"\nload = \"sleep 1\"";
+        let sets = with(whole).unwrap();
+        let files = |names: &[String]| {
+            sets.jobs(names).unwrap().iter().map(|job| job.file().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(files(&["overhead".into()]), ["l.json"]);
+        assert_eq!(files(&[]).last().map(String::as_str), Some("l.json"));
+        assert!(!files(&["four".into()]).contains(&"l.json".to_string()));
+        let error = |from: &str, to: &str| with(&whole.replace(from, to)).unwrap_err();
+        assert!(error("l.json", "l").contains("must end with .json"));
+        assert!(error("sleep 1", "'").contains("`load` is no command"));
+        assert!(error("locks", "lock").starts_with("overhead `l.json`"));
+        assert!(error("cpus", "cpu").contains("cpu"));
+        let unknown = sets.jobs(&["overhed".into()]).unwrap_err().to_string();
+        assert!(unknown.contains("did you mean `overhead`?"), "{unknown}");
     }
 }

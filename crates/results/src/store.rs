@@ -29,10 +29,15 @@ impl Store {
 
     /// A finished comparison; or why there is none.
     pub fn get(&self, file: &str) -> Result<Rc<Report>, String> {
-        self.read.borrow_mut().entry(file.to_string()).or_insert_with(|| self.load(file)).clone()
+        self.read
+            .borrow_mut()
+            .entry(file.to_string())
+            .or_insert_with(|| self.read(file, parse).map(Rc::new))
+            .clone()
     }
 
-    fn load(&self, file: &str) -> Result<Rc<Report>, String> {
+    /// A report of another kind, which this function reads from its bytes.
+    pub fn read<T>(&self, file: &str, parse: fn(&[u8]) -> Result<T, String>) -> Result<T, String> {
         if file.contains('/') || !file.ends_with(".json") {
             return Err(format!("`{file}` is not the name of a .json file in {FOLDER}/"));
         }
@@ -42,7 +47,7 @@ impl Store {
             }
             _ => format!("cannot read {FOLDER}/{file}: {error}"),
         })?;
-        parse(&bytes).map(Rc::new).map_err(|error| format!("{FOLDER}/{file} {error}"))
+        parse(&bytes).map_err(|error| format!("{FOLDER}/{file} {error}"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can stand between two markers. Each kind has a module; to add one, put it into [`KINDS`].
 mod figure;
 mod losses;
+mod overhead;
 mod picture;
 mod set;
 mod table;
@@ -57,7 +58,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 7] = [
+pub const KINDS: [Kind; 9] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -72,6 +73,13 @@ pub const KINDS: [Kind; 7] = [
     },
     Kind { name: "losses", keys: &["file", "subject"], inline: false, render: losses::render },
     Kind { name: "set", keys: &["name", "level", "pictures", "subject"], inline: false, render: set::render },
+    Kind {
+        name: "locks",
+        keys: &["file", "show", "scheduler", "most"],
+        inline: false,
+        render: overhead::locks,
+    },
+    Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
     Kind {
         name: "ratio",
         keys: &["file", "workload", "scheduler", "over"],

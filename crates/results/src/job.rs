@@ -1,0 +1,54 @@
+//! What is measured into one file.
+use crate::command;
+use crate::overhead::Overhead;
+use crate::sets::Comparison;
+use crate::store;
+
+/// One `flsched` to run.
+#[derive(Debug, Clone, Copy)]
+pub enum Job<'a> {
+    /// It writes its report itself.
+    Comparison(&'a Comparison),
+    /// It prints its report.
+    Overhead(&'a Overhead),
+}
+
+impl Job<'_> {
+    /// Its report's name under `results/`.
+    pub fn file(&self) -> &str {
+        match self {
+            Self::Comparison(comparison) => &comparison.file,
+            Self::Overhead(overhead) => &overhead.file,
+        }
+    }
+
+    /// The words after `flsched`.
+    pub fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::Comparison(comparison) => command::arguments(comparison),
+            Self::Overhead(overhead) => overhead.arguments(),
+        }
+    }
+
+    /// For a shell, on one line.
+    pub fn line(&self) -> String {
+        format!("flsched {}", shell_words::join(self.arguments()))
+    }
+
+    /// A finished report; or what is wrong with it, said of the file.
+    pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Comparison(_) => store::parse(bytes).map(drop),
+            Self::Overhead(overhead) => overhead.check(bytes),
+        }
+    }
+
+    /// Whether this report was measured by the same command line.
+    pub fn is_of(&self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Comparison(comparison) => store::parse(bytes)
+                .is_ok_and(|it| command::published(&it.command_line) == command::line(comparison)),
+            Self::Overhead(overhead) => overhead.is_of(bytes),
+        }
+    }
+}
