@@ -261,7 +261,8 @@ static bool pull_even(s32 cpu, struct cpu_state *state)
 
 		if (!word) {
 			state->even_left = ~0ULL;
-			state->even_group = next_distance(group_of(cpu), state->even_group, reach);
+			state->even_group =
+				(state->even_group + 1) % walk_from(cpu, reach, 0).tries;
 			continue;
 		}
 		bit = first_bit_from(word, 0);

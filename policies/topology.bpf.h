@@ -80,12 +80,6 @@ static __always_inline u32 near_group(u32 group, u32 distance)
 	return distance && index < MAX_NEAR ? group_facts(group)->near[index] : group;
 }
 
-/* The distance after @distance when going round all groups that are no further than @reach. */
-static __always_inline u32 next_distance(u32 group, u32 distance, u32 reach)
-{
-	return distance < reach && distance < group_facts(group)->nr_near ? distance + 1 : 0;
-}
-
 static __always_inline s32 cpu_at(u32 group, u32 bit)
 {
 	return group_facts(group)->cpus[bit & (GROUP_CPUS - 1)];
