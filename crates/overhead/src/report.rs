@@ -77,7 +77,7 @@ pub fn render_costs(report: &CostsReport, columns: u16) -> String {
 /// A part of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocksPart<'a> {
-    /// Who takes locks, and how often: both schedulers side by side.
+    /// How often the core, the class and the policy take locks, under both schedulers.
     Totals,
     /// The locks that were taken under one scheduler, the most frequent ones first.
     Taken {
@@ -181,7 +181,8 @@ fn anatomy(report: &LocksReport, columns: u16) -> Table {
     table
 }
 
-/// Who takes locks, and how many of the acquisitions meet another CPU's: the paper's table 1.
+/// How often the core, the class and the policy take locks (the paper's table 1), and how often a CPU takes one that
+/// another CPU takes more often.
 fn totals(report: &LocksReport, columns: u16) -> Table {
     let mut header = vec!["by".to_owned()];
     header.extend(report.schedulers.iter().map(|measured| measured.scheduler.clone()));

@@ -32,7 +32,12 @@ pub fn arguments(comparison: &Comparison) -> Vec<String> {
 
 /// For a shell, on one line.
 pub fn line(comparison: &Comparison) -> String {
-    format!("flsched {}", shell_words::join(arguments(comparison)))
+    line_of(&arguments(comparison))
+}
+
+/// These words after `flsched`, for a shell, on one line.
+pub fn line_of(words: &[String]) -> String {
+    format!("flsched {}", shell_words::join(words))
 }
 
 /// A command line from a report, without the program's folder and the files that it wrote.

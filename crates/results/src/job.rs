@@ -32,7 +32,7 @@ impl Job<'_> {
 
     /// For a shell, on one line.
     pub fn line(&self) -> String {
-        format!("flsched {}", shell_words::join(self.arguments()))
+        command::line_of(&self.arguments())
     }
 
     /// A finished report; or what is wrong with it, said of the file.

@@ -38,7 +38,7 @@ pub enum Ended {
     Interrupted,
 }
 
-/// What is asked for, in the order of the sets.
+/// The reports that the user wants measured, in the order of the sets.
 pub fn chosen<'a>(root: &Path, sets: &'a Sets, choice: &Choice) -> Result<Vec<Job<'a>>, UsageError> {
     let mut jobs = sets.jobs(&choice.sets)?;
     if !choice.only.is_empty() {

@@ -68,17 +68,10 @@ impl Overhead {
 
     /// Whether this report is what would be measured now.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
-        let (machine, command, policy) = match self.command {
-            Command::Locks => match parse_locks(bytes) {
-                Ok(report) => (report.machine, report.command, report.policy),
-                Err(_) => return false,
-            },
-            Command::Costs => match parse_costs(bytes) {
-                Ok(report) => (report.machine, report.command, report.policy),
-                Err(_) => return false,
-            },
-        };
-        self.is_on(&machine) && command == self.load && policy == self.policy
+        let measured: Option<Measured> = serde_json::from_slice(bytes).ok();
+        let is_same =
+            |it: Measured| self.is_on(&it.machine) && it.command == self.load && it.policy == self.policy;
+        self.check(bytes).is_ok() && measured.is_some_and(is_same)
     }
 
     fn is_on(&self, machine: &Machine) -> bool {
@@ -86,6 +79,15 @@ impl Overhead {
             && u32::try_from(machine.cpus) == Ok(self.cpus)
             && machine.clock.as_deref() == Some(&self.clock)
     }
+}
+
+/// What the reports of both commands begin with.
+#[derive(Deserialize)]
+struct Measured {
+    #[serde(flatten)]
+    machine: Machine,
+    command: String,
+    policy: String,
 }
 
 /// A report of `flsched locks`.

@@ -1,6 +1,6 @@
 //! `ratio`, `time`, `switches`: single figures within a sentence.
 use super::words::ratio_text;
-use super::{Context, Rendered};
+use super::{Context, Rendered, required};
 use crate::markers::Request;
 use crate::view::arm;
 use flsched_bench::Report;
@@ -42,8 +42,8 @@ fn figure(
     request: &Request,
     text: impl Fn(&Report, &ArmResult) -> Result<Option<String>, String>,
 ) -> Result<Rendered, String> {
-    let required = |key| request.required(key).map_err(|error| error.to_string());
-    let (file, workload, scheduler) = (required("file")?, required("workload")?, required("scheduler")?);
+    let [file, workload, scheduler] = ["file", "workload", "scheduler"].map(|key| required(request, key));
+    let (file, workload, scheduler) = (file?, workload?, scheduler?);
     let report = context.store.get(file)?;
     let within = |error: String| format!("{file}: {error}");
     let result = arm(&report, workload, scheduler).map_err(|error| within(error.to_string()))?;

@@ -117,10 +117,14 @@ pub fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, Stri
     Ok(rendered)
 }
 
+/// A parameter that the marker must have.
+fn required<'a>(request: &'a Request, key: &str) -> Result<&'a str, String> {
+    request.required(key).map_err(|error| error.to_string())
+}
+
 /// What most kinds show.
 fn view(context: &Context<'_>, request: &Request) -> Result<View, String> {
-    let required = |key| request.required(key).map_err(|error| error.to_string());
-    required("file")?;
+    required(request, "file")?;
     let selection = Selection {
         files: request.list("file").unwrap_or_default(),
         workloads: request.list("workloads").unwrap_or_default(),

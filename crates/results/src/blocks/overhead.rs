@@ -1,5 +1,5 @@
 //! `locks` and `costs`: a part of a report of what scheduling itself costs.
-use super::{Context, Rendered, SUBJECT};
+use super::{Context, Rendered, SUBJECT, required};
 use crate::markers::Request;
 use crate::overhead::{parse_costs, parse_locks};
 use flsched_bench::UsageError;
@@ -39,10 +39,6 @@ pub fn costs(context: &Context<'_>, request: &Request) -> Result<Rendered, Strin
         other => return Err(unknown(other, &SHOWN)),
     };
     Ok(fenced(&render_costs_part(&report, part, COLUMNS)))
-}
-
-fn required<'a>(request: &'a Request, key: &str) -> Result<&'a str, String> {
-    request.required(key).map_err(|error| error.to_string())
 }
 
 fn unknown(part: &str, known: &[&str]) -> String {

@@ -1,7 +1,7 @@
 //! `picture`: times relative to the first scheduler's, a group for each workload, as SVG. Colours are of
 //! middle brightness and the background is left out, so that it can be read on light and on dark pages.
 use super::words::{header, quantity};
-use super::{Context, Picture, Rendered, view};
+use super::{Context, Picture, Rendered, required, view};
 use crate::markers::Request;
 use crate::view::{Row, View};
 use flsched_bench::result::ArmResult;
@@ -42,7 +42,7 @@ const COLOURS: [RGBColor; 10] = [
 ];
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let out = PathBuf::from(request.required("out").map_err(|error| error.to_string())?);
+    let out = PathBuf::from(required(request, "out")?);
     let is_inside = out.components().all(|part| matches!(part, Component::Normal(_)));
     if !is_inside || !out.starts_with("docs") || out.extension().is_none_or(|it| it != "svg") {
         return Err(format!("out=`{}` is not like docs/pictures/NAME.svg", out.display()));

@@ -1,5 +1,5 @@
 //! `set`: all comparisons of a set, by kernel; what is not measured yet is named.
-use super::{Context, Picture, Rendered, SUBJECT, picture, table};
+use super::{Context, Picture, Rendered, SUBJECT, picture, required, table};
 use crate::command;
 use crate::markers::Request;
 use crate::sets::{Comparison, Set};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const PICTURES: &str = "docs/pictures";
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let name = request.required("name").map_err(|error| error.to_string())?;
+    let name = required(request, "name")?;
     let set = context.sets.get(name).map_err(|error| error.to_string())?;
     let level: usize = match request.get("level") {
         None => 3,
