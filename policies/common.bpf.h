@@ -137,9 +137,13 @@ static __always_inline void give_way(const struct scx_cpu_release_args *args)
 		scx_bpf_reenqueue_local();
 }
 
-/* A policy's license and its exit report: the same line in each. */
-#define POLICY_BOILERPLATE()                    \
-	char _license[] SEC("license") = "GPL"; \
-	UEI_DEFINE(uei)
+/* A policy's license, and how it reports to the loader why it ended: the same in each. */
+#define POLICY_BOILERPLATE(policy)                                   \
+	char _license[] SEC("license") = "GPL";                      \
+	UEI_DEFINE(uei);                                             \
+	void BPF_STRUCT_OPS(policy##_exit, struct scx_exit_info *ei) \
+	{                                                            \
+		UEI_RECORD(uei, ei);                                 \
+	}
 
 #endif /* FLSCHED_COMMON_BPF_H */

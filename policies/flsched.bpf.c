@@ -21,7 +21,7 @@
  */
 #include "offers.bpf.h"
 
-POLICY_BOILERPLATE();
+POLICY_BOILERPLATE(flsched)
 
 /* The paper's slice. It ends a turn only where another task waits, so it is long. */
 KNOB(slice_us, 100000, 1000, 10000000,
@@ -429,11 +429,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
 		}
 	}
 	return 0;
-}
-
-void BPF_STRUCT_OPS(flsched_exit, struct scx_exit_info *ei)
-{
-	UEI_RECORD(uei, ei);
 }
 
 /* clang-format off */

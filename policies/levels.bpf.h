@@ -141,17 +141,25 @@ __noinline u32 oldest_level(s32 cpu, u64 levels, u64 least_ns)
 	return oldest;
 }
 
-/* Makes @cpu's queues. */
-static s32 init_levels(s32 cpu)
+/* Makes the queues of all CPUs. */
+static s32 init_levels(void)
 {
-	s32 node = __COMPAT_scx_bpf_cpu_node(cpu), err = 0;
 	u32 level;
+	s32 cpu;
 
 	bpf_for (level, 0, LEVELS) {
 		waiting_at(level)->first = level_queue(level, 0);
-		err = err ?: scx_bpf_create_dsq(level_queue(level, cpu), node);
+		bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
+			s32 node = __COMPAT_scx_bpf_cpu_node(cpu);
+			s32 err = scx_bpf_create_dsq(level_queue(level, cpu), node);
+
+			if (!err)
+				continue;
+			scx_bpf_error("no queues for CPU %d: error %d", cpu, err);
+			return err;
+		}
 	}
-	return err;
+	return 0;
 }
 
 #endif /* FLSCHED_LEVELS_BPF_H */

@@ -11,6 +11,10 @@
 
 #include "topology.bpf.h"
 
+/* SCHED_RR2's own condition for a heavily loaded system. */
+KNOB(load_threads, 2, 0, 1000,
+     "runnable threads a CPU, on average, from which on grouping acts; 0: always");
+
 struct cpu_load {
 	u64 waiting __attribute__((aligned(64)));
 };
@@ -33,6 +37,11 @@ static void set_load(s32 cpu, u64 now)
 static u64 nr_threads(void)
 {
 	return nr_waiting + nr_cpus;
+}
+
+static bool is_loaded(void)
+{
+	return nr_threads() >= load_threads * nr_cpus;
 }
 
 static void init_load(void)

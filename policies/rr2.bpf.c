@@ -23,15 +23,9 @@
 #include "load.bpf.h"
 #include "teams.bpf.h"
 
-POLICY_BOILERPLATE();
+POLICY_BOILERPLATE(rr2)
 
 KNOB(slice_us, 100000, 1000, 10000000, "turn of a task among others of its level, in microseconds");
-
-CHOICE(grouping, 1, "off on", "keep threads of a team on the same CPU, or near");
-
-/* The paper's own condition for a heavily loaded system. */
-KNOB(load_threads, 2, 0, 1000,
-     "runnable threads a CPU, on average, from which on grouping acts; 0: always");
 
 /* The kernel's real-time throttling leaves 5 % to the rest; so does a tick of 4 ms in 100 ms. */
 KNOB(trickle_us, 100000, 0, 10000000,
@@ -70,7 +64,6 @@ struct cpu_state {
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
 	u32 starving;	  /* level of a task that is to have a turn of one tick, or NO_LEVEL */
 	u64 trickled_at;  /* when the last such turn began */
-	u32 nr_checked;	  /* of SCAN; in memory, so that the verifier does not count along */
 	u64 levels;	  /* levels of the tasks that wait, unless another CPU took them */
 } __attribute__((aligned(64)));
 
@@ -96,12 +89,6 @@ static bool is_outranked(const struct cpu_state *state)
 {
 	return state->level < IDLE && !state->is_trickle &&
 	       (state->levels & levels_above(state->level));
-}
-
-/* Is grouping to act? */
-static bool is_loaded(void)
-{
-	return grouping && nr_threads() >= load_threads * nr_cpus;
 }
 
 /* Has @cpu less than 3/2 of its share of all threads? A larger team spreads over several CPUs. */
@@ -192,14 +179,12 @@ s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 
 	if (cpu >= 0 && search.at == IDLE)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, US_TO_NS(slice_us), 0);
-	if (cpu >= 0)
-		return cpu;
-	if (search.near.cpus && bpf_cpumask_test_cpu(beside, p->cpus_ptr) &&
+	if (cpu < 0 && search.near.cpus && bpf_cpumask_test_cpu(beside, p->cpus_ptr) &&
 	    cpu_state(beside)->level < IDLE && takes_more(beside, level_of(p))) {
 		COUNT(joined);
-		return beside;
+		cpu = beside;
 	}
-	return prev_cpu;
+	return cpu < 0 ? prev_cpu : cpu;
 }
 
 /* Push (II.B): @p waits on @cpu. If another CPU is to run it, that one comes and takes it. */
@@ -230,12 +215,11 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 slice_ns = US_TO_NS(slice_us), now = scx_bpf_now();
 	u32 level = level_of(p);
 	bool gives_way = !has_woken && state->current == p->pid && now < state->turn_ends_at;
+	bool serves = has_woken && (p->flags & PF_KTHREAD);
 
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
-	if (has_woken && (p->flags & PF_KTHREAD) && level <= state->level && !state->is_trickle)
-		enq_flags |= SCX_ENQ_HEAD;
-	if (gives_way)
+	if (gives_way || (serves && level <= state->level && !state->is_trickle))
 		enq_flags |= SCX_ENQ_HEAD;
 	state->levels |= level_bit(level);
 	if (is_loaded())
@@ -256,18 +240,18 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 /* A thread of @team that waits at @level on CPU @from comes to @cpu. */
 __noinline bool rr2_gather_from(s32 from, s32 cpu, u32 level, u64 team)
 {
-	u64 to = level_queue(level, cpu);
 	struct task_struct *p;
 	bool gathered = false;
+	u32 tried = 0;
 
-	cpu_state(cpu)->nr_checked = 0;
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, level_queue(level, from), 0) {
-		if (gathered || cpu_state(cpu)->nr_checked++ >= SCAN)
+		if (gathered || tried++ >= SCAN)
 			break;
-		if (team_of(p) == team && !is_migration_disabled(p) &&
-		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			gathered = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
+		if (team_of(p) != team || is_migration_disabled(p) ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		gathered = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, level_queue(level, cpu), 0);
 		if (gathered)
 			count_thread(p, cpu);
 	}
@@ -413,8 +397,7 @@ void BPF_STRUCT_OPS(rr2_running, struct task_struct *p)
 /* A sleeping thread is no co-thread. */
 void BPF_STRUCT_OPS(rr2_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	if (grouping)
-		uncount_thread(p);
+	uncount_thread(p);
 }
 
 /* A CPU begins or ceases to idle. */
@@ -483,30 +466,20 @@ void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 
 s32 BPF_STRUCT_OPS(rr2_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	return grouping ? init_thread(p) : 0;
+	return init_thread(p);
 }
 
 /* All CPUs count as idle at first; those that are not say so as soon as they are. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
-	s32 cpu, err;
+	s32 cpu;
 
 	init_load();
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		cpu_state(cpu)->starving = NO_LEVEL;
 		set_level(cpu, cpu_state(cpu), IDLE);
-		err = init_levels(cpu);
-		if (err) {
-			scx_bpf_error("no queues for CPU %d: error %d", cpu, err);
-			return err;
-		}
 	}
-	return 0;
-}
-
-void BPF_STRUCT_OPS(rr2_exit, struct scx_exit_info *ei)
-{
-	UEI_RECORD(uei, ei);
+	return init_levels();
 }
 
 /* clang-format off */

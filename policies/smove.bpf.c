@@ -23,7 +23,7 @@
 #include "frequency.bpf.h"
 #include "offers.bpf.h"
 
-POLICY_BOILERPLATE();
+POLICY_BOILERPLATE(smove)
 
 CHOICE(strategy, 0, "smove local off",
        "what a task does for which a slow idle CPU was chosen: wait a moment where it was woken "
@@ -58,7 +58,7 @@ STATS(
 	STAT(warm, "woken or new task went to another idle CPU that is fast, or of unknown speed")
 	STAT(avoided, "chosen CPU was slow: the task stayed where it was woken")
 	STAT(forbidden, "chosen CPU was slow, but the task may not run where it was woken")
-	STAT(armed, "timer was set for tasks that stayed")
+	STAT(armed, "timer was set for tasks that stayed, or that a higher class pushed aside")
 	STAT(cancelled, "task that stayed ran there within its delay")
 	STAT(expired, "task that stayed still waited when its delay was over: it may go")
 	STAT(local, "task stayed where it was woken, by strategy local")
@@ -378,11 +378,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(smove_init)
 		}
 	}
 	return 0;
-}
-
-void BPF_STRUCT_OPS(smove_exit, struct scx_exit_info *ei)
-{
-	UEI_RECORD(uei, ei);
 }
 
 /* clang-format off */

@@ -22,6 +22,8 @@
 
 enum group_by { BY_PROCESS, BY_CGROUP, BY_PIDS };
 
+CHOICE(grouping, 1, "off on", "keep threads of a team on the same CPU, or near");
+
 CHOICE(group_by, 0, "process cgroup pids", "whose threads are kept together");
 
 PID_LIST(pids, 1024, group_by, 2, "processes whose threads are one team, with group_by pids");
@@ -64,7 +66,7 @@ static u64 team_of(const struct task_struct *p)
 {
 	u32 pid = p->tgid;
 
-	if (p->flags & PF_KTHREAD)
+	if (!grouping || (p->flags & PF_KTHREAD))
 		return 0;
 	if (group_by == BY_CGROUP)
 		return p->cgroups->dfl_cgrp->kn->id;
@@ -121,6 +123,8 @@ static void remove_thread(u64 team, s32 cpu)
 /* @p is new to the scheduler: what is remembered of it is allocated here and not later. */
 static s32 init_thread(struct task_struct *p)
 {
+	if (!grouping)
+		return 0;
 	return bpf_task_storage_get(&counted_threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)
 		       ? 0
 		       : -ENOMEM;

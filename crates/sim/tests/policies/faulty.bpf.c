@@ -2,7 +2,7 @@
 /* A policy with one global queue that, if it is told to, does one thing that no policy may do. */
 #include "../../../../policies/common.bpf.h"
 
-POLICY_BOILERPLATE();
+POLICY_BOILERPLATE(faulty)
 
 CHOICE(fault, 0,
        "none twice other late no_queue no_cpu error stall forbidden_cpu vtime_to_builtin mixed "
@@ -136,11 +136,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(faulty_init)
 	if (fault == INIT)
 		return -ENOMEM;
 	return scx_bpf_create_dsq(QUEUE, NUMA_NO_NODE);
-}
-
-void BPF_STRUCT_OPS(faulty_exit, struct scx_exit_info *ei)
-{
-	UEI_RECORD(uei, ei);
 }
 
 /* clang-format off */
