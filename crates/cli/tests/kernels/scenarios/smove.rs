@@ -264,7 +264,8 @@ fn off_goes_at_once_and_local_stays() {
         assert!(began.is_moved() && began.after < BUSY, "it waited {:?}", began.after);
     }
     assert!(local.count("local") >= 10);
-    assert_eq!(local.count("avoided") + local.count("armed"), 0);
+    // The timer may have been set: for tasks that one of a higher class pushed aside.
+    assert_eq!(local.count("avoided"), 0);
     local.stop();
 }
 
