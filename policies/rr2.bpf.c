@@ -264,16 +264,15 @@ __noinline bool rr2_gather_from(s32 from, s32 cpu, u32 level, u64 team)
  * that two halves of a team come together, no more there than here. A thread that leaves the CPU
  * calls its own. They do not go before those that wait here.
  */
-static __noinline void gather(s32 cpu, struct cpu_state *state, const struct task_struct *prev)
+__noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 {
 	u32 own = group_of(cpu), groups = walk_from(cpu, reach, 0).tries, distance;
-	u32 level = level_of(prev);
-	u64 team = team_of(prev);
 	struct team_group *here = team ? team_in(team, own) : NULL;
+	struct cpu_state *state = cpu_state(cpu);
 
 	state->may_gather = false;
 	if (!here || !*threads_on(here, cpu))
-		return;
+		return 0;
 	bpf_for (distance, 0, groups) {
 		u32 group = near_group(own, distance);
 		struct team_group *there = team_in(team, group);
@@ -300,6 +299,7 @@ static __noinline void gather(s32 cpu, struct cpu_state *state, const struct tas
 			add_waiting(cpu, level);
 		}
 	}
+	return 0;
 }
 
 /* Takes the first task of @level that waits here. */
@@ -347,7 +347,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (prev && state->may_gather && is_loaded())
-		gather(cpu, state, prev);
+		rr2_gather(cpu, level_of(prev), team_of(prev));
 	bpf_for (tries, 0, LEVELS + 1) {
 		u64 levels = state->levels & ~tried;
 		u32 first = levels ? first_level(levels) : IDLE;
