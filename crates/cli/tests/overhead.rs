@@ -1,6 +1,7 @@
 //! What scheduling costs on stock kernels: `flsched locks` and `flsched costs` measure a mixed load in
 //! one virtual machine for each policy and kernel, and their reports must bear out what the policy claims.
 //!
+//! Without more words each policy is measured on one kernel, and FLSCHED on the newest, too.
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
 use flsched_policies::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -8,6 +9,8 @@ use serde_json::Value;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
 
+const KERNEL: &str = "6.18";
+/// FLSCHED's.
 const KERNELS: &str = "6.18,7.3";
 /// Enough to tell one CPU's lock from a shared one; more would only take longer to emulate.
 const CPUS: u64 = 2;
@@ -101,7 +104,8 @@ fn main() -> ExitCode {
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| picked(name)) {
         let claims = CLAIMS.iter().find(|claims| claims.policy == policy);
         let claims = claims.unwrap_or_else(|| panic!("{policy} claims nothing: see CLAIMS"));
-        let kernels = std::env::var("FLSCHED_TEST_KERNELS").unwrap_or_else(|_| KERNELS.into());
+        let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
+        let kernels = std::env::var("FLSCHED_TEST_KERNELS").unwrap_or_else(|_| kernels.into());
         machines.extend(kernels.split(',').map(|kernel| (claims, kernel.to_owned(), Reports::default())));
     }
     let mut trials = Vec::new();

@@ -32,13 +32,18 @@ use std::sync::{Arc, OnceLock};
 const KERNEL: &str = "6.18";
 /// FLSCHED's: also the oldest and the newest.
 const KERNELS: &str = "6.16,6.18,7.3";
+const NEWEST: &str = "7.3";
 /// Real seconds that all scenarios on one machine may take; a quiet host needs a tenth of it.
 const LIMIT_S: u32 = 1800;
 
-/// Parts of the names of what is played by default on each further kernel and machine: that a policy loads,
+/// Parts of the names of what FLSCHED plays by default on each further kernel and machine: that a policy loads,
 /// schedules and goes, and what depends on the kernel's version or on real parallelism.
-const ON_EACH: &str = "attaches,sigkill,doctor,affinity_changes,hotplug_under_load,run_passes,second_attach,\
-                       threads_of_a_core,search_step_any,large_teams,partial_beside";
+const ON_EACH: &str = "attaches,sigkill,doctor,affinity_changes,hotplug_under_load,run_passes,second_attach";
+/// The same of the other policies, which differ from it in what they do and not in how they are attached.
+const ON_EACH_OTHER: &str =
+    "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams";
+/// What depends on sched_ext's deadline server, which the newest kernel alone has.
+const ON_NEWEST: &str = "partial_beside";
 /// Where CPUs interleave at random: CPUs and tasks that come and go.
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
@@ -98,7 +103,9 @@ impl Rig {
             {
                 !scenario.is_wanted(LONG)
             }
-            _ => scenario.is_wanted(ON_EACH),
+            Machine::Work if self.kernel == NEWEST && scenario.is_wanted(ON_NEWEST) => true,
+            _ if self.policy == "flsched" => scenario.is_wanted(ON_EACH),
+            _ => scenario.is_wanted(ON_EACH_OTHER),
         }
     }
 }
