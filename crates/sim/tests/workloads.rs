@@ -57,6 +57,15 @@ fn each_runs_to_its_end_under_each_scheduler() {
     sleepers.iter().chain(&yielders).for_each(|workload| under("flsched", workload));
 }
 
+/// The set of idle CPUs, which all of them write to.
+#[test]
+fn a_policy_pays_for_the_words_that_its_cpus_share() {
+    for policy in ["flsched", "smove", "rr2"] {
+        let words = run(policy, "chain:4:20:10").unwrap().locks["policy"].taken;
+        assert!(words > 0, "{policy}");
+    }
+}
+
 #[test]
 fn barriers_cost_little_where_everybody_has_a_cpu() {
     for wait in ["spin", "yield", "futex", "libomp"] {

@@ -138,4 +138,32 @@ KFUNC(void, sim_print, const char *text);
 #define scx_bpf_error(format, args...) sim_say(sim_error, format, ##args)
 #define bpf_printk(format, args...)    sim_say(sim_print, format, ##args)
 
+/*
+ * Atomic operations. The simulator charges those on a policy's own variables: the cache line comes
+ * from the CPU that wrote to it last. Map entries are not charged.
+ */
+KFUNC(void, sim_write_line, u64 line);
+
+/* By the linker. */
+extern char __bss_start[] __hidden;
+extern char _end[] __hidden;
+
+static inline void sim_write_word(const volatile void *word)
+{
+	if ((const char *)word >= __bss_start && (const char *)word < _end)
+		sim_write_line((u64)word / 64 - (u64)__bss_start / 64);
+}
+
+#define SIM_ATOMIC(operation, word, value)                  \
+	({                                                  \
+		typeof(word) __word = (word);               \
+		sim_write_word(__word);                     \
+		operation(__word, value, __ATOMIC_SEQ_CST); \
+	})
+#define __sync_fetch_and_or(word, value)      SIM_ATOMIC(__atomic_fetch_or, word, value)
+#define __sync_fetch_and_and(word, value)     SIM_ATOMIC(__atomic_fetch_and, word, value)
+#define __sync_fetch_and_add(word, value)     SIM_ATOMIC(__atomic_fetch_add, word, value)
+#define __sync_fetch_and_sub(word, value)     SIM_ATOMIC(__atomic_fetch_sub, word, value)
+#define __sync_lock_test_and_set(word, value) SIM_ATOMIC(__atomic_exchange_n, word, value)
+
 #endif

@@ -52,6 +52,7 @@ pub(super) fn find(name: &str) -> Option<*const c_void> {
         "bpf_jiffies64" => jiffies as _,
         "bpf_get_smp_processor_id" => processor_id as _,
         "bpf_get_prandom_u32" => prandom as _,
+        "sim_write_line" => write_line as _,
         "sim_error" => error as _,
         "sim_print" => print as _,
         "sim_map_open" => maps::open as _,
@@ -207,6 +208,13 @@ unsafe extern "C" fn processor_id() -> u32 {
 
 unsafe extern "C" fn prandom() -> u32 {
     with(|_, core| (core.random.next_u64() >> 32) as u32)
+}
+
+unsafe extern "C" fn write_line(line: u64) {
+    with(|ext, core| {
+        let line = *ext.lines.entry(line).or_insert_with(|| core.locks.add("policy"));
+        core.write(line);
+    });
 }
 
 unsafe extern "C" fn error(text: *const c_char) {

@@ -12,7 +12,7 @@ mod restart;
 mod tests;
 
 use crate::Error;
-use crate::core::{Core, CpuId, CpuMask, TaskId};
+use crate::core::{Core, CpuId, CpuMask, LockId, TaskId};
 use crate::engine::Ns;
 use crate::env::abi::{OPS_KEEP_BUILTIN_IDLE, Ops, SLICE_INF};
 use crate::env::catalog::Policy;
@@ -71,6 +71,8 @@ pub(crate) struct Ext {
     pub(crate) possible_cpus: Box<CpuMask>,
     pub(crate) maps: Maps,
     pub(crate) timers: Vec<Timer>,
+    /// Cache lines of its variables that it has written to by atomic operations, by number.
+    pub(crate) lines: BTreeMap<u64, LockId>,
     /// The policy's cpumasks.
     pub(crate) masks: Vec<*mut CpuMask>,
     /// What it counted before it was started again.
@@ -125,6 +127,7 @@ impl Ext {
             possible_cpus: Box::new(CpuMask::first(count)),
             maps: Maps::default(),
             timers: Vec::new(),
+            lines: BTreeMap::new(),
             masks: Vec::new(),
             counted: Vec::new(),
             printed: Vec::new(),
