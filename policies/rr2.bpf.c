@@ -310,7 +310,6 @@ static bool take(s32 cpu, struct cpu_state *state, u32 level)
 	/* First: a task that comes meanwhile sets the bit again. */
 	state->levels &= ~level_bit(level);
 	taken = scx_bpf_dsq_move_to_local(level_queue(level, cpu), 0);
-
 	/* A task may wait on that cannot be moved now. */
 	if (taken || nr_queued(level_queue(level, cpu)))
 		state->levels |= level_bit(level);
@@ -437,7 +436,8 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	u32 level = level_of(p), tries;
 
 	set_level(cpu, state, level);
-	set_load(cpu, nr_queued(level_queue(level, cpu)));
+	if (!state->is_trickle)
+		set_load(cpu, nr_queued(level_queue(level, cpu)));
 	state->may_gather = true;
 	/* Two tasks went to an idle CPU at once. No other CPU finds the second one. */
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu))

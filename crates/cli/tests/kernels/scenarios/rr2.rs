@@ -358,7 +358,12 @@ fn hits_from(
 fn search_steps() {
     const LOW: [(usize, i32); 4] = [(0, 10), (1, 10), (2, 10), (3, 10)];
     const LAST_IS_HIGH: [(usize, i32); 4] = [(0, 10), (1, 10), (2, -5), (3, 10)];
-    const HIGH: [(usize, i32); 6] = [(0, -5), (1, -5), (2, -5), (3, -5), (0, -5), (0, -5)];
+    // So many on CPU 0 that the co-thread's CPU has less than its share, even if kernel threads wait there, too.
+    const HIGH: [(usize, i32); 11] = {
+        let mut hogs = [(0, -5); 11];
+        (hogs[1].0, hogs[2].0, hogs[3].0) = (1, 2, 3);
+        hogs
+    };
     above_all();
     // CPU 1 runs what is lowest, and a co-thread waits there.
     assert!(hits("pushed_1", "", &LOW, Some((1, 15))) > 0);
