@@ -42,14 +42,14 @@ const COLOURS: [RGBColor; 10] = [
 ];
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let out = PathBuf::from(required(request, "out")?);
-    let is_inside = out.components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_inside || !out.starts_with("docs") || out.extension().is_none_or(|it| it != "svg") {
-        return Err(format!("out=`{}` is not like docs/pictures/NAME.svg", out.display()));
+    let path = PathBuf::from(required(request, "out")?);
+    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside || !path.starts_with("docs") || path.extension().is_none_or(|it| it != "svg") {
+        return Err(format!("out=`{}` is not like docs/pictures/NAME.svg", path.display()));
     }
     let view = view(context, request)?;
-    let text = link(&view, context.document, &out);
-    Ok(Rendered { text, pictures: vec![Picture { svg: svg(&view)?, path: out }] })
+    let text = link(&view, context.document, &path);
+    Ok(Rendered { text, pictures: vec![Picture { svg: svg(&view)?, path }] })
 }
 
 /// The picture in a document.
