@@ -358,12 +358,8 @@ fn hits_from(
 fn search_steps() {
     const LOW: [(usize, i32); 4] = [(0, 10), (1, 10), (2, 10), (3, 10)];
     const LAST_IS_HIGH: [(usize, i32); 4] = [(0, 10), (1, 10), (2, -5), (3, 10)];
-    // So many on CPU 0 that the co-thread's CPU has less than its share, even if kernel threads wait there, too.
-    const HIGH: [(usize, i32); 11] = {
-        let mut hogs = [(0, -5); 11];
-        (hogs[1].0, hogs[2].0, hogs[3].0) = (1, 2, 3);
-        hogs
-    };
+    // With so many on CPU 0 the co-thread's CPU has less than its share, even if kernel threads wait there, too.
+    let high: Vec<_> = (0..4).chain([0; 7]).map(|cpu| (cpu, -5)).collect();
     above_all();
     // CPU 1 runs what is lowest, and a co-thread waits there.
     assert!(hits("pushed_1", "", &LOW, Some((1, 15))) > 0);
@@ -372,7 +368,7 @@ fn search_steps() {
     assert!(hits("pushed_3", "", &LAST_IS_HIGH, Some((1, -1))) > 0);
     assert!(hits("pushed_4", "", &LAST_IS_HIGH, None) > 0);
     // Nobody is available: wait where the co-thread waits.
-    assert!(hits("joined", "trickle_us=100000", &HIGH, Some((1, 0))) > 0);
+    assert!(hits("joined", "trickle_us=100000", &high, Some((1, 0))) > 0);
     // And without grouping none of these.
     assert_eq!(hits("pushed_3", "grouping=off", &LAST_IS_HIGH, Some((1, -1))), 0);
 }
