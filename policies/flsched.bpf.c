@@ -408,13 +408,10 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 /* All CPUs count as idle at first; one that is not leaves the set at its next tick. */
 static s32 init_cpu(s32 cpu)
 {
-	s32 node = __COMPAT_scx_bpf_cpu_node(cpu);
-	s32 err = scx_bpf_create_dsq(run_queue(cpu), node);
-
 	cpu_state(cpu)->ended = NOBODY;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
-	return err ?: scx_bpf_create_dsq(later_queue(cpu), node);
+	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
@@ -423,10 +420,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
 
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = init_cpu(cpu);
-		if (err) {
-			scx_bpf_error("no queues for CPU %d: error %d", cpu, err);
+		if (err)
 			return err;
-		}
 	}
 	return 0;
 }

@@ -150,13 +150,10 @@ static s32 init_levels(void)
 	bpf_for (level, 0, LEVELS) {
 		waiting_at(level)->first = level_queue(level, 0);
 		bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
-			s32 node = __COMPAT_scx_bpf_cpu_node(cpu);
-			s32 err = scx_bpf_create_dsq(level_queue(level, cpu), node);
+			s32 err = create_queue(level_queue(level, cpu), cpu);
 
-			if (!err)
-				continue;
-			scx_bpf_error("no queues for CPU %d: error %d", cpu, err);
-			return err;
+			if (err)
+				return err;
 		}
 	}
 	return 0;

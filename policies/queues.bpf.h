@@ -23,6 +23,16 @@ struct queues {
 
 static struct queues run_queues;
 
+/* Creates a queue of @cpu's, in the memory of its node. */
+static s32 create_queue(u64 queue, s32 cpu)
+{
+	s32 err = scx_bpf_create_dsq(queue, __COMPAT_scx_bpf_cpu_node(cpu));
+
+	if (err)
+		scx_bpf_error("no queue for CPU %d: error %d", cpu, err);
+	return err;
+}
+
 /* How long the first task of @dsq has been runnable, at the tick's resolution. */
 static __always_inline u64 first_waited_ns(u64 dsq)
 {

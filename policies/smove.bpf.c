@@ -351,19 +351,15 @@ static int end_delays(void *map, u32 *cpu, struct delay_timer *timer)
 
 static s32 init_cpu(s32 cpu)
 {
-	struct delay_timer *timer;
-	s32 err;
+	struct delay_timer *timer = bpf_map_lookup_elem(&delay_timers, &cpu);
 
-	timer = bpf_map_lookup_elem(&delay_timers, &cpu);
 	if (!timer)
 		return -E2BIG;
 	bpf_timer_init(&timer->timer, &delay_timers, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&timer->timer, end_delays);
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
-
-	err = scx_bpf_create_dsq(run_queue(cpu), NUMA_NO_NODE);
-	return err ?: scx_bpf_create_dsq(stay_queue(cpu), NUMA_NO_NODE);
+	return create_queue(run_queue(cpu), cpu) ?: create_queue(stay_queue(cpu), cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(smove_init)
@@ -372,10 +368,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(smove_init)
 
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = init_cpu(cpu);
-		if (err) {
-			scx_bpf_error("no queues for CPU %d: error %d", cpu, err);
+		if (err)
 			return err;
-		}
 	}
 	return 0;
 }
