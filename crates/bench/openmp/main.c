@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The frame around a kernel: KERNEL THREADS SIZE prints the seconds that the parallel part took.
-// Exit code 1 if the result is wrong or the threads are not to be had, 2 for bad arguments.
+// The frame around a kernel: KERNEL THREADS SIZE prints the seconds that the parallel part took,
+// and when it ended, in nanoseconds of CLOCK_MONOTONIC. Exit code 1 if the result is wrong or the
+// threads are not to be had, 2 for bad arguments.
 #include "kernel.h"
 
 #include <errno.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 void *allocate(long count, long bytes)
 {
@@ -38,6 +40,7 @@ int main(int argc, char **argv)
 	long threads, size;
 	int team = 0;
 	double start, end;
+	struct timespec ended;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: %s THREADS SIZE\n", argv[0]);
@@ -62,6 +65,7 @@ int main(int argc, char **argv)
 	start = omp_get_wtime();
 	run(size);
 	end = omp_get_wtime();
+	clock_gettime(CLOCK_MONOTONIC, &ended);
 
 	// Else the other threads would spin on beside the check, and their yields and switches
 	// count.
@@ -71,5 +75,6 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("Time: %.6f\n", end - start);
+	printf("Ended: %lld\n", ended.tv_sec * 1000000000LL + ended.tv_nsec);
 	return 0;
 }

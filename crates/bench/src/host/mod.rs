@@ -286,7 +286,7 @@ mod tests {
             frequencies: Vec::new(),
             residency: None,
             class: Some(class.policy()),
-            result: Ok(Measured { time_s: 0.5, yields: None, figures: Vec::new() }),
+            result: Ok(Measured { time_s: 0.5, ended_at: None, yields: None, figures: Vec::new() }),
         }
     }
 

@@ -9,12 +9,12 @@ pub(super) fn recorded<T>(run: impl FnOnce() -> T) -> Result<(T, Option<Recordin
     flsched_why::recorded(&online_cpus(), run).map(|(recording, done)| (done, Some(recording)))
 }
 
-/// Of the time that the workload measured, which is the last of the run; of all of the run, where its figure is
-/// another.
+/// Of the time that the workload measured, which ends with the run unless the workload says when; of all of the
+/// run, where its figure is another.
 pub(super) fn of(recording: &Recording, workload: &Workload, measured: &Measurement) -> Option<Why> {
     let elapsed_s = measured.elapsed_s?;
-    let time_s = measured.result.as_ref().ok()?.time_s;
-    let span_s = if workload.time_is().is_none() { time_s.min(elapsed_s) } else { elapsed_s };
-    let end = measured.ended_at.as_nanos() as u64;
+    let of_workload = measured.result.as_ref().ok()?;
+    let span_s = if workload.time_is().is_none() { of_workload.time_s.min(elapsed_s) } else { elapsed_s };
+    let end = of_workload.ended_at.unwrap_or(measured.ended_at).as_nanos() as u64;
     Some(recording.why(end.saturating_sub((span_s * 1e9) as u64)..end))
 }

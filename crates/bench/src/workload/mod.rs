@@ -28,6 +28,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Something to run under each scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,8 @@ pub enum Workload {
 pub struct Measured {
     /// Its own figure, or the elapsed time where it has none; [`Workload::time_is`] says of what.
     pub time_s: f64,
+    /// When that time ended, on `CLOCK_MONOTONIC`, if that is not the workload's end.
+    pub ended_at: Option<Duration>,
     /// Calls of `sched_yield`, if it counted them.
     pub yields: Option<u64>,
     /// Further figures, by name with the unit last.
@@ -206,7 +209,11 @@ impl Workload {
             Self::Requests(_) | Self::CoThreads(_) => (None, figures(output)),
             _ => (None, Vec::new()),
         };
-        Ok(Measured { time_s, yields, figures })
+        let ended_at = match self {
+            Self::OpenMp(_) => ended_at(output),
+            _ => None,
+        };
+        Ok(Measured { time_s, ended_at, yields, figures })
     }
 }
 
@@ -216,6 +223,12 @@ const NO_TIME: &str = "it ended well but did not print its time";
 fn seconds(output: &str) -> Option<f64> {
     let line = output.lines().find_map(|line| line.strip_prefix("Time:"))?;
     line.trim().parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0)
+}
+
+/// The moment in its line `Ended: 5000000000`, in nanoseconds.
+fn ended_at(output: &str) -> Option<Duration> {
+    let line = output.lines().find_map(|line| line.strip_prefix("Ended:"))?;
+    line.trim().parse().ok().map(Duration::from_nanos)
 }
 
 /// All its lines `Figure: NAME VALUE`.
@@ -365,6 +378,14 @@ mod tests {
         let requests: Workload = "requests".parse().unwrap();
         assert_eq!(requests.measured(output, 9.0).unwrap().time_s, 0.5);
         assert_eq!(requests.measured("", 9.0), Err(NO_TIME.to_string()));
+    }
+
+    #[test]
+    fn a_time_may_end_before_the_workload() {
+        let openmp: Workload = "libomp:stencil:2:3".parse().unwrap();
+        let ended_at = |output: &str| openmp.measured(output, 9.0).unwrap().ended_at;
+        assert_eq!(ended_at("Time: 0.5\nEnded: 7000000001\n"), Some(Duration::from_nanos(7_000_000_001)));
+        assert_eq!(ended_at("Time: 0.5\n"), None);
     }
 
     #[test]
