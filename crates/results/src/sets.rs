@@ -110,6 +110,9 @@ impl Sets {
         for table in described {
             let table = with_inherited(table, &inherited)?;
             let set = set(&table)?;
+            if set.name == OVERHEAD {
+                return Err(format!("set `{OVERHEAD}`: the comparisons in [[overhead]] have that name"));
+            }
             if sets.iter().any(|other| other.name == set.name) {
                 return Err(format!("set `{}` is described twice", set.name));
             }
@@ -426,6 +429,7 @@ mod tests {
                 .contains("two comparisons write four-6.18-messages")
         );
         assert!(error("name = \"sixteen\"", "name = \"four\"").contains("twice"));
+        assert!(error("name = \"sixteen\"", "name = \"overhead\"").contains("[[overhead]]"));
         assert!(error("like = \"four\"", "like = \"five\"").contains("like = \"five\""));
         assert!(error("name = \"four\"", "name = \"a/b\"").contains("`a/b`"));
         assert!(error("about = \"a set\"", "").contains("set `four`: `about` is missing"));
