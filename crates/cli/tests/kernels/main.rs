@@ -23,6 +23,7 @@ use flsched_policies::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use machine::Machine;
 use scenarios::Scenario;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::process::{Command, ExitCode};
@@ -62,18 +63,22 @@ fn main() -> ExitCode {
         return guest::play();
     }
     let arguments = Arguments::from_args();
-    let rigs = rigs();
+    let mut rigs = rigs();
 
-    // By scenario first, so that the test threads boot different machines.
+    // The first scenario of each first, so that the test threads boot different machines; and the machine that
+    // plays most before all, so that it is not what all wait for in the end.
+    rigs.sort_by_key(|(rig, _)| Reverse(rig.played().count()));
     let mut trials = Vec::new();
-    for scenario in scenarios::all() {
-        for (rig, told) in rigs.iter().filter(|(rig, _)| rig.plays(scenario)) {
+    for (rig, told) in &rigs {
+        for (turn, scenario) in rig.played().enumerate() {
             let (rig, told) = (rig.clone(), told.clone());
             let name = format!("{rig}::{}", scenario.name);
-            trials.push(Trial::test(name, move || judge(told.get_or_init(|| boot(&rig)), scenario.name)));
+            let judge = move || judge(told.get_or_init(|| boot(&rig)), scenario.name);
+            trials.push((turn, Trial::test(name, judge)));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials.sort_by_key(|(turn, _)| *turn);
+    libtest_mimic::run(&arguments, trials.into_iter().map(|(_, trial)| trial).collect()).exit_code()
 }
 
 /// A policy on a kernel on a machine.
@@ -87,6 +92,10 @@ struct Rig {
 }
 
 impl Rig {
+    fn played(&self) -> impl Iterator<Item = &'static Scenario> {
+        scenarios::all().filter(|scenario| self.plays(scenario))
+    }
+
     fn plays(&self, scenario: &Scenario) -> bool {
         if !scenario.is_for(self.machine, self.policy) {
             return false;
@@ -167,7 +176,7 @@ fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
 }
 
 fn boot(rig: &Rig) -> Told {
-    let played: Vec<_> = scenarios::all().filter(|it| rig.plays(it)).map(|it| it.name).collect();
+    let played: Vec<_> = rig.played().map(|it| it.name).collect();
     let me = std::env::current_exe().expect("this program has a path");
     let times = variable("TIMES").unwrap_or_else(|| "1".into());
     let limit = LIMIT_S * times.parse::<u32>().expect("FLSCHED_TEST_TIMES");
