@@ -65,8 +65,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut rigs = rigs();
 
-    // The first scenario of each first, so that the test threads boot different machines; and the machine that
-    // plays most before all, so that it is not what all wait for in the end.
+    // The first scenario of every machine comes before the second of any, so that the test threads boot different
+    // machines. The machine with the most scenarios boots first: booted last, it would run alone at the end.
     rigs.sort_by_key(|(rig, _)| Reverse(rig.played().count()));
     let mut trials = Vec::new();
     for (rig, told) in &rigs {
