@@ -84,6 +84,15 @@ pub struct Settings {
     pub timeout: Option<u64>,
 }
 
+impl Set {
+    /// Without those that measure the work on one CPU, which are columns of the others.
+    pub fn own_comparisons(&self) -> impl Iterator<Item = &Comparison> {
+        let is_floor =
+            |it: &&Comparison| self.comparisons.iter().any(|other| other.floor.as_deref() == Some(&it.file));
+        self.comparisons.iter().filter(move |it| !is_floor(it))
+    }
+}
+
 impl Sets {
     /// Those of the project in this folder.
     pub fn load(root: &Path) -> Result<Self, UsageError> {

@@ -88,12 +88,17 @@ impl View {
         &self.schedulers[0]
     }
 
-    /// Rows that the subject loses come first: those where the first scheduler beats it, or where a run
-    /// failed, then those where another does.
+    /// Rows that the subject loses come first.
     pub(crate) fn losses_first(&self) -> Vec<&Row> {
-        let mut rows: Vec<&Row> = self.rows.iter().collect();
-        rows.sort_by_key(|row| self.subject.map_or(0, |subject| row.rank(subject)));
-        rows
+        let mut rows: Vec<usize> = (0..self.rows.len()).collect();
+        rows.sort_by_key(|row| self.rank(*row));
+        rows.into_iter().map(|row| &self.rows[row]).collect()
+    }
+
+    /// 0: the first scheduler beats the subject in this row, or a run of the subject failed; 1: another
+    /// scheduler beats it.
+    pub(crate) fn rank(&self, row: usize) -> u8 {
+        self.subject.map_or(0, |subject| self.rows[row].rank(subject))
     }
 }
 

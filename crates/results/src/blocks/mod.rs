@@ -1,5 +1,6 @@
 //! What can stand between two markers. Each kind has a module; to add one, put it into [`KINDS`].
 mod figure;
+mod growth;
 mod losses;
 mod overhead;
 mod picture;
@@ -58,7 +59,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 10] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -73,6 +74,7 @@ pub const KINDS: [Kind; 9] = [
     },
     Kind { name: "losses", keys: &["file", "subject"], inline: false, render: losses::render },
     Kind { name: "set", keys: &["name", "level", "pictures", "subject"], inline: false, render: set::render },
+    Kind { name: "growth", keys: &["name", "schedulers"], inline: false, render: growth::render },
     Kind {
         name: "locks",
         keys: &["file", "show", "scheduler", "most"],

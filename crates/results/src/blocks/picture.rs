@@ -55,7 +55,7 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
 /// The picture in a document.
 pub(super) fn link(view: &View, document: &Path, picture: &Path) -> String {
     let quantity = quantity(&view.reports[0]);
-    let alt = format!("{quantity} of each workload, relative to {}: {}", view.first(), header(view));
+    let alt = format!("{quantity} of each workload, relative to {}: {}", view.first(), header(&view.reports));
     format!("![{}]({})", alt.replace(['[', ']'], ""), relative(document, picture).display())
 }
 

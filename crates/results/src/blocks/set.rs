@@ -34,8 +34,7 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
         if let Some(kernel) = kernel {
             text.push_str(&format!("\n{} Kernel {kernel}\n", "#".repeat(level)));
         }
-        let here = |it: &&Comparison| it.kernel.as_ref() == kernel && it.floor_of_none(set);
-        for comparison in set.comparisons.iter().filter(here) {
+        for comparison in set.own_comparisons().filter(|it| it.kernel.as_ref() == kernel) {
             text.push_str(&format!("\n{} {}\n\n", "#".repeat(level + 1), comparison.name));
             let part = section(context, comparison, subject, with_pictures)?;
             // Once for all tables that it explains.
@@ -60,13 +59,6 @@ fn kernels(set: &Set) -> Vec<Option<&String>> {
         }
     }
     kernels
-}
-
-impl Comparison {
-    /// Floors are columns of the others, not sections.
-    fn floor_of_none(&self, set: &Set) -> bool {
-        !set.comparisons.iter().any(|other| other.floor.as_deref() == Some(&self.file))
-    }
 }
 
 /// A comparison, below its heading.

@@ -50,14 +50,14 @@ pub(super) fn without_legend(view: &View) -> String {
         cells.push(row.noise.map_or("–".into(), |noise| format!("{:.2}–{:.2}", noise.low, noise.high)));
         lines.push(line(&cells));
     }
-    format!("{}.\n\n{}\n\n{}", capital(&header(view)), lines.join("\n"), commands(view))
+    format!("{}.\n\n{}\n\n{}", capital(&header(&view.reports)), lines.join("\n"), commands(view))
 }
 
 fn is_wide(view: &View) -> bool {
     view.schedulers.len() > WIDE
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
@@ -90,7 +90,7 @@ pub(super) fn legend(view: &View) -> String {
     )
 }
 
-fn line(cells: &[String]) -> String {
+pub(super) fn line(cells: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
@@ -102,7 +102,7 @@ fn time(cell: &ArmResult, is_best: bool) -> String {
     }
 }
 
-fn full_cell(cell: &ArmResult, is_best: bool, quantity: &str) -> String {
+pub(super) fn full_cell(cell: &ArmResult, is_best: bool, quantity: &str) -> String {
     let below = match cell.verdict {
         Verdict::Baseline => cell.time_s.as_ref().map(interval),
         _ => verdict_text(cell, quantity),

@@ -6,6 +6,7 @@ use flsched_bench::Report;
 use flsched_bench::report::words::{ratio, ratio_interval};
 use flsched_bench::result::{ArmResult, FailureKind};
 use flsched_bench::verdict::Verdict;
+use std::rc::Rc;
 
 /// What the figures are of: work where the clock counts instructions, else time.
 pub(super) fn quantity(report: &Report) -> &'static str {
@@ -13,18 +14,19 @@ pub(super) fn quantity(report: &Report) -> &'static str {
 }
 
 /// Where and when, in a line; everything from the reports.
-pub(super) fn header(view: &View) -> String {
-    let first = &view.reports[0];
-    let cpus = match first.cpus {
-        1 => "1 CPU".to_string(),
-        cpus => format!("{cpus} CPUs"),
-    };
+pub(super) fn header(reports: &[Rc<Report>]) -> String {
+    let first = &reports[0];
     let each = |of: &dyn Fn(&Report) -> String| {
-        let mut texts: Vec<String> =
-            view.reports.iter().map(|it| of(it)).filter(|it| !it.is_empty()).collect();
+        let mut texts: Vec<String> = reports.iter().map(|it| of(it)).filter(|it| !it.is_empty()).collect();
         texts.sort();
         texts.dedup();
         texts.join(" and ")
+    };
+    let mut cpus: Vec<u32> = reports.iter().map(|it| it.cpus).collect();
+    cpus.dedup();
+    let cpus = match cpus.as_slice() {
+        [1] => "1 CPU".to_string(),
+        several => format!("{} CPUs", several.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
     };
     let parts = [
         format!("clock {}", clock_name(first)),
@@ -55,8 +57,13 @@ fn place(report: &Report) -> String {
 
 /// The command lines that measured it, to be copied.
 pub(super) fn commands(view: &View) -> String {
+    commands_of(view.reports.iter().chain(&view.floors))
+}
+
+/// Those that measured these reports.
+pub(super) fn commands_of<'a>(reports: impl Iterator<Item = &'a Rc<Report>>) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for report in view.reports.iter().chain(&view.floors) {
+    for report in reports {
         let line = command::wrapped(&command::published(&report.command_line));
         if !lines.contains(&line) {
             lines.push(line);
