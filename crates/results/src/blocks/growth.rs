@@ -1,6 +1,6 @@
 //! `growth`: the comparisons of a set side by side, a column for each number of CPUs.
 use super::table::{capital, full_cell, legend, line};
-use super::words::{commands_of, header, quantity};
+use super::words::{commands_of, header, noise, not_measured, quantity};
 use super::{Context, Rendered, SUBJECT, required};
 use crate::command;
 use crate::markers::Request;
@@ -29,7 +29,7 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
         parts.push(table(&views));
     }
     if !missing.is_empty() {
-        parts.push(format!("Not measured yet:\n\n```sh\n{}\n```", missing.join("\n")));
+        parts.push(not_measured(&missing));
     }
     Ok(Rendered { text: parts.join("\n\n"), pictures: Vec::new() })
 }
@@ -72,9 +72,7 @@ fn table(views: &[View]) -> String {
             lines.push(line(&cells));
         }
         let mut cells = vec![String::new(), "noise".into()];
-        cells.extend(rows.iter().map(|row| {
-            row.noise.map_or("–".into(), |noise| format!("{:.2}–{:.2}", noise.low, noise.high))
-        }));
+        cells.extend(rows.iter().copied().map(noise));
         lines.push(line(&cells));
     }
     let reports: Vec<Rc<_>> = views.iter().flat_map(|view| view.reports.iter().cloned()).collect();
@@ -100,7 +98,7 @@ fn template(views: &[View], index: usize) -> String {
         let factor = |(view, name): (&View, &Vec<&str>)| {
             let number: u32 = name.get(position)?.parse().ok()?;
             let cpus = view.reports[0].cpus;
-            (number % cpus == 0).then_some(number / cpus)
+            number.is_multiple_of(cpus).then_some(number / cpus)
         };
         let factors: Vec<Option<u32>> = views.iter().zip(&names).map(factor).collect();
         match factors[0].filter(|_| factors.iter().all(|it| *it == factors[0])) {

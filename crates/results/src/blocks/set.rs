@@ -1,4 +1,5 @@
 //! `set`: all comparisons of a set, by kernel; what is not measured yet is named.
+use super::words::not_measured;
 use super::{Context, Picture, Rendered, SUBJECT, picture, required, table};
 use crate::command;
 use crate::markers::Request;
@@ -78,10 +79,7 @@ fn section(
     let file = comparison.file.as_str();
     if !context.store.has(file) {
         let line = command::wrapped(&command::line(comparison));
-        return Ok(Section {
-            text: format!("Not measured yet:\n\n```sh\n{line}\n```"),
-            ..Section::default()
-        });
+        return Ok(Section { text: not_measured(&[line]), ..Section::default() });
     }
     let selection = Selection { files: vec![file], subject, ..Selection::default() };
     let view = View::new(context.store, context.sets, &selection)?;

@@ -1,5 +1,5 @@
 //! `table`: a row for each workload, a column for each scheduler.
-use super::words::{commands, failures, header, quantity, verdict_text, workload};
+use super::words::{commands, failures, header, noise, quantity, verdict_text, workload};
 use super::{Context, Rendered, view};
 use crate::markers::Request;
 use crate::view::{Row, View};
@@ -47,7 +47,7 @@ pub(super) fn without_legend(view: &View) -> String {
         }
         cells.extend(ratio_of.map(|subject| ratio_cell(row, subject, quantity)));
         cells.extend(has_floor.then(|| row.floor_s.map_or("–".into(), seconds)));
-        cells.push(row.noise.map_or("–".into(), |noise| format!("{:.2}–{:.2}", noise.low, noise.high)));
+        cells.push(noise(row));
         lines.push(line(&cells));
     }
     format!("{}.\n\n{}\n\n{}", capital(&header(&view.reports)), lines.join("\n"), commands(view))

@@ -72,6 +72,16 @@ pub(super) fn commands_of<'a>(reports: impl Iterator<Item = &'a Rc<Report>>) -> 
     format!("<details><summary>Measured with</summary>\n\n```sh\n{}\n```\n\n</details>", lines.join("\n"))
 }
 
+/// What stands where a report is missing: the command lines that measure it.
+pub(super) fn not_measured(lines: &[String]) -> String {
+    format!("Not measured yet:\n\n```sh\n{}\n```", lines.join("\n"))
+}
+
+/// How far the first scheduler differs from itself in this row.
+pub(super) fn noise(row: &Row) -> String {
+    row.noise.map_or("–".into(), |noise| format!("{:.2}–{:.2}", noise.low, noise.high))
+}
+
 /// `1.69× [1.61–1.77]`; `None`: no run has a time.
 pub(super) fn ratio_text(result: &ArmResult) -> Option<String> {
     Some(format!("{} {}", ratio(result.ratio_to_first?), ratio_interval(result)?))
