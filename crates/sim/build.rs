@@ -1,17 +1,7 @@
-//! Compiles every `policies/*.bpf.c` for the simulator, and lists the objects and what they say of
-//! themselves for `env/catalog.rs`.
-use gimli::{AttributeValue, EndianSlice, LittleEndian};
-use object::{Object, ObjectSection, ObjectSymbol};
+//! Compiles every `policies/*.bpf.c` for the simulator, and lists the objects for `env/objects.rs`.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
-
-/// What clang makes of `__attribute__((btf_decl_tag(…)))` in debug information.
-const ANNOTATION: gimli::DwTag = gimli::DwTag(0x6000);
-/// Where `KFUNC()` in `include/sim/kfuncs.h` puts its pointers.
-const KFUNCS: &str = ".sim.kfuncs";
-
-type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
 fn main() {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap());
@@ -19,19 +9,18 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
     println!("cargo:rerun-if-changed={}", policies.display());
     println!("cargo:rerun-if-changed=include");
+    println!("cargo:rerun-if-changed=tests/policies");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
 
-    println!("cargo:rerun-if-changed=tests/policies");
-
     let clang = clang();
-    write_catalog(&clang, &here.join("include"), &policies, &out.join("catalog.rs"));
+    compile_all(&clang, &here.join("include"), &policies, &out.join("objects.rs"));
     // Policies that do what they must not, for the tests.
-    write_catalog(&clang, &here.join("include"), &here.join("tests/policies"), &out.join("faulty.rs"));
+    compile_all(&clang, &here.join("include"), &here.join("tests/policies"), &out.join("faulty.rs"));
 }
 
 /// Compiles the policies of a folder.
-fn write_catalog(clang: &str, include: &Path, policies: &Path, catalog: &Path) {
-    let out = catalog.parent().expect("it is a file");
+fn compile_all(clang: &str, include: &Path, policies: &Path, list: &Path) {
+    let out = list.parent().expect("it is a file");
     let mut names: Vec<String> = fs::read_dir(policies)
         .expect("the policies' folder is readable")
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -41,15 +30,12 @@ fn write_catalog(clang: &str, include: &Path, policies: &Path, catalog: &Path) {
 
     let mut table = String::from("&[\n");
     for name in &names {
-        let full = out.join(format!("{name}.full.so"));
-        let lean = out.join(format!("{name}.so"));
-        let source = policies.join(format!("{name}.bpf.c"));
-        compile(clang, include, &source, &full, "-g");
-        compile(clang, include, &source, &lean, "-s");
-        table += &entry(name, &fs::read(&full).expect("clang wrote it"), &lean);
+        let object = out.join(format!("{name}.so"));
+        compile(clang, include, &policies.join(format!("{name}.bpf.c")), &object);
+        table += &format!("    ({name:?}, include_bytes!({object:?})),\n");
     }
     table += "]\n";
-    fs::write(catalog, table).expect("OUT_DIR is writable");
+    fs::write(list, table).expect("OUT_DIR is writable");
 }
 
 fn clang() -> String {
@@ -62,9 +48,9 @@ fn clang() -> String {
 }
 
 /// A function that is not modelled must fail here, by name, and not when it is called.
-fn compile(clang: &str, include: &Path, source: &Path, object: &Path, symbols: &str) {
+fn compile(clang: &str, include: &Path, source: &Path, object: &Path) {
     let status = Command::new(clang)
-        .args(["-O2", "-fPIC", "-shared", "-nostdlib", "-ffreestanding", "-fno-math-errno", symbols])
+        .args(["-O2", "-fPIC", "-shared", "-nostdlib", "-ffreestanding", "-fno-math-errno", "-s"])
         .args(["-Wall", "-Werror", "-Werror=implicit-function-declaration", "-Wl,-z,defs"])
         .arg("-I")
         .arg(include)
@@ -75,92 +61,4 @@ fn compile(clang: &str, include: &Path, source: &Path, object: &Path, symbols: &
         .status()
         .expect("clang runs");
     assert!(status.success(), "{} needs something that the simulator does not model", source.display());
-}
-
-/// A policy's line of the catalog.
-fn entry(name: &str, full: &[u8], lean: &Path) -> String {
-    let file = object::File::parse(full).expect("an ELF object");
-    let kfuncs = file.section_by_name(KFUNCS).map(|section| section.index());
-    let variables: Vec<(&str, u64, bool)> = file
-        .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition() && symbol.size() > 0)
-        .filter_map(|symbol| Some((symbol.name().ok()?, symbol.size(), symbol.section_index() == kfuncs)))
-        .collect();
-    let mut tags = Vec::new();
-    let load = |id: gimli::SectionId| -> Result<Reader<'_>, gimli::Error> {
-        let section = file.section_by_name(id.name());
-        Ok(Reader::new(section.and_then(|s| s.data().ok()).unwrap_or_default(), LittleEndian))
-    };
-    read_tags(&gimli::Dwarf::load(load).expect("debug information"), &mut tags).expect("debug information");
-
-    let mut text =
-        format!("    Policy {{ name: {name:?}, object: include_bytes!({lean:?}),\n        knobs: &[");
-    for (owner, tag) in &tags {
-        if let Some(rest) = tag.strip_prefix("knob ") {
-            let mut words = rest.splitn(3, ' ');
-            let (low, high) = (words.next().unwrap(), words.next().unwrap());
-            let doc = words.next().unwrap_or_default();
-            text +=
-                &format!("Knob {{ name: {owner:?}, names: &[], min: {low}, max: {high}, doc: {doc:?} }}, ");
-        } else if let Some((names, doc)) = tag.strip_prefix("choice ").and_then(|rest| rest.split_once(": "))
-        {
-            let names: Vec<&str> = names.split(' ').collect();
-            let high = names.len() - 1;
-            text += &format!(
-                "Knob {{ name: {owner:?}, names: &{names:?}, min: 0, max: {high}, doc: {doc:?} }}, "
-            );
-        }
-    }
-    text += "],\n        lists: &[";
-    for (owner, tag) in &tags {
-        if let Some(rest) = tag.strip_prefix("pids ") {
-            // How many at most, then the choice with which the list matters.
-            let mut words = rest.split(' ').skip(1);
-            let (knob, value) = (words.next().unwrap(), words.next().unwrap());
-            text += &format!("List {{ name: {owner:?}, knob: {knob:?}, value: {value} }}, ");
-        }
-    }
-    text += "],\n        statistics: &[";
-    for (owner, tag) in &tags {
-        if let Some(doc) = tag.strip_prefix("stat ") {
-            text += &format!("Statistic {{ name: {owner:?}, doc: {doc:?} }}, ");
-        }
-    }
-    text += "],\n        variables: &[";
-    for (symbol, size, _) in variables.iter().filter(|(_, _, kfunc)| !kfunc) {
-        text += &format!("({symbol:?}, {size}), ");
-    }
-    text += "],\n        kfuncs: &[";
-    for (symbol, _, _) in variables.iter().filter(|(_, _, kfunc)| *kfunc) {
-        text += &format!("{symbol:?}, ");
-    }
-    text + "] },\n"
-}
-
-/// Every tagged variable or member, in the order of the source: its name and the tag.
-fn read_tags(dwarf: &gimli::Dwarf<Reader<'_>>, tags: &mut Vec<(String, String)>) -> Result<(), gimli::Error> {
-    let mut units = dwarf.units();
-    while let Some(header) = units.next()? {
-        let unit = dwarf.unit(header)?;
-        let text = |value: Option<AttributeValue<Reader<'_>>>| -> Option<String> {
-            let slice = dwarf.attr_string(&unit, value?).ok()?;
-            Some(slice.to_string_lossy().into_owned())
-        };
-        let mut owners: Vec<Option<String>> = Vec::new();
-        let mut entries = unit.entries();
-        let mut depth = 0isize;
-        while let Some((delta, entry)) = entries.next_dfs()? {
-            depth += delta;
-            owners.truncate(depth.max(0) as usize);
-            let name = text(entry.attr_value(gimli::DW_AT_name)?);
-            if entry.tag() == ANNOTATION {
-                let tag = text(entry.attr_value(gimli::DW_AT_const_value)?);
-                if let (Some(Some(owner)), Some(tag)) = (owners.last(), tag) {
-                    tags.push((owner.clone(), tag));
-                }
-            }
-            owners.push(name);
-        }
-    }
-    Ok(())
 }

@@ -3,7 +3,6 @@ mod spec;
 
 pub use spec::{CompareSpec, Place};
 
-use crate::UsageError;
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
@@ -11,6 +10,7 @@ use crate::plan::{Arm, Step, arms, breakdowns, plan};
 use crate::result::{Record, Report, VERSION, arm_name, results};
 use crate::timestamp::timestamp;
 use crate::warnings::warnings;
+use flsched_spec::UsageError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};

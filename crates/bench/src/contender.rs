@@ -1,5 +1,6 @@
 //! What takes part in a comparison: a scheduler, and how the threads under it wait.
-use crate::{Scheduler, UsageError, Waits};
+use crate::{Scheduler, Waits};
+use flsched_spec::UsageError;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,8 +1,7 @@
 //! Schedulers under test: the kernel's own classes, this build's policies, and peers from PATH.
-use crate::usage::{UsageError, number};
-use flsched_policies::{Policy, parse_spec, render_spec};
+use flsched_spec::{Policy, PolicySpec, UsageError, number};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,12 +19,7 @@ pub enum Scheduler {
         setting: EevdfSetting,
     },
     /// A sched_ext policy of this build, attached to the whole machine.
-    Policy {
-        /// As in `policies/NAME.bpf.c`.
-        name: String,
-        /// Its settings, `NAME=VALUE`.
-        knobs: BTreeMap<String, u64>,
-    },
+    Policy(PolicySpec),
     /// A sched_ext scheduler that somebody else made: a program called `scx_…`.
     Peer {
         /// The program's name.
@@ -130,7 +124,7 @@ impl KernelClass {
 impl Scheduler {
     /// Whether it is attached to the machine through sched_ext.
     pub fn is_sched_ext(&self) -> bool {
-        matches!(self, Self::Policy { .. } | Self::Peer { .. })
+        matches!(self, Self::Policy(_) | Self::Peer { .. })
     }
 
     /// Whether it changes the machine, which takes root.
@@ -190,13 +184,13 @@ impl FromStr for Scheduler {
             };
         }
         if Policy::all().iter().any(|policy| policy.name == name) {
-            let (policy, options) = parse_spec(text).map_err(|error| UsageError(error.to_string()))?;
-            if let Some(list) = options.pids.keys().next() {
+            let spec: PolicySpec = text.parse()?;
+            if let Some(list) = spec.pids().keys().next() {
                 return Err(UsageError(format!(
                     "`{text}`: {list} is for attach and run, whose processes are there before the scheduler"
                 )));
             }
-            return Ok(Self::Policy { name: policy.name.into(), knobs: options.knobs });
+            return Ok(Self::Policy(spec));
         }
         if name.starts_with("scx_") && which::which(name).is_ok() {
             let arguments = shell_words::split(settings.unwrap_or(""))
@@ -228,7 +222,7 @@ impl fmt::Display for Scheduler {
         match self {
             Self::Class(class) => out.write_str(class.name()),
             Self::Eevdf { setting } => write!(out, "eevdf:{setting}"),
-            Self::Policy { name, knobs } => out.write_str(&render_spec(name, knobs)),
+            Self::Policy(spec) => spec.fmt(out),
             Self::Simulated { name } => out.write_str(name),
             Self::Peer { program, arguments } if arguments.is_empty() => out.write_str(program),
             Self::Peer { program, arguments } => {

@@ -2,7 +2,8 @@
 use crate::agent::{Answer, Request};
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
-use crate::{Contender, UsageError, Workload};
+use crate::{Contender, Workload};
+use flsched_spec::UsageError;
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
 //! How threads and processes of parallel runtimes wait for each other: settings in their environment.
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

@@ -98,8 +98,8 @@ fn what_the_simulator_does_not_have_is_refused() {
     let refused = |scheduler: &str, workload: &str| {
         CompareSpec::simulated(&words(&[scheduler]), &words(&[workload])).unwrap_err().to_string()
     };
-    assert!(refused("flshed", "hackbench").contains("did you mean flsched"));
-    assert!(refused("fifo", "hackbnech").contains("did you mean hackbench"));
+    assert!(refused("flshed", "hackbench").contains("did you mean `flsched`"));
+    assert!(refused("fifo", "hackbnech").contains("did you mean `hackbench`"));
     assert!(refused("fifo,fifo", "hackbench").contains("named twice"));
     assert!(refused("fifo", "tasks:/no/such.toml").contains("/no/such.toml"));
 }

@@ -37,7 +37,7 @@ pub fn report(outcome: anyhow::Result<u8>) -> ExitCode {
 fn code_of(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         let usage = cause.is::<Usage>()
-            || cause.is::<flsched_bench::UsageError>()
+            || cause.is::<flsched_spec::UsageError>()
             || cause.downcast_ref::<flsched_policies::Error>().is_some_and(|e| e.is_usage())
             || cause.downcast_ref::<flsched_sim::Error>().is_some_and(|e| e.is_usage());
         if usage {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn tells_usage_from_failure() {
         assert_eq!(code_of(&Usage("x".into()).into()), 2);
-        assert_eq!(code_of(&flsched_policies::parse_spec("nosuch").unwrap_err().into()), 2);
+        assert_eq!(code_of(&"nosuch".parse::<flsched_spec::PolicySpec>().unwrap_err().into()), 2);
         assert_eq!(code_of(&flsched_policies::Error::Privileges.into()), 1);
     }
 }

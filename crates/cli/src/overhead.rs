@@ -4,7 +4,6 @@ use crate::exit::{self, INTERRUPTED, Usage};
 use crate::signals;
 use anyhow::{Context, Result};
 use flsched_overhead::{Error, Request};
-use flsched_policies::parse_spec;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
@@ -18,9 +17,8 @@ pub fn measure<R: Serialize>(
     measure: fn(&Request<'_>) -> Result<R, Error>,
     render: fn(&R, u16) -> String,
 ) -> Result<u8> {
-    let (policy, options) = parse_spec(&args.policy)?;
     let stop = signals::stop_flag().context("cannot catch signals")?;
-    let request = Request { policy, options, command: command(args)?, stop: &stop };
+    let request = Request { spec: args.policy.parse()?, command: command(args)?, stop: &stop };
     let report = match measure(&request) {
         Ok(report) => report,
         Err(Error::Interrupted) => {

@@ -3,7 +3,7 @@
 //!
 //! Without more words each policy is measured on one kernel, and FLSCHED on the newest, too.
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
-use flsched_policies::Policy;
+use flsched_spec::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::process::{Command, ExitCode};

@@ -3,7 +3,7 @@
 //!
 //! All branches count, also those that only other kernels take.
 use crate::Error;
-use flsched_policies::Policy;
+use flsched_spec::Policy;
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{MapType, ObjectBuilder};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
@@ -45,7 +45,7 @@ impl Anatomy {
     /// Takes a policy apart; needs neither root nor sched_ext.
     pub fn of(policy: &Policy) -> Result<Self, Error> {
         let malformed = |what: String| Error::Object { policy: policy.name.into(), what };
-        let code = Code::parse(policy.object()).map_err(|e| malformed(e.to_string()))?;
+        let code = Code::parse(policy.object).map_err(|e| malformed(e.to_string()))?;
         let helpers = helper_names();
         let mut callbacks: Vec<Callback> = code
             .callbacks
@@ -70,7 +70,7 @@ impl Anatomy {
         callbacks.sort_by(|a, b| a.name.cmp(&b.name));
         let open = ObjectBuilder::default()
             .name(policy.name)
-            .and_then(|builder| builder.open_memory(policy.object()))
+            .and_then(|builder| builder.open_memory(policy.object))
             .map_err(|e| malformed(e.to_string()))?;
         let has_arena = open.maps().any(|map| map.map_type() == MapType::Arena);
         Ok(Self { callbacks, has_arena })

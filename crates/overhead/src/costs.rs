@@ -128,8 +128,8 @@ pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
     Ok(CostsReport {
         machine: Machine::here(),
         command: request.command_line(),
-        policy: request.policy.name.into(),
-        version: request.policy.version().into(),
+        policy: request.spec.policy.name.into(),
+        version: request.spec.policy.version().into(),
         probe,
         run_s: [by_default.0, by_policy.0],
         probed_run_s: [by_default.1, by_policy.1],
@@ -166,14 +166,14 @@ fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<C
     };
     let now = || running.callbacks().map(|callback| statistics(&callback)).collect::<Result<Vec<_>, _>>();
     let before = now()?;
-    request.run(request.policy.name)?;
+    request.run(request.spec.policy.name)?;
     let after = now()?;
     let measured = running.callbacks().zip(before.into_iter().zip(after));
     Ok(measured
         .map(|(callback, (before, after))| {
             let (calls, ns) = (after.0 - before.0, after.1 - before.1);
             CallbackCost {
-                name: anatomy::callback_name(request.policy, &callback.name().to_string_lossy()),
+                name: anatomy::callback_name(request.spec.policy, &callback.name().to_string_lossy()),
                 calls,
                 mean_ns: ns as f64 / calls.max(1) as f64,
             }

@@ -6,7 +6,8 @@ use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::waits::{ContentionProbe, Waits};
 use crate::{Anatomy, Error, anatomy};
-use flsched_policies::{Policy, Running, check_machine};
+use flsched_policies::{Running, check_machine};
+use flsched_spec::Policy;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
 use serde::{Deserialize, Serialize};
@@ -90,7 +91,7 @@ pub struct LockUse {
 pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     check_machine()?;
     let symbols = Symbols::of_this_kernel()?;
-    let anatomy = Anatomy::of(request.policy)?.on_this_kernel(|kfunc| symbols.address(kfunc).is_some());
+    let anatomy = Anatomy::of(request.spec.policy)?.on_this_kernel(|kfunc| symbols.address(kfunc).is_some());
     let machine = Machine::here();
     let kfuncs = anatomy.kfuncs();
     let under = |request: &Request<'_>, scheduler: &str, running: Option<&Running>| {
@@ -98,7 +99,7 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
         let timed_run_s = request.run(scheduler)?;
         let waits = contention.read(&symbols, machine.cpus, timed_run_s);
         drop(contention);
-        let probe = LockProbe::attach(&symbols, &kfuncs, request.policy, running)?;
+        let probe = LockProbe::attach(&symbols, &kfuncs, request.spec.policy, running)?;
         let counted_run_s = request.run(scheduler)?;
         Ok(SchedulerLocks {
             scheduler: scheduler.to_owned(),
@@ -115,8 +116,8 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     Ok(LocksReport {
         machine,
         command: request.command_line(),
-        policy: request.policy.name.into(),
-        version: request.policy.version().into(),
+        policy: request.spec.policy.name.into(),
+        version: request.spec.policy.version().into(),
         anatomy,
         schedulers,
     })

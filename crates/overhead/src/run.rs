@@ -1,6 +1,7 @@
 //! The command that is measured, under one scheduler after the other.
 use crate::Error;
-use flsched_policies::{Options, Policy, Running};
+use flsched_policies::{Running, Scope, start};
+use flsched_spec::PolicySpec;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,9 +16,7 @@ use std::time::{Duration, Instant};
 /// What to measure.
 pub struct Request<'a> {
     /// The policy to set beside the default scheduler.
-    pub policy: &'static Policy,
-    /// Its knobs.
-    pub options: Options,
+    pub spec: PolicySpec,
     /// The command.
     pub command: Vec<OsString>,
     /// Set to stop early.
@@ -27,8 +26,6 @@ pub struct Request<'a> {
 /// The name of the default scheduler in reports.
 pub(crate) const DEFAULT: &str = "eevdf";
 
-/// Tries against CPUs that come and go while the scheduler attaches.
-const ATTACH_TRIES: usize = 20;
 /// How often a wait looks whether it should stop. Rarely, so as not to disturb.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -51,24 +48,16 @@ impl Request<'_> {
         &self,
         measure: impl FnOnce(&Self, &str, Option<&Running>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let running = self.start()?;
-        let measured = measure(self, self.policy.name, Some(&running));
+        let running = start(&self.spec, Scope::Machine)?;
+        let measured = measure(self, self.spec.policy.name, Some(&running));
         let ended = running.exited();
         running.stop()?;
         match ended {
-            Some(report) => Err(Error::Ejected { policy: self.policy.name.into(), reason: report.reason }),
+            Some(report) => {
+                Err(Error::Ejected { policy: self.spec.policy.name.into(), reason: report.reason })
+            }
             None => measured,
         }
-    }
-
-    fn start(&self) -> Result<Running, Error> {
-        for _ in 1..ATTACH_TRIES {
-            match self.policy.start(&self.options) {
-                Err(flsched_policies::Error::HotplugRace) => {}
-                outcome => return Ok(outcome?),
-            }
-        }
-        Ok(self.policy.start(&self.options)?)
     }
 
     /// Runs the command to its end; returns its time in seconds. What it prints goes to our standard

@@ -1,5 +1,6 @@
 //! The tables of `policies/frequency.bpf.h`: how fast CPUs can run, and which of them share a clock.
 use crate::MAX_CPUS;
+use flsched_spec::{PolicySpec, UsageError};
 use std::collections::BTreeSet;
 
 /// The knob that is a frequency; its range is the machine's.
@@ -33,6 +34,18 @@ impl Clocks {
         Some((ranges().map(|range| range.0).min()?, ranges().map(|range| range.1).max()?))
     }
 
+    /// Checks the knob whose range is the machine's; 0 leaves the choice to the policy.
+    pub fn check(&self, spec: &PolicySpec) -> Result<(), UsageError> {
+        let set = spec.knobs().get(THRESHOLD).filter(|value| **value > 0);
+        let (Some(value), Some((min, max))) = (set, self.range_mhz()) else { return Ok(()) };
+        match (min..=max).contains(value) {
+            true => Ok(()),
+            false => Err(UsageError(format!(
+                "{THRESHOLD}: {value} is not from {min} to {max}, the frequencies of the machine's CPUs in MHz"
+            ))),
+        }
+    }
+
     /// For the variable of a policy that has this name; `None`: it is none of these. No CPU has a
     /// frequency where there is nothing to choose from.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
@@ -54,5 +67,26 @@ impl Clocks {
             _ => return None,
         }
         Some(table.iter().flat_map(|value| value.to_ne_bytes()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_is_one_of_the_machines_frequencies() {
+        let clocks = Clocks(vec![
+            Clock { cpu: 0, domain: 0, range_mhz: Some((1200, 2800)) },
+            Clock { cpu: 1, domain: 1, range_mhz: Some((1300, 3000)) },
+        ]);
+        let check = |mhz: u64| clocks.check(&format!("smove:{THRESHOLD}={mhz}").parse().unwrap());
+        assert!(check(0).is_ok() && check(1200).is_ok() && check(3000).is_ok());
+        for mhz in [1199, 3001] {
+            let error = check(mhz).unwrap_err().to_string();
+            assert!(error.contains("from 1200 to 3000"), "{error}");
+        }
+        let unknown = Clocks(vec![Clock { cpu: 0, domain: 0, range_mhz: None }]);
+        assert!(unknown.check(&format!("smove:{THRESHOLD}=5").parse().unwrap()).is_ok());
     }
 }

@@ -1,79 +1,12 @@
 //! What can go wrong, each with its remedy.
+use flsched_spec::UsageError;
 
 /// Why a policy is not running.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such policy in this build.
-    #[error("unknown policy '{name}': valid are {}{}", valid.join(", "), nearest(name, valid))]
-    UnknownPolicy {
-        /// As given.
-        name: String,
-        /// All there are.
-        valid: Vec<String>,
-    },
-    /// No such knob in this policy.
-    #[error("policy {policy} has no knob '{name}': valid are {}{}", valid.join(", "), nearest(name, valid))]
-    UnknownKnob {
-        /// The policy.
-        policy: String,
-        /// As given.
-        name: String,
-        /// All there are.
-        valid: Vec<String>,
-    },
-    /// Not `KNOB=VALUE`.
-    #[error("'{text}' is not KNOB=VALUE with a whole number, as in slice_us=5000")]
-    KnobSyntax {
-        /// As given.
-        text: String,
-    },
-    /// A word that stands for itself, and is not a value of any choice.
-    #[error(
-        "'{text}' is neither KNOB=VALUE, as in slice_us=5000, nor one of {}{}",
-        valid.join(", "), nearest(text, valid)
-    )]
-    NoSuchValue {
-        /// As given.
-        text: String,
-        /// The values that have names.
-        valid: Vec<String>,
-    },
-    /// A knob outside its range.
-    #[error("{name} = {value} is out of range {min}..={max} ({doc})")]
-    KnobRange {
-        /// The knob.
-        name: String,
-        /// As given.
-        value: u64,
-        /// Least value.
-        min: u64,
-        /// Greatest value.
-        max: u64,
-        /// What the knob is.
-        doc: String,
-    },
-    /// Not one of the names that a knob's values have.
-    #[error("{name} = '{value}': valid are {}{} ({doc})", valid.join(", "), nearest(value, valid))]
-    KnobChoice {
-        /// The knob.
-        name: String,
-        /// As given.
-        value: String,
-        /// All there are.
-        valid: Vec<String>,
-        /// What the knob is.
-        doc: String,
-    },
-    /// A list of processes that makes no sense.
-    #[error("{name}: {why} ({doc})")]
-    Pids {
-        /// The list.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-        /// What the list is.
-        doc: String,
-    },
+    /// What was asked for does not exist or makes no sense here.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     /// This kernel cannot run any policy.
     #[error(
         "this kernel ({release}) has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
@@ -151,27 +84,8 @@ pub enum Error {
 impl Error {
     /// True if the caller asked for something that does not exist (exit code 2).
     pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::UnknownPolicy { .. }
-                | Self::UnknownKnob { .. }
-                | Self::KnobSyntax { .. }
-                | Self::NoSuchValue { .. }
-                | Self::KnobRange { .. }
-                | Self::KnobChoice { .. }
-                | Self::Pids { .. }
-        )
+        matches!(self, Self::Usage(_))
     }
-}
-
-fn nearest(name: &str, valid: &[String]) -> String {
-    valid
-        .iter()
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(similarity, _)| *similarity > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| format!("; did you mean {candidate}?"))
-        .unwrap_or_default()
 }
 
 fn indent(log: &[String]) -> String {

@@ -1,7 +1,6 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
 //! for users who ask whether a policy that looks at frequencies has anything to look at.
-use crate::Error;
-use flsched_places::{Clock, Clocks, THRESHOLD};
+use flsched_places::{Clock, Clocks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::path::Path;
@@ -118,21 +117,6 @@ impl Frequencies {
         };
         Clocks(self.domains.iter().map(clock).collect())
     }
-
-    /// Checks a knob whose range is the machine's; 0 leaves the choice to the policy.
-    pub(crate) fn check(&self, knobs: &BTreeMap<String, u64>) -> Result<(), Error> {
-        let Some(value) = knobs.get(THRESHOLD).copied().filter(|value| *value != 0) else { return Ok(()) };
-        match self.clocks().range_mhz() {
-            Some((min, max)) if !(min..=max).contains(&value) => Err(Error::KnobRange {
-                name: THRESHOLD.into(),
-                value,
-                min,
-                max,
-                doc: "the frequencies of this machine's CPUs, in MHz".into(),
-            }),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Makes one domain of those of `cpu` and `others`, named after its first CPU.
@@ -235,17 +219,6 @@ mod tests {
         assert_eq!(table(&unmeasured, "max_mhz"), [0; 8]);
         let arm = machine("arm", &xeon("schedutil", "cppc_cpufreq"), "Features\t: fp asimd\n");
         assert_eq!(arm.why_useless(), None);
-    }
-
-    #[test]
-    fn the_threshold_is_one_of_the_machines_frequencies() {
-        let frequencies = machine("threshold", &xeon("schedutil", "acpi-cpufreq"), FLAGS);
-        let check = |mhz| frequencies.check(&BTreeMap::from([(THRESHOLD.to_owned(), mhz)]));
-        assert!(check(0).is_ok() && check(1200).is_ok() && check(3000).is_ok());
-        for mhz in [1199, 3001] {
-            let error = check(mhz).unwrap_err();
-            assert!(error.is_usage() && error.to_string().contains("1200..=3000"), "{error}");
-        }
     }
 
     #[test]

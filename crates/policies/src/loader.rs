@@ -1,36 +1,30 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
-use crate::object::{STATS_STRUCT, ops_member, set_ops_member, variables};
-use crate::pids::settle;
-use crate::{
-    Description, Error, ExitReport, Frequencies, Policy, constants, exit, object, sched_ext, topology,
-};
+use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
+use crate::{Error, ExitReport, Frequencies, constants, exit, object, processes, sched_ext, topology};
 use flsched_places::Places;
+use flsched_spec::{Policy, PolicySpec};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{
     Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, Program, ProgramType,
 };
 use nix::sys::time::TimeValLike;
 use scx_utils::compat;
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How to run a policy.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Knob values by name, checked against the ranges stated in the policy's source.
-    pub knobs: BTreeMap<String, u64>,
-    /// Lists of processes by name.
-    pub pids: BTreeMap<String, Vec<u32>>,
-    /// Schedule only tasks of class SCHED_EXT, not the whole machine.
-    pub partial: bool,
+/// Which tasks a policy schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All of the machine's normal tasks.
+    Machine,
+    /// Only tasks of class SCHED_EXT.
+    Partial,
 }
 
 /// A scheduler attached to this machine; dropping it restores the default one.
 pub struct Running {
     policy: &'static Policy,
-    description: Description,
     // Before the object they point into.
     links: Vec<Link>,
     object: Object,
@@ -43,82 +37,90 @@ const DUMP_LEN: u32 = 32 * 1024;
 /// How long the kernel may take to give the machine back to the default scheduler.
 const DETACH_LIMIT: Duration = Duration::from_secs(20);
 
-impl Policy {
-    /// Opens, configures, loads and attaches it.
-    pub fn start(&'static self, options: &Options) -> Result<Running, Error> {
-        let description = self.describe()?;
-        let mut options = options.clone();
-        settle(&description, &mut options)?;
-        let options = &options;
-        for (name, value) in &options.knobs {
-            description.check(self, name, *value)?;
-        }
-        let btf = self.btf()?;
-        let frequencies = frequencies_for(&btf);
-        if let Some(frequencies) = &frequencies {
-            frequencies.check(&options.knobs)?;
-        }
-        check_machine()?;
+/// Tries against CPUs that come and go while a policy attaches.
+const HOTPLUG_TRIES: usize = 20;
 
-        let _log = LogCapture::start();
-        let (mut object, warnings) = self.load(&btf, options, frequencies.as_ref())?;
-        let refused = |source| self.refused(source);
-        let links = attach(&mut object, self.name).map_err(|e| {
-            if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
-        })?;
-        let running = Running { policy: self, description, links, object, btf, warnings };
-        match running.exited() {
-            Some(report) if report.restart => Err(Error::HotplugRace),
-            Some(report) if report.ejected => Err(Error::Load {
-                policy: self.name.to_owned(),
-                source: anyhow::anyhow!("{}", report.reason),
-                log: report
-                    .dump
-                    .map(|dump| dump.lines().take(20).map(str::to_owned).collect())
-                    .unwrap_or_default(),
-            }),
-            _ => Ok(running),
+/// Opens, configures, loads and attaches a policy; again if CPUs came or went meanwhile.
+pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
+    for _ in 1..HOTPLUG_TRIES {
+        match start_once(spec, scope) {
+            Err(Error::HotplugRace) => {}
+            outcome => return outcome,
         }
     }
+    start_once(spec, scope)
+}
 
-    /// Goes the whole way but the last step: the kernel's verifier has its say, nothing is attached.
-    pub fn try_load(&self) -> Result<(), Error> {
-        let _log = LogCapture::start();
-        let btf = self.btf()?;
-        self.load(&btf, &Options::default(), frequencies_for(&btf).as_ref()).map(drop)
+/// The same, but [`Error::HotplugRace`] if CPUs came or went meanwhile.
+pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
+    processes::check(spec)?;
+    let policy = spec.policy;
+    let btf = btf_of(policy)?;
+    let frequencies = frequencies_for(&btf);
+    if let Some(frequencies) = &frequencies {
+        frequencies.clocks().check(spec)?;
     }
+    check_machine()?;
 
-    fn btf(&self) -> Result<Btf<'static>, Error> {
-        let missing = || Error::Object { policy: self.name.into(), what: "no BTF".into() };
-        Btf::from_raw(self.name, self.object).ok().flatten().ok_or_else(missing)
+    let _log = LogCapture::start();
+    let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
+    let refused = |source| refused(policy, source);
+    let links = attach(&mut object, policy.name).map_err(|e| {
+        if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
+    })?;
+    let running = Running { policy, links, object, btf, warnings };
+    match running.exited() {
+        Some(report) if report.restart => Err(Error::HotplugRace),
+        Some(report) if report.ejected => Err(Error::Load {
+            policy: policy.name.to_owned(),
+            source: anyhow::anyhow!("{}", report.reason),
+            log: report
+                .dump
+                .map(|dump| dump.lines().take(20).map(str::to_owned).collect())
+                .unwrap_or_default(),
+        }),
+        _ => Ok(running),
     }
+}
 
-    /// The loaded object, and what was odd about the machine.
-    fn load(
-        &self,
-        btf: &Btf<'_>,
-        options: &Options,
-        frequencies: Option<&Frequencies>,
-    ) -> Result<(Object, Vec<String>), Error> {
-        let mut open = object::open(self)?;
-        let places = topology::of_this_machine();
-        configure(self, &mut open, btf, options, (&places, frequencies))
-            .map_err(|what| Error::Object { policy: self.name.into(), what: what.to_string() })?;
-        let mut object = open.load().map_err(|e| self.refused(e.into()))?;
-        fill_lists(&mut object, options)
-            .map_err(|what| Error::Object { policy: self.name.into(), what: what.to_string() })?;
-        let useless = frequencies.and_then(Frequencies::why_useless).map(|why| {
-            format!(
-                "{} finds no slow CPU here, so what it does by frequency changes nothing: {why}",
-                self.name
-            )
-        });
-        Ok((object, places.warning.into_iter().chain(useless).collect()))
-    }
+/// Goes the whole way but the last step: the kernel's verifier has its say, nothing is attached.
+pub fn try_load(policy: &'static Policy) -> Result<(), Error> {
+    let _log = LogCapture::start();
+    let btf = btf_of(policy)?;
+    load(&PolicySpec::new(policy), Scope::Machine, &btf, frequencies_for(&btf).as_ref()).map(drop)
+}
 
-    fn refused(&self, source: anyhow::Error) -> Error {
-        Error::Load { policy: self.name.to_owned(), source, log: LogCapture::tail() }
-    }
+fn btf_of(policy: &Policy) -> Result<Btf<'static>, Error> {
+    let missing = || malformed(policy, "no BTF");
+    Btf::from_raw(policy.name, policy.object).ok().flatten().ok_or_else(missing)
+}
+
+/// The loaded object, and what was odd about the machine.
+fn load(
+    spec: &PolicySpec,
+    scope: Scope,
+    btf: &Btf<'_>,
+    frequencies: Option<&Frequencies>,
+) -> Result<(Object, Vec<String>), Error> {
+    let policy = spec.policy;
+    let mut open = object::open(policy)?;
+    let places = topology::of_this_machine();
+    configure(&mut open, (spec, scope), btf, (&places, frequencies))
+        .map_err(|what| malformed(policy, what))?;
+    let mut object = open.load().map_err(|e| refused(policy, e.into()))?;
+    fill_lists(&mut object, spec).map_err(|what| malformed(policy, what))?;
+    let useless = frequencies.and_then(Frequencies::why_useless).map(|why| {
+        format!("{} finds no slow CPU here, so what it does by frequency changes nothing: {why}", policy.name)
+    });
+    Ok((object, places.warning.into_iter().chain(useless).collect()))
+}
+
+fn refused(policy: &Policy, source: anyhow::Error) -> Error {
+    Error::Load { policy: policy.name.to_owned(), source, log: LogCapture::tail() }
+}
+
+fn malformed(policy: &Policy, what: impl ToString) -> Error {
+    Error::Object { policy: policy.name.to_owned(), what: what.to_string() }
 }
 
 impl Running {
@@ -144,8 +146,8 @@ impl Running {
 
     /// The policy's named statistics, summed over CPUs, in the order of its source.
     pub fn stats(&self) -> Result<Vec<(String, u64)>, Error> {
-        let failed = |what: String| Error::Object { policy: self.policy.name.into(), what };
-        let Some(map) = self.object.maps().find(|map| map.name() == STATS_STRUCT) else {
+        let failed = |what: String| malformed(self.policy, what);
+        let Some(map) = self.object.maps().find(|map| map.name() == STATS_MAP) else {
             return Ok(Vec::new());
         };
         let cpus = map
@@ -159,13 +161,13 @@ impl Running {
                 })
                 .sum()
         };
-        let named = self.description.statistics.iter().enumerate();
+        let named = self.policy.statistics.iter().enumerate();
         Ok(named.map(|(index, statistic)| (statistic.name.clone(), count(index))).collect())
     }
 
     /// Writes an entry of one of the policy's array maps, for tests that stand in for hardware.
     pub fn set_entry(&self, map: &str, key: u32, value: &[u8]) -> Result<(), Error> {
-        let failed = |what: String| Error::Object { policy: self.policy.name.into(), what };
+        let failed = |what: String| malformed(self.policy, what);
         let found = self.object.maps().find(|it| it.name() == map);
         let found = found.ok_or_else(|| failed(format!("no map {map}")))?;
         found.update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(|e| failed(format!("{map}: {e}")))
@@ -181,10 +183,8 @@ impl Running {
                 return Ok(report);
             }
             if Instant::now() > deadline {
-                return Err(Error::Object {
-                    policy: self.policy.name.into(),
-                    what: format!("the kernel did not detach it within {} s", DETACH_LIMIT.as_secs()),
-                });
+                let what = format!("the kernel did not detach it within {} s", DETACH_LIMIT.as_secs());
+                return Err(malformed(self.policy, what));
             }
             sleep(Duration::from_millis(2));
         }
@@ -221,13 +221,12 @@ fn frequencies_for(btf: &Btf<'_>) -> Option<Frequencies> {
 }
 
 fn configure(
-    policy: &Policy,
     open: &mut OpenObject,
+    (spec, scope): (&PolicySpec, Scope),
     btf: &Btf<'_>,
-    options: &Options,
     (places, frequencies): (&Places, Option<&Frequencies>),
 ) -> anyhow::Result<()> {
-    for (name, value) in &options.knobs {
+    for (name, value) in spec.knobs() {
         compat::set_rodata_var(open, name, &value.to_ne_bytes())?;
     }
     let clocks = frequencies.map(Frequencies::clocks);
@@ -250,7 +249,7 @@ fn configure(
             map.set_value_size(DUMP_LEN)?;
         }
         if map.map_type() == MapType::StructOps {
-            configure_ops(policy, &mut map, btf, options)
+            configure_ops(spec.policy, &mut map, btf, scope)
                 .ok_or_else(|| anyhow::anyhow!("its ops table lacks a member of struct sched_ext_ops"))?;
         }
     }
@@ -264,8 +263,8 @@ fn configure(
     Ok(())
 }
 
-fn fill_lists(object: &mut Object, options: &Options) -> anyhow::Result<()> {
-    for (name, pids) in &options.pids {
+fn fill_lists(object: &mut Object, spec: &PolicySpec) -> anyhow::Result<()> {
+    for (name, pids) in spec.pids() {
         let map = object.maps_mut().find(|map| map.name() == name.as_str());
         let map = map.ok_or_else(|| anyhow::anyhow!("no list '{name}'"))?;
         for pid in pids {
@@ -287,12 +286,12 @@ fn configure_ops(
     policy: &Policy,
     ops: &mut libbpf_rs::OpenMapMut<'_>,
     btf: &Btf<'_>,
-    options: &Options,
+    scope: Scope,
 ) -> Option<()> {
     set_ops_member(ops, btf, "hotplug_seq", &sched_ext::hotplug_seq().unwrap_or(0).to_ne_bytes())?;
     set_ops_member(ops, btf, "name", format!("{}_{}", policy.name, policy.version()).as_bytes())?;
     set_ops_member(ops, btf, "exit_dump_len", &DUMP_LEN.to_ne_bytes())?;
-    if options.partial {
+    if scope == Scope::Partial {
         let flags = u64::from_ne_bytes(ops_member(ops, btf, "flags")?.try_into().ok()?);
         let partial = compat::read_enum("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL").ok()?;
         set_ops_member(ops, btf, "flags", &(flags | partial).to_ne_bytes())?;

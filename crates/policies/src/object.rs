@@ -1,13 +1,14 @@
 //! A policy's object file before it is loaded: its read-only variables and its ops table, found by
 //! name through the object's type information.
-use crate::{Error, Policy};
+use crate::Error;
+use flsched_spec::Policy;
 use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::{ObjectBuilder, OpenMapMut, OpenObject};
 use std::ffi::OsStr;
 
-/// The struct and the map behind STATS() in `policies/common.bpf.h`.
-pub(crate) const STATS_STRUCT: &str = "policy_stats";
+/// The map behind STATS() in `policies/common.bpf.h`.
+pub(crate) const STATS_MAP: &str = "policy_stats";
 
 /// Parses the object; needs neither root nor sched_ext.
 pub(crate) fn open(policy: &Policy) -> Result<OpenObject, Error> {
@@ -31,15 +32,6 @@ pub(crate) fn variables<'a>(btf: &'a Btf<'_>, section: &str) -> Vec<(&'a str, us
                 .collect::<Vec<_>>()
         })
         .collect()
-}
-
-/// The initial value of a 64-bit read-only variable.
-pub(crate) fn rodata_u64(open: &OpenObject, btf: &Btf<'_>, name: &str) -> Option<u64> {
-    let (_, offset, _) =
-        variables(btf, ".rodata").into_iter().find(|(n, _, size)| *n == name && *size == 8)?;
-    let map = open.maps().find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
-    let bytes = map.initial_value()?.get(offset..offset + 8)?;
-    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
 /// Writes a member of a `struct sched_ext_ops` that is about to be loaded.

@@ -72,8 +72,8 @@ pub(crate) fn holder(ops: &str) -> Option<String> {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let name = fs::read_to_string(entry.path().join("comm")).ok()?.trim().to_owned();
         let plain = name.strip_prefix("scx_").unwrap_or(&name);
-        let ours =
-            plain == "flsched" && crate::Policy::all().iter().any(|policy| ops.starts_with(policy.name));
+        let ours = plain == "flsched"
+            && flsched_spec::Policy::all().iter().any(|policy| ops.starts_with(policy.name));
         (pid != me && !plain.is_empty() && (ours || ops.starts_with(plain)))
             .then(|| format!("{name}, pid {pid}"))
     })

@@ -1,6 +1,8 @@
 //! Keeps a policy attached: starts it again after CPU hotplug, and after ejections until there were
 //! too many, when the machine is left to the default scheduler.
-use crate::{Error, ExitReport, Options, Policy, Running};
+use crate::loader::start_once;
+use crate::{Error, ExitReport, Running, Scope};
+use flsched_spec::PolicySpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,17 +39,17 @@ const POLL: Duration = Duration::from_millis(100);
 /// Tries in a row against CPUs that come and go faster than the scheduler attaches.
 const HOTPLUG_TRIES: usize = 100;
 
-/// Runs `policy` until `stop` is set; returns its last report, with the default scheduler restored.
+/// Runs the policy until `stop` is set; returns its last report, with the default scheduler restored.
 pub fn supervise(
-    policy: &'static Policy,
-    options: &Options,
+    spec: &PolicySpec,
+    scope: Scope,
     backoff: Backoff,
     stop: &AtomicBool,
     mut tell: impl FnMut(Event<'_>),
 ) -> Result<ExitReport, Error> {
     let mut ejections = Ejections::new(backoff);
     loop {
-        let running = start(policy, options, stop)?;
+        let running = start(spec, scope, stop)?;
         tell(Event::Attached(&running));
         let report = loop {
             if stop.load(Ordering::Relaxed) {
@@ -80,7 +82,7 @@ pub fn supervise(
             }
             None => {
                 return Err(Error::EjectedRepeatedly {
-                    policy: policy.name.to_owned(),
+                    policy: spec.policy.name.to_owned(),
                     count: backoff.give_up_after,
                     window: backoff.window,
                     last: report.reason,
@@ -90,14 +92,14 @@ pub fn supervise(
     }
 }
 
-fn start(policy: &'static Policy, options: &Options, stop: &AtomicBool) -> Result<Running, Error> {
+fn start(spec: &PolicySpec, scope: Scope, stop: &AtomicBool) -> Result<Running, Error> {
     for _ in 1..HOTPLUG_TRIES {
-        match policy.start(options) {
+        match start_once(spec, scope) {
             Err(Error::HotplugRace) if !stop.load(Ordering::Relaxed) => std::thread::sleep(POLL),
             outcome => return outcome,
         }
     }
-    policy.start(options)
+    start_once(spec, scope)
 }
 
 /// The ejections that still count.

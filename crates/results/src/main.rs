@@ -1,10 +1,10 @@
 //! `flsched-results`: measures what is published and keeps the documentation's figures true.
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use flsched_bench::UsageError;
 use flsched_results::measure::{Choice, Ended, chosen, is_measured, measure};
 use flsched_results::render;
 use flsched_results::sets::{self, Sets};
+use flsched_spec::UsageError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
 use std::path::PathBuf;

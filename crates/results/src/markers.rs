@@ -1,5 +1,5 @@
 //! Blocks in a document: `<!-- results: KIND key=value … -->`, what is rendered, `<!-- /results -->`.
-use flsched_bench::UsageError;
+use flsched_spec::UsageError;
 use std::ops::Range;
 
 const OPEN: &str = "<!-- results:";

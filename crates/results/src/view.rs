@@ -5,7 +5,8 @@ use crate::store::{Store, clock_name};
 use flsched_bench::report::words::{results_of, workloads};
 use flsched_bench::result::ArmResult;
 use flsched_bench::verdict::{Noise, Verdict};
-use flsched_bench::{Report, UsageError, Workload};
+use flsched_bench::{Report, Workload};
+use flsched_spec::UsageError;
 use glob::Pattern;
 use std::rc::Rc;
 

@@ -1,5 +1,6 @@
 //! What can go wrong: before the run (the user's input), and in it (a scheduler's fault).
 use crate::engine::{Ns, display_ns};
+use flsched_spec::UsageError;
 use std::fmt;
 use thiserror::Error;
 
@@ -39,19 +40,18 @@ pub enum Error {
 impl Error {
     /// `name` is not one of `valid`.
     pub fn unknown(kind: &str, name: &str, valid: &[&str]) -> Self {
-        let near = valid
-            .iter()
-            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
-        let hint = near
-            .filter(|near| strsim::jaro_winkler(near, name) > 0.7)
-            .map(|near| format!("; did you mean {near}?"))
-            .unwrap_or_default();
-        Self::Usage(format!("unknown {kind} {name}{hint} (there are: {})", valid.join(", ")))
+        UsageError::unknown(kind, name, valid).into()
     }
 
     /// The user can mend it by typing something else.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_) | Self::File { .. })
+    }
+}
+
+impl From<UsageError> for Error {
+    fn from(UsageError(text): UsageError) -> Self {
+        Self::Usage(text)
     }
 }
 

@@ -24,6 +24,5 @@ pub mod run;
 pub mod scenario;
 pub mod workload;
 
-pub use env::catalog::{Knob, Policy, Statistic};
 pub use error::{Error, Violation};
 pub use run::Simulation;

@@ -1,7 +1,8 @@
 //! What is compared: read from words as the user gave them, and checked.
 use crate::clock::Clock;
 use crate::workload::BuildError;
-use crate::{Contender, UsageError, Workload};
+use crate::{Contender, Workload};
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::setting::Setting;
 use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
 use crate::{Scheduler, environment};
-use flsched_policies::{Options, Policy, Running, sched_ext};
+use flsched_policies::{Running, Scope, sched_ext, start};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::os::unix::process::CommandExt;
@@ -62,8 +62,8 @@ fn state() -> Option<String> {
 pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
     let Some(ops) = ops else { return false };
     match scheduler {
-        Scheduler::Policy { name, .. } => ops
-            .strip_prefix(name.as_str())
+        Scheduler::Policy(spec) => ops
+            .strip_prefix(spec.policy.name)
             .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric())),
         Scheduler::Peer { .. } => true,
         Scheduler::Class(_) | Scheduler::Eevdf { .. } | Scheduler::Simulated { .. } => false,
@@ -76,7 +76,7 @@ pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
         Scheduler::Class(_) | Scheduler::Eevdf { .. } => {
             Some(format!("kernel {}", environment::kernel_release()))
         }
-        Scheduler::Policy { name, .. } => Policy::find(name).ok().map(|policy| policy.version().to_string()),
+        Scheduler::Policy(spec) => Some(spec.policy.version().to_string()),
         Scheduler::Peer { program, .. } => first_line(program, "--version"),
         Scheduler::Simulated { .. } => None,
     }
@@ -94,10 +94,8 @@ pub(super) fn attach(
         Scheduler::Eevdf { setting } => Ok(Setting::set(*setting)
             .map(Attached::Setting)
             .map_err(|error| format!("cannot set eevdf:{setting}: {error}"))),
-        Scheduler::Policy { name, knobs } => {
-            let options = Options { knobs: knobs.clone(), ..Options::default() };
-            let started = Policy::find(name).and_then(|policy| policy.start(&options));
-            Ok(started.map(Attached::Policy).map_err(|error| error.to_string()))
+        Scheduler::Policy(spec) => {
+            Ok(start(spec, Scope::Machine).map(Attached::Policy).map_err(|error| error.to_string()))
         }
         Scheduler::Peer { program, arguments } => {
             Peer::start(program, arguments, cancel).map(|peer| peer.map(Attached::Peer))
@@ -255,7 +253,7 @@ mod tests {
 
     #[test]
     fn names_of_ops() {
-        let policy = Scheduler::Policy { name: "flsched".into(), knobs: Default::default() };
+        let policy = "flsched".parse::<Scheduler>().unwrap();
         assert!(is_ops_of(Some("flsched"), &policy));
         assert!(is_ops_of(Some("flsched_0.1.0_x86_64"), &policy));
         assert!(!is_ops_of(Some("flsched2"), &policy));

@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn flsched() -> Scheduler {
-        Scheduler::Policy { name: "flsched".into(), knobs: Default::default() }
+        "flsched".parse().unwrap()
     }
 
     fn end_of(

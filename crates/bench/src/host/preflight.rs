@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn each_obstacle_has_its_remedy() {
-        let flsched = Scheduler::Policy { name: "flsched".into(), knobs: Default::default() };
+        let flsched = "flsched".parse().unwrap();
         let schedulers = [Scheduler::Class(KernelClass::Eevdf), flsched].map(Contender::from);
         assert!(obstacles(&schedulers, true, true).is_empty());
         let found = obstacles(&schedulers, false, false);

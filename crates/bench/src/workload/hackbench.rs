@@ -1,7 +1,7 @@
 //! hackbench of rt-tests: every group has 20 senders and 20 receivers, each sender writes LOOPS
 //! messages to each receiver. It measures wake-ups and context switches.
 use super::parameters::Parameters;
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

@@ -4,7 +4,7 @@
 //! The sources are generated, always the same, and include nothing, so that the work is the same everywhere
 //! but for the compiler.
 use super::parameters::Parameters;
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;

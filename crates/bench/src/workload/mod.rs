@@ -22,7 +22,7 @@ pub use perf_pipe::PerfPipe;
 pub use requests::Requests;
 pub use spin_barrier::SpinBarrier;
 
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

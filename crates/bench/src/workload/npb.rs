@@ -1,6 +1,6 @@
 //! The user's own programs of the NAS Parallel Benchmarks, in their OpenMP or serial form: each in a folder,
 //! called NAME.CLASS or NAME.CLASS.x. They check their results and print their times.
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

@@ -1,5 +1,5 @@
 //! What stands after a workload's name, separated by colons; what is left out has a default.
-use crate::usage::{UsageError, number};
+use flsched_spec::{UsageError, number};
 use std::ops::RangeInclusive;
 
 /// The words not yet read.

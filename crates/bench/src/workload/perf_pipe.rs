@@ -1,6 +1,6 @@
 //! `perf bench sched pipe`: two processes that hand a byte to and fro, so that each loop is two switches.
 use super::parameters::Parameters;
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

@@ -6,7 +6,7 @@
 use super::parameters::Parameters;
 use super::team;
 use super::work::compute;
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

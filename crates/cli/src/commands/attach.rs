@@ -6,7 +6,8 @@ use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_policies::{Backoff, Description, Event, Knob, Options, PidList, Policy, Running, supervise};
+use flsched_policies::{Backoff, Event, Running, Scope, supervise};
+use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::time::{Duration, Instant};
 
 pub fn run(args: Attach) -> Result<u8> {
@@ -19,14 +20,12 @@ pub fn run(args: Attach) -> Result<u8> {
     };
     let name = words.remove(at).to_string_lossy().into_owned();
     let policy = Policy::find(&name)?;
-    let description = policy.describe()?;
-    let matches = command_of(policy, &description).get_matches_from(std::iter::once("".into()).chain(words));
-    attach(policy, &description, &matches)
+    let matches = command_of(policy).get_matches_from(std::iter::once("".into()).chain(words));
+    attach(policy, &matches)
 }
 
 /// The command line of one policy, its knobs as options.
-fn command_of(policy: &'static Policy, description: &Description) -> Command {
-    let knobs = description.knobs.iter().map(option_of);
+fn command_of(policy: &'static Policy) -> Command {
     Command::new("flsched")
         .bin_name(format!("flsched attach {}", policy.name))
         .about(format!("Schedule this machine with {} until Ctrl-C or SIGTERM", policy.name))
@@ -47,8 +46,8 @@ fn command_of(policy: &'static Policy, description: &Description) -> Command {
                 .value_parser(value_parser!(u64).range(1..=86400))
                 .help("Print the policy's statistics every so often, as counts since the last line"),
         )
-        .args(knobs)
-        .args(description.lists.iter().map(list_option_of))
+        .args(policy.knobs.iter().map(option_of))
+        .args(policy.lists.iter().map(list_option_of))
 }
 
 /// A knob as an option; clap lists the names that its values may have.
@@ -56,9 +55,10 @@ fn option_of(knob: &Knob) -> Arg {
     let default = knob.show(knob.default);
     let option = Arg::new(knob.name.clone()).long(knob.name.replace('_', "-")).help_heading("Knobs");
     if knob.names.is_empty() {
+        let wanted = knob.clone();
         return option
             .value_name("N")
-            .value_parser(value_parser!(u64))
+            .value_parser(move |text: &str| wanted.parse(text))
             .help(format!("{} [{}..={}] [default: {default}]", knob.doc, knob.min, knob.max));
     }
     let chosen = knob.clone();
@@ -86,29 +86,23 @@ fn print_overview() {
     println!("\nThe knobs of a policy: flsched attach POLICY --help");
 }
 
-fn attach(policy: &'static Policy, description: &Description, matches: &ArgMatches) -> Result<u8> {
+fn attach(policy: &'static Policy, matches: &ArgMatches) -> Result<u8> {
     let stop = signals::stop_flag()?;
     if matches.get_flag("partial") && !matches.get_flag("force") {
         partial::check()?;
     }
-    let mut options = Options { partial: matches.get_flag("partial"), ..Options::default() };
-    for knob in &description.knobs {
-        if let Some(value) = matches.get_one::<u64>(&knob.name) {
-            options.knobs.insert(knob.name.clone(), *value);
-        }
-    }
-    for list in &description.lists {
-        if let Some(pids) = matches.get_one::<Vec<u32>>(&list.name) {
-            options.pids.insert(list.name.clone(), pids.clone());
-        }
-    }
+    let knob = |knob: &Knob| Some((knob.name.clone(), *matches.get_one::<u64>(&knob.name)?));
+    let list = |list: &PidList| Some((list.name.clone(), matches.get_one::<Vec<u32>>(&list.name)?.clone()));
+    let spec = PolicySpec::new(policy)
+        .set(policy.knobs.iter().filter_map(knob), policy.lists.iter().filter_map(list))?;
+    let scope = if matches.get_flag("partial") { Scope::Partial } else { Scope::Machine };
     let mut stats =
         matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
-    let scope = if options.partial { "SCHED_EXT tasks" } else { "this machine" };
-    let ended = supervise(policy, &options, Backoff::default(), &stop, |event| match event {
+    let scheduled = if scope == Scope::Partial { "SCHED_EXT tasks" } else { "this machine" };
+    let ended = supervise(&spec, scope, Backoff::default(), &stop, |event| match event {
         Event::Attached(running) => {
             eprintln!(
-                "{} {} schedules {scope}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
+                "{} {} schedules {scheduled}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
                  default scheduler",
                 policy.name,
                 policy.version()

@@ -5,7 +5,8 @@ use crate::args;
 use crate::partial;
 use anyhow::Result;
 use console::style;
-use flsched_policies::{Error, Policy, malformed_kfuncs, sched_ext};
+use flsched_policies::{Error, malformed_kfuncs, sched_ext, try_load};
+use flsched_spec::Policy;
 use flsched_vm::EmulatorError;
 use nix::unistd::geteuid;
 use serde::Serialize;
@@ -248,7 +249,7 @@ fn partial_mode() -> Finding {
 
 /// The whole way but the last step: the kernel's verifier has its say, nothing is attached.
 fn loads(policy: &'static Policy) -> Finding {
-    match policy.try_load() {
+    match try_load(policy) {
         Ok(()) => ok(policy.name, "loads on this kernel"),
         Err(error @ Error::Load { .. }) => failure(
             policy.name,

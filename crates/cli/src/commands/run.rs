@@ -6,7 +6,8 @@ use crate::exit::{self, Usage};
 use crate::partial;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
-use flsched_policies::{Error, Options, Policy, Running, parse_spec};
+use flsched_policies::{Running, Scope, start};
+use flsched_spec::PolicySpec;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
@@ -20,12 +21,10 @@ use std::time::Duration;
 
 /// How often the scheduler is asked whether it is still attached, in milliseconds.
 const CHECK_MS: u16 = 200;
-/// Tries against CPUs that come and go while the scheduler attaches.
-const ATTACH_TRIES: usize = 20;
 
 pub fn run(args: &Run) -> Result<u8> {
-    let (policy, mut options) = parse_spec(&args.policy)?;
-    options.partial = args.partial;
+    let spec: PolicySpec = args.policy.parse()?;
+    let scope = if args.partial { Scope::Partial } else { Scope::Machine };
     let (program, words) = args.command.split_first().ok_or_else(|| Usage("no command to run".into()))?;
     let waits = args.waits.map(|waits| (waits, waits.choose_here()));
 
@@ -33,7 +32,7 @@ pub fn run(args: &Run) -> Result<u8> {
         partial::check()?;
     }
     let mut signals = Forwarder::new().context("cannot catch signals")?;
-    let mut running = Some(start(policy, &options)?);
+    let mut running = Some(start(&spec, scope)?);
     for warning in running.iter().flat_map(Running::warnings) {
         eprintln!("flsched: warning: {warning}");
     }
@@ -66,21 +65,11 @@ pub fn run(args: &Run) -> Result<u8> {
         }
         wait_a_moment(&child);
         signals.forward(Pid::from_raw(child.id() as i32));
-        running = check(running, policy, &options);
+        running = check(running, &spec, scope);
         keep_going(&mut running, &mut watch)?;
     };
     detach(running)?;
     Ok(exit::of_status(status))
-}
-
-fn start(policy: &'static Policy, options: &Options) -> Result<Running, Error> {
-    let mut tries = 1;
-    loop {
-        match policy.start(options) {
-            Err(Error::HotplugRace) if tries < ATTACH_TRIES => tries += 1,
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Starts the command. In partial mode its first task can stand still before the program is there, and this
@@ -133,14 +122,14 @@ fn wait_a_moment(child: &Child) {
 }
 
 /// Starts the policy again after CPU hotplug; says it loudly if the kernel threw it out.
-fn check(running: Option<Running>, policy: &'static Policy, options: &Options) -> Option<Running> {
+fn check(running: Option<Running>, spec: &PolicySpec, scope: Scope) -> Option<Running> {
     let current = running?;
     let Some(report) = current.exited() else { return Some(current) };
     if let Err(error) = current.stop() {
         eprintln!("flsched: {error}");
     }
     if report.restart {
-        match start(policy, options) {
+        match start(spec, scope) {
             Ok(again) => return Some(again),
             Err(error) => eprintln!("flsched: after CPU hotplug: {error}"),
         }
@@ -148,7 +137,7 @@ fn check(running: Option<Running>, policy: &'static Policy, options: &Options) -
     eprintln!(
         "flsched: *** EJECTED *** the kernel threw {} out ({}): the rest of the command runs under the \
          default scheduler",
-        policy.name, report.reason
+        spec.policy.name, report.reason
     );
     None
 }

@@ -4,8 +4,9 @@ use crate::judge::Tally;
 use crate::player::{FIRST, TASK, wait_for_tick};
 use crate::read;
 use flsched_bench::Workload;
-use flsched_policies::{Backoff, Error, Event, Policy, parse_spec, supervise};
+use flsched_policies::{Backoff, Error, Event, Scope, supervise};
 use flsched_sim::scenario::Scenario;
+use flsched_spec::PolicySpec;
 use flsched_tally::{Whom, counted};
 use nix::libc;
 use nix::mount::MsFlags;
@@ -79,15 +80,12 @@ pub fn write(file: &str, text: &str) {
 
 /// While the policy is attached, if it is one; it must still be in the end.
 fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> Result<Vec<Tally>, String> {
-    if !Policy::all().iter().any(|policy| policy.name == scheduler) {
-        return play();
-    }
-    let (policy, options) = parse_spec(scheduler).map_err(|e| e.to_string())?;
+    let Ok(spec) = scheduler.parse::<PolicySpec>() else { return play() };
     let stop = AtomicBool::new(false);
     let (told, attached) = channel();
     scope(|threads| {
         let keeper = threads.spawn(|| {
-            supervise(policy, &options, Backoff::default(), &stop, |event| match event {
+            supervise(&spec, Scope::Machine, Backoff::default(), &stop, |event| match event {
                 Event::Attached(_) => drop(told.send(Ok(()))),
                 Event::Ejected(report, _) => drop(told.send(Err(report.reason.clone()))),
                 Event::Hotplug | Event::Tick(_) => {}

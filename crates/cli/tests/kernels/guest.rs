@@ -2,7 +2,7 @@
 use crate::machine::Machine;
 use crate::scenarios;
 use crate::scheduler::{is_any_attached, sched_ext};
-use flsched_policies::Policy;
+use flsched_spec::Policy;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};

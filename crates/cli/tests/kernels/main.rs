@@ -19,7 +19,7 @@ mod scenarios;
 mod scheduler;
 
 use common::variable;
-use flsched_policies::Policy;
+use flsched_spec::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use machine::Machine;
 use scenarios::Scenario;

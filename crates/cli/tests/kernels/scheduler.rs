@@ -2,7 +2,7 @@
 //! of it.
 use crate::guest::policy;
 use crate::load::wait_until;
-use flsched_policies::{Running, parse_spec};
+use flsched_policies::{Running, Scope, start};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -64,8 +64,8 @@ impl Held {
 
     /// `knobs`: as after the colon of `--policy`.
     pub fn with(knobs: &str) -> Self {
-        let (policy, options) = parse_spec(&format!("{}:{knobs}", policy().name)).expect("knobs");
-        Self(policy.start(&options).expect("it attaches"))
+        let spec = format!("{}:{knobs}", policy().name).parse().expect("knobs");
+        Self(start(&spec, Scope::Machine).expect("it attaches"))
     }
 
     /// How often the policy has counted an event.

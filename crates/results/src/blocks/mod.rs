@@ -12,7 +12,7 @@ use crate::markers::Request;
 use crate::sets::Sets;
 use crate::store::Store;
 use crate::view::{Selection, View};
-use flsched_bench::UsageError;
+use flsched_spec::UsageError;
 use std::path::{Path, PathBuf};
 
 /// What the documentation is about, unless a marker says `subject=…`.

@@ -1,9 +1,11 @@
 //! A scheduler as the user names it.
 use super::{Cfs, CfsOptions, Class, Eevdf, EevdfOptions, Fair, Rt, RtOptions};
+use crate::Error;
 use crate::core::{Core, Scheduling};
+use crate::env::objects::Object;
 use crate::ext::Ext;
 use crate::machine::Machine;
-use crate::{Error, Policy};
+use flsched_spec::{Policy, PolicySpec, UsageError, number};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -27,12 +29,7 @@ pub enum Scheduler {
     /// The fair class until Linux 6.5, as in 2.6.38 and 3.10.
     Cfs(CfsOptions),
     /// A policy under sched_ext.
-    Policy {
-        /// Which.
-        policy: &'static Policy,
-        /// Knobs that are not at their defaults.
-        knobs: BTreeMap<String, u64>,
-    },
+    Policy(PolicySpec),
 }
 
 impl Scheduler {
@@ -42,7 +39,7 @@ impl Scheduler {
             Self::Fifo(_) => Scheduling::Fifo(1),
             Self::Rr(_) => Scheduling::RoundRobin(1),
             Self::Batch(_) => Scheduling::Batch,
-            Self::Eevdf(_) | Self::Cfs(_) | Self::Policy { .. } => Scheduling::Normal,
+            Self::Eevdf(_) | Self::Cfs(_) | Self::Policy(_) => Scheduling::Normal,
         }
     }
 }
@@ -52,16 +49,17 @@ impl Scheduler {
     /// balance the load now and then and do not, nor does FLSCHED as published, which only pushes, nor a
     /// Smove that was told to let tasks wait for ticks.
     pub fn keeps_cpus_busy(&self) -> bool {
-        let Self::Policy { policy, knobs } = self else { return false };
-        let is_published = policy.choice("paper").is_ok_and(|(knob, paper)| knobs.get(knob) == Some(&paper));
-        let waits = knobs.get("delay_us").is_some_and(|&delay_us| delay_us > SHORT_US);
+        let Self::Policy(spec) = self else { return false };
+        let chosen = spec.policy.choice("paper");
+        let is_published = chosen.is_ok_and(|(knob, paper)| spec.value(&knob.name) == Some(paper));
+        let waits = spec.knobs().get("delay_us").is_some_and(|&delay_us| delay_us > SHORT_US);
         !is_published && !waits
     }
 
     /// What a user who chose it for this machine should know.
     pub fn warning(&self, machine: &Machine) -> Option<String> {
-        let Self::Policy { policy, .. } = self else { return None };
-        let asks = policy.variables.iter().any(|(name, _)| *name == "max_mhz");
+        let Self::Policy(PolicySpec { policy, .. }) = self else { return None };
+        let asks = Object::of(policy).is_ok_and(|object| object.has_variable("max_mhz"));
         let why = machine.why_no_choice().filter(|_| asks)?;
         Some(format!(
             "{} finds no slow CPU here, so what it does by frequency changes nothing: {why}",
@@ -85,7 +83,7 @@ pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<d
         }
         Scheduler::Eevdf(options) | Scheduler::Batch(options) => eevdf(core, *options),
         Scheduler::Cfs(options) => Box::new(Fair::new(core, Cfs::new(core, *options), BELOW_RT)),
-        Scheduler::Policy { policy, knobs } => Box::new(Ext::new(core, policy, knobs, BELOW_RT)?),
+        Scheduler::Policy(spec) => Box::new(Ext::new(core, spec, BELOW_RT)?),
     };
     Ok(vec![rt, below])
 }
@@ -151,13 +149,7 @@ impl fmt::Display for Scheduler {
                     ("wakeup_granularity_us", options.wakeup_granularity_us),
                 ]),
             ),
-            Self::Policy { policy, knobs } => {
-                let shown = |(name, &value): (&'_ String, &u64)| {
-                    let knob = policy.knobs.iter().find(|knob| knob.name == name);
-                    knob.map_or_else(|| value.to_string(), |knob| knob.show(value))
-                };
-                (policy.name, knobs.iter().map(|knob| (knob.0.as_str(), shown(knob))).collect())
-            }
+            Self::Policy(spec) => return spec.fmt(out),
         };
         write!(out, "{name}")?;
         for (index, (setting, value)) in set.iter().enumerate() {
@@ -175,46 +167,43 @@ fn list<const N: usize>(all: [(&'static str, Option<u64>); N]) -> Vec<(&'static 
 /// which a value that has a name may stand alone: `flsched:paper`.
 pub fn parse_scheduler(text: &str) -> Result<Scheduler, Error> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-    let kernel = KERNELS.iter().find(|(known, _)| *known == name);
-    let policy = Policy::all().iter().find(|policy| policy.name == name);
-    if kernel.is_none() && policy.is_none() {
+    if Policy::all().iter().any(|policy| policy.name == name) {
+        return without_processes(text.parse()?).map(Scheduler::Policy);
+    }
+    let Some((_, settings)) = KERNELS.iter().find(|(known, _)| *known == name) else {
         let policies = Policy::all().iter().map(|policy| policy.name);
         let names: Vec<&str> = KERNELS.iter().map(|(name, _)| *name).chain(policies).collect();
         return Err(Error::unknown("scheduler", name, &names));
-    }
+    };
     let mut set = BTreeMap::new();
-    for assignment in rest.split(',').filter(|part| !part.is_empty()) {
+    for assignment in rest.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let Some((setting, value)) = assignment.split_once('=') else {
-            let policy =
-                policy.ok_or_else(|| Error::Usage(format!("{text}: {assignment} is not NAME=VALUE")))?;
-            let (knob, value) = policy.choice(assignment.trim())?;
-            set.insert(knob.to_owned(), value);
-            continue;
+            return Err(Error::Usage(format!("{text}: {assignment} is not NAME=VALUE")));
         };
-        let (setting, value) = (setting.trim().replace('-', "_"), value.trim());
-        let value = match (kernel, policy) {
-            (Some((_, settings)), _) => parse_setting(name, settings, &setting, value)?,
-            (None, Some(policy)) => policy.parse_knob(&setting, value)?,
-            (None, None) => unreachable!("one of them was found"),
-        };
+        let setting = setting.trim().replace('-', "_");
+        let value = parse_setting(name, settings, &setting, value.trim())?;
         set.insert(setting, value);
     }
-    Ok(match policy {
-        Some(policy) => Scheduler::Policy { policy, knobs: set },
-        None => kernels(name, &set),
-    })
+    Ok(kernels(name, &set))
 }
 
-fn parse_setting(scheduler: &str, settings: &[Setting], name: &str, text: &str) -> Result<u64, Error> {
+/// A simulated run has no processes before it begins, so nobody can name them.
+fn without_processes(spec: PolicySpec) -> Result<PolicySpec, Error> {
+    match spec.pids().keys().next() {
+        Some(list) => Err(Error::Usage(format!(
+            "{}: {list} names processes, and a simulated run has none before it begins",
+            spec.policy.name
+        ))),
+        None => Ok(spec),
+    }
+}
+
+fn parse_setting(scheduler: &str, settings: &[Setting], name: &str, text: &str) -> Result<u64, UsageError> {
     let Some((_, range)) = settings.iter().find(|(known, _)| *known == name) else {
         let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
-        return Err(Error::unknown(&format!("setting of {scheduler}"), name, &names));
+        return Err(UsageError::unknown(&format!("setting of {scheduler}"), name, &names));
     };
-    let (low, high) = (range.start(), range.end());
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| {
-        Error::Usage(format!("{scheduler}:{name}: {text} is not a whole number from {low} to {high}"))
-    })
+    number(&format!("{scheduler}:{name}"), text, range.clone())
 }
 
 #[cfg(test)]
@@ -257,6 +246,13 @@ mod tests {
             assert!(parse_scheduler(bad).unwrap_err().is_usage(), "{bad}");
         }
         let error = parse_scheduler("eevdf:slice_ms=3").unwrap_err().to_string();
-        assert_eq!(error, "unknown setting of eevdf slice_ms; did you mean slice_us? (there are: slice_us)");
+        assert_eq!(error, "unknown setting of eevdf `slice_ms`; did you mean `slice_us`? (valid: slice_us)");
+    }
+
+    #[test]
+    fn nobody_can_name_processes() {
+        assert!(parse_scheduler("rr2:group_by=cgroup").is_ok());
+        let error = parse_scheduler("rr2:pids=12+34").unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("pids names processes"), "{error}");
     }
 }

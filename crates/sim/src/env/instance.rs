@@ -1,13 +1,12 @@
 //! A policy's object, loaded once for each simulation, so that each has its own globals.
 use super::abi::{LAYOUT, Ops};
-use super::catalog::Policy;
 use super::kfuncs;
+use super::objects::Object;
 use crate::Error;
 use crate::core::CpuMask;
 use crate::machine::Machine;
-use flsched_places::THRESHOLD;
+use flsched_spec::{Policy, PolicySpec};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::Write;
@@ -16,6 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 /// See the module.
 pub(crate) struct Instance {
     policy: &'static Policy,
+    object: Object,
     library: Library,
     /// The loader knows objects by their path, which is this file's number: so it stays open.
     _file: File,
@@ -23,37 +23,26 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// With its knobs and its tables of the machine's CPUs that are online filled in.
-    pub(crate) fn load(
-        policy: &'static Policy,
-        knobs: &BTreeMap<String, u64>,
-        machine: &Machine,
-        online: &CpuMask,
-    ) -> Result<Self, Error> {
+    pub(crate) fn load(spec: &PolicySpec, machine: &Machine, online: &CpuMask) -> Result<Self, Error> {
+        let policy = spec.policy;
         let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
-        let file = memory_file(policy.object).map_err(|e| failed(format!("memory file: {e}")))?;
+        let object = Object::of(policy)?;
+        let file = memory_file(object.bytes).map_err(|e| failed(format!("memory file: {e}")))?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         // SAFETY: the object is one that build.rs compiled; it runs nothing when it is loaded.
         let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
         let library = library.map_err(|e| failed(e.to_string()))?;
-        let instance = Self { policy, library, _file: file };
+        let instance = Self { policy, object, library, _file: file };
         instance.check_layout()?;
         instance.link()?;
         let clocks = machine.clocks(online);
-        for (name, value) in knobs {
-            policy.check_knob(name, *value)?;
-            if let Some((min, max)) = clocks.range_mhz().filter(|_| name == THRESHOLD && *value > 0)
-                && !(min..=max).contains(value)
-            {
-                return Err(Error::Usage(format!(
-                    "{}: {name}={value} is not from {min} to {max}, the machine's frequencies",
-                    policy.name
-                )));
-            }
+        clocks.check(spec)?;
+        for (name, value) in spec.knobs() {
             instance.set(name, &value.to_ne_bytes())?;
         }
         let places = machine.tables(online);
-        for &(name, _) in policy.variables {
-            let bytes = match name {
+        for (name, _) in &instance.object.variables {
+            let bytes = match name.as_str() {
                 "tick_ns" => Some(machine.tick_ns.to_ne_bytes().to_vec()),
                 _ => places.bytes(name).or_else(|| clocks.bytes(name)),
             };
@@ -88,7 +77,7 @@ impl Instance {
 
     /// Gives every function pointer its function.
     fn link(&self) -> Result<(), Error> {
-        for name in self.policy.kfuncs {
+        for name in &self.object.kfuncs {
             let function = kfuncs::find(name)
                 .ok_or_else(|| self.failed(format!("{name} is declared and not modelled")))?;
             // SAFETY: KFUNC() defines a pointer of this name, in writable memory.
@@ -99,7 +88,7 @@ impl Instance {
 
     /// Writes a variable, which may be constant for the policy.
     fn set(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let size = self.policy.variables.iter().find(|(known, _)| *known == name).map(|(_, size)| *size);
+        let size = self.object.variables.iter().find(|(known, _)| known == name).map(|(_, size)| *size);
         if size != Some(bytes.len()) {
             return Err(self.failed(format!("{name} has {size:?} bytes, not {}", bytes.len())));
         }

@@ -8,7 +8,7 @@ use crate::env::abi::*;
 
 impl Class for Ext {
     fn name(&self) -> &str {
-        self.policy.name
+        self.spec.policy.name
     }
 
     fn start(&mut self, core: &mut Core) -> Result<(), Error> {
@@ -21,7 +21,7 @@ impl Class for Ext {
         }
         if result != 0 {
             let what = format!("its init callback returned {result}");
-            return Err(Error::Policy { policy: self.policy.name.into(), what });
+            return Err(Error::Policy { policy: self.spec.policy.name.into(), what });
         }
         Ok(())
     }
@@ -306,7 +306,7 @@ impl Class for Ext {
     }
 
     fn statistics(&self) -> Vec<(String, u64)> {
-        let names = self.policy.statistics.iter().map(|statistic| statistic.name.to_owned());
+        let names = self.spec.policy.statistics.iter().map(|statistic| statistic.name.to_owned());
         names.zip(self.counts().into_iter().chain(std::iter::repeat(0))).collect()
     }
 }

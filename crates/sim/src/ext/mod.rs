@@ -15,12 +15,12 @@ use crate::Error;
 use crate::core::{Core, CpuId, CpuMask, LockId, TaskId};
 use crate::engine::Ns;
 use crate::env::abi::{OPS_KEEP_BUILTIN_IDLE, Ops, SLICE_INF};
-use crate::env::catalog::Policy;
 use crate::env::context;
 use crate::env::instance::Instance;
 use crate::env::maps::Maps;
 use crate::env::timers::Timer;
 use dsq::{DsqIndex, Dsqs};
+use flsched_spec::PolicySpec;
 use insert::Verdict;
 use std::collections::BTreeMap;
 
@@ -38,8 +38,7 @@ enum Direct {
 
 /// The class.
 pub(crate) struct Ext {
-    policy: &'static Policy,
-    knobs: BTreeMap<String, u64>,
+    spec: PolicySpec,
     ops: *const Ops,
     /// Its number among the run's classes.
     pub(crate) index: usize,
@@ -85,13 +84,8 @@ pub(crate) struct Ext {
 
 impl Ext {
     /// With a policy of its own; `index`: which of the run's classes it is.
-    pub(crate) fn new(
-        core: &mut Core,
-        policy: &'static Policy,
-        knobs: &BTreeMap<String, u64>,
-        index: usize,
-    ) -> Result<Self, Error> {
-        let instance = Instance::load(policy, knobs, &core.machine, &core.online)?;
+    pub(crate) fn new(core: &mut Core, spec: &PolicySpec, index: usize) -> Result<Self, Error> {
+        let instance = Instance::load(spec, &core.machine, &core.online)?;
         let ops = instance.ops()?;
         // SAFETY: the object's table, as long as the instance lives.
         let table = unsafe { &*ops };
@@ -99,11 +93,10 @@ impl Ext {
         let timeout_ms = if table.timeout_ms > 0 { table.timeout_ms } else { DEFAULT_TIMEOUT_MS };
         if timeout_ms > DEFAULT_TIMEOUT_MS {
             let what = format!("timeout_ms {timeout_ms} is more than {DEFAULT_TIMEOUT_MS}");
-            return Err(Error::Policy { policy: policy.name.into(), what });
+            return Err(Error::Policy { policy: spec.policy.name.into(), what });
         }
         Ok(Self {
-            policy,
-            knobs: knobs.clone(),
+            spec: spec.clone(),
             ops,
             index,
             flags: table.flags,

@@ -4,18 +4,32 @@ use crate::machine::Machine;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, Simulation};
 use crate::workload::parse_workload;
-use crate::{Error, Knob, Policy, Statistic, Violation};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::{Error, Violation};
+use flsched_spec::{Knob, Policy, PolicySpec, Statistic};
+use std::sync::{Arc, LazyLock};
 
-static FAULTY: &[Policy] = include!(concat!(env!("OUT_DIR"), "/faulty.rs"));
+/// In the order of `enum fault`.
+const FAULTS: &str = "none twice other late no_queue no_cpu error stall forbidden_cpu vtime_to_builtin mixed \
+    bad_select overflow bad_kick reenqueue destroy init";
+
+static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
+    let names: Vec<String> = FAULTS.split_whitespace().map(str::to_owned).collect();
+    let (name, doc, max) = ("fault".to_owned(), "what it does".to_owned(), names.len() as u64 - 1);
+    Policy {
+        name: "faulty",
+        knobs: vec![Knob { name, doc, min: 0, max, default: 0, names }],
+        lists: Vec::new(),
+        statistics: vec![Statistic { name: "enqueued".into(), doc: "tasks that were enqueued".into() }],
+        object: &[],
+    }
+});
 
 fn simulation(fault: &str, workload: &str) -> Result<Simulation, Error> {
-    let policy = &FAULTY[0];
-    let knobs = BTreeMap::from([("fault".to_owned(), policy.parse_knob("fault", fault)?)]);
+    let value = FAULTY.knob("fault")?.parse(fault)?;
+    let spec = PolicySpec::new(&FAULTY).set([("fault".to_owned(), value)], [])?;
     Simulation::new(Setup {
         machine: Arc::new(Machine::find("ryzen-3400g")?.with_cpus(4)?.even()),
-        scheduler: Scheduler::Policy { policy, knobs },
+        scheduler: Scheduler::Policy(spec),
         workload: parse_workload(workload)?,
         seed: 1,
         limit: 100_000_000_000,

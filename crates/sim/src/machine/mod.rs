@@ -243,6 +243,6 @@ mod tests {
     #[test]
     fn names_the_nearest_machine() {
         let error = Machine::find("knc-31sp").unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("did you mean knc-31s1p"), "{error}");
+        assert!(error.is_usage() && error.to_string().contains("did you mean `knc-31s1p`"), "{error}");
     }
 }

@@ -3,8 +3,8 @@ use super::{Happening, Scenario, What};
 use crate::engine::Random;
 use crate::machine::Machine;
 use crate::workload::{Act, TaskPlan};
-use crate::{Knob, Policy};
 use flsched_places::THRESHOLD;
+use flsched_spec::{Knob, PidList, Policy};
 
 /// The schedulers of the kernel that are drawn beside the policies.
 const CLASSES: &[&str] = &["fifo", "rr", "eevdf", "batch", "cfs"];
@@ -93,8 +93,9 @@ impl Draw {
                     0 => min,
                     range => (min + self.up_to(range) - self.below(2)).clamp(min, max),
                 };
-                if policy.check_knob(knob.name, value).is_err() {
-                    continue; // It needs what no simulated run has.
+                let needs_processes = |list: &PidList| (&list.knob, list.value) == (&knob.name, value);
+                if policy.lists.iter().any(needs_processes) {
+                    continue; // No simulated run has any before it begins.
                 }
                 let separator = if text.contains(':') { ',' } else { ':' };
                 text += &format!("{separator}{}={}", knob.name, knob.show(value));

@@ -10,7 +10,7 @@ mod process;
 mod sharing;
 
 use super::parameters::Parameters;
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use process::Member;
 use serde::{Deserialize, Serialize};
 use sharing::Shares;

@@ -5,7 +5,7 @@
 use super::sharing::{Shares, Sightings, cache_of};
 use super::{CoThreads, PROCESS};
 use crate::timestamp::monotonic;
-use crate::usage::{UsageError, number};
+use flsched_spec::{UsageError, number};
 use nix::sched::sched_getcpu;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::path::Path;

@@ -6,7 +6,7 @@ mod build;
 pub use build::BuildError;
 
 use super::parameters::Parameters;
-use crate::usage::UsageError;
+use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

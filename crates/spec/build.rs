@@ -1,4 +1,4 @@
-//! Compiles every `policies/*.bpf.c` and lists the objects for `catalog.rs`.
+//! Compiles every `policies/*.bpf.c` for BPF and lists the objects for `policy.rs`.
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -26,8 +26,8 @@ fn main() {
             .build()
             .unwrap_or_else(|e| panic!("{}: {e:?}", source.display()));
         let object = out.join(format!("{name}.bpf.o"));
-        table += &format!("    Policy {{ name: {name:?}, object: include_bytes!({:?}) }},\n", object);
+        table += &format!("    ({name:?}, include_bytes!({object:?})),\n");
     }
     table += "]\n";
-    fs::write(out.join("catalog.rs"), table).expect("OUT_DIR is writable");
+    fs::write(out.join("objects.rs"), table).expect("OUT_DIR is writable");
 }

@@ -1,5 +1,5 @@
 //! Words that are not valid: say which, what would be, and what was probably meant.
-use strsim::damerau_levenshtein;
+use std::ops::RangeInclusive;
 
 /// The command line asks for something that does not exist; exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,32 +8,30 @@ pub struct UsageError(pub String);
 
 impl UsageError {
     /// `what` named `name` is unknown; these are the known ones.
-    pub fn unknown(what: &str, name: &str, valid: &[String]) -> Self {
+    pub fn unknown(what: &str, name: &str, valid: &[impl AsRef<str>]) -> Self {
         let hint = match nearest(name, valid) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => String::new(),
         };
+        let valid: Vec<&str> = valid.iter().map(AsRef::as_ref).collect();
         Self(format!("unknown {what} `{name}`{hint} (valid: {})", valid.join(", ")))
     }
 }
 
-/// The valid name that differs least, if it is close enough to be a slip of the finger.
-fn nearest<'a>(name: &str, valid: &'a [String]) -> Option<&'a str> {
-    let limit = (name.chars().count() / 2).clamp(1, 4);
+/// The valid name that is most like it, if that can be a slip of the finger.
+fn nearest<'a>(name: &str, valid: &'a [impl AsRef<str>]) -> Option<&'a str> {
+    /// From 0, nothing in common, to 1, the same.
+    const ALIKE: f64 = 0.7;
     valid
         .iter()
-        .map(|candidate| (damerau_levenshtein(name, candidate), candidate.as_str()))
-        .filter(|(distance, _)| *distance <= limit)
-        .min()
+        .map(|candidate| (strsim::jaro_winkler(name, candidate.as_ref()), candidate.as_ref()))
+        .filter(|(alike, _)| *alike > ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
 /// Reads a whole number within `range`, naming what it is for when it is not one.
-pub(crate) fn number(
-    what: &str,
-    text: &str,
-    range: std::ops::RangeInclusive<u64>,
-) -> Result<u64, UsageError> {
+pub fn number(what: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, UsageError> {
     match text.parse::<u64>() {
         Ok(value) if range.contains(&value) => Ok(value),
         _ => Err(UsageError(format!(
@@ -48,13 +46,11 @@ pub(crate) fn number(
 mod tests {
     use super::*;
 
-    fn names() -> Vec<String> {
-        ["eevdf", "batch", "fifo", "rr", "flsched"].map(String::from).to_vec()
-    }
+    const NAMES: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
 
     #[test]
     fn names_the_nearest() {
-        let text = UsageError::unknown("scheduler", "flsched2", &names()).to_string();
+        let text = UsageError::unknown("scheduler", "flsched2", &NAMES).to_string();
         assert_eq!(
             text,
             "unknown scheduler `flsched2`; did you mean `flsched`? \
@@ -64,8 +60,9 @@ mod tests {
 
     #[test]
     fn offers_nothing_far_fetched() {
-        assert_eq!(nearest("completely-fair", &names()), None);
-        assert_eq!(nearest("eevfd", &names()), Some("eevdf"));
+        assert_eq!(nearest("completely-fair", &NAMES), None);
+        assert_eq!(nearest("eevfd", &NAMES), Some("eevdf"));
+        assert_eq!(nearest("knc", &["knc-31s1p", "ryzen-3400g"]), Some("knc-31s1p"));
     }
 
     #[test]

@@ -1,0 +1,73 @@
+//! The policies of this build, compiled for this machine.
+use crate::Error;
+use flsched_spec::Policy;
+use object::{File, Object as _, ObjectSection, ObjectSymbol};
+
+/// Where `KFUNC()` in `include/sim/kfuncs.h` puts its pointers.
+const KFUNCS: &str = ".sim.kfuncs";
+
+/// Name and shared object of each.
+static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// Those that the tests have beside them.
+#[cfg(test)]
+static FAULTY: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/faulty.rs"));
+#[cfg(not(test))]
+static FAULTY: &[(&str, &[u8])] = &[];
+
+/// A policy's shared object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) bytes: &'static [u8],
+    /// Its variables and their sizes.
+    pub(crate) variables: Vec<(String, usize)>,
+    /// What it calls.
+    pub(crate) kfuncs: Vec<String>,
+}
+
+impl Object {
+    /// Of a policy of this build.
+    pub(crate) fn of(policy: &Policy) -> Result<Self, Error> {
+        let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
+        let found = OBJECTS.iter().chain(FAULTY).find(|(name, _)| *name == policy.name);
+        let (_, bytes) = found.ok_or_else(|| failed("it is not compiled for the simulator".into()))?;
+        Self::read(bytes).map_err(|error| failed(error.to_string()))
+    }
+
+    fn read(bytes: &'static [u8]) -> object::Result<Self> {
+        let file = File::parse(bytes)?;
+        let kfuncs = file.section_by_name(KFUNCS).map(|section| section.index());
+        let mut object = Self { bytes, variables: Vec::new(), kfuncs: Vec::new() };
+        for symbol in file.dynamic_symbols().filter(|it| it.is_definition() && it.size() > 0) {
+            let name = symbol.name()?.to_owned();
+            match symbol.section_index() == kfuncs {
+                true => object.kfuncs.push(name),
+                false => object.variables.push((name, symbol.size() as usize)),
+            }
+        }
+        Ok(object)
+    }
+
+    /// Does it have a variable of that name?
+    pub(crate) fn has_variable(&self, name: &str) -> bool {
+        self.variables.iter().any(|(known, _)| known == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_compiled_for_the_simulator_too() {
+        for policy in Policy::all() {
+            let object = Object::of(policy).unwrap();
+            assert!(object.kfuncs.iter().any(|name| name == "scx_bpf_dsq_insert"), "{}", policy.name);
+            for knob in &policy.knobs {
+                assert!(object.variables.contains(&(knob.name.clone(), 8)), "{}: {}", policy.name, knob.name);
+            }
+        }
+        let unknown = Policy::read("unknown", Policy::find("flsched").unwrap().object).unwrap();
+        assert!(Object::of(&unknown).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! Reads what a policy says of itself out of its object: the tags that `KNOB()`, `CHOICE()`, `PID_LIST()` and
+//! `STAT()` of `policies/common.bpf.h` leave in the type information (BTF), and the knobs' initial values.
+use crate::{Knob, PidList, Policy, Statistic};
+use btf_rs::{Btf, BtfType, Type};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+/// Where the compiler puts type information.
+const BTF: &str = ".BTF";
+/// The struct behind `STATS()`: a member for each statistic.
+const STATS_STRUCT: &str = "policy_stats";
+
+/// An object that was not compiled from a policy's source.
+#[derive(Debug, thiserror::Error)]
+#[error("the object is malformed: {0}")]
+pub struct Malformed(String);
+
+/// Adds knobs, lists and statistics.
+pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
+    let malformed = |what: String| Malformed(what);
+    let file = object::File::parse(policy.object).map_err(|error| malformed(error.to_string()))?;
+    let section = file.section_by_name(BTF).and_then(|section| section.data().ok());
+    let btf = Btf::from_bytes(section.unwrap_or_default()).map_err(|error| malformed(error.to_string()))?;
+
+    let mut counted: Vec<(u32, Statistic)> = Vec::new();
+    for ty in (1..).map_while(|id| btf.resolve_type_by_id(id).ok()) {
+        let Type::DeclTag(tag) = ty else { continue };
+        let (Ok(text), Ok(tagged)) = (btf.resolve_name(&tag), btf.resolve_chained_type(&tag)) else {
+            continue;
+        };
+        let of = |ty: &dyn BtfType| btf.resolve_name(ty).unwrap_or_default();
+        match &tagged {
+            Type::Var(variable) => {
+                let name = of(variable);
+                if let Some(list) = PidList::parse_tag(&text, &name) {
+                    policy.lists.push(list);
+                    continue;
+                }
+                let knob = initial_value(&file, &name).and_then(|value| Knob::parse_tag(&text, &name, value));
+                policy.knobs.push(knob.ok_or_else(|| malformed(format!("tag `{text}` of {name}")))?);
+            }
+            Type::Struct(structure) if of(structure) == STATS_STRUCT => {
+                let member = tag.component_index();
+                let found = member.and_then(|index| structure.members.get(index as usize));
+                if let (Some(index), Some(member), Some(doc)) = (member, found, text.strip_prefix("stat ")) {
+                    counted.push((index, Statistic { name: of(member), doc: doc.to_owned() }));
+                }
+            }
+            _ => {}
+        }
+    }
+    counted.sort_by_key(|(index, _)| *index);
+    policy.statistics = counted.into_iter().map(|(_, statistic)| statistic).collect();
+    Ok(())
+}
+
+/// Of a variable of 64 bits.
+fn initial_value(file: &object::File<'_>, name: &str) -> Option<u64> {
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name))?;
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let bytes = section.data_range(symbol.address(), size_of::<u64>() as u64).ok()??;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        let error = Policy::read("x", b"not an object").unwrap_err().to_string();
+        assert!(error.contains("malformed"), "{error}");
+    }
+}
