@@ -20,7 +20,7 @@ fn main() {
 
 /// Compiles the policies of a folder.
 fn compile_all(clang: &str, include: &Path, policies: &Path, list: &Path) {
-    let out = list.parent().expect("it is a file");
+    let out = list.parent().expect("the list lies in a folder");
     let mut names: Vec<String> = fs::read_dir(policies)
         .expect("the policies' folder is readable")
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())

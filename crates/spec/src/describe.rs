@@ -16,10 +16,9 @@ pub struct Malformed(String);
 
 /// Adds knobs, lists and statistics.
 pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
-    let malformed = |what: String| Malformed(what);
-    let file = object::File::parse(policy.object).map_err(|error| malformed(error.to_string()))?;
+    let file = object::File::parse(policy.object).map_err(|error| Malformed(error.to_string()))?;
     let section = file.section_by_name(BTF).and_then(|section| section.data().ok());
-    let btf = Btf::from_bytes(section.unwrap_or_default()).map_err(|error| malformed(error.to_string()))?;
+    let btf = Btf::from_bytes(section.unwrap_or_default()).map_err(|error| Malformed(error.to_string()))?;
 
     let mut counted: Vec<(u32, Statistic)> = Vec::new();
     for ty in (1..).map_while(|id| btf.resolve_type_by_id(id).ok()) {
@@ -36,7 +35,7 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
                     continue;
                 }
                 let knob = initial_value(&file, &name).and_then(|value| Knob::parse_tag(&text, &name, value));
-                policy.knobs.push(knob.ok_or_else(|| malformed(format!("tag `{text}` of {name}")))?);
+                policy.knobs.push(knob.ok_or_else(|| Malformed(format!("tag `{text}` of {name}")))?);
             }
             Type::Struct(structure) if of(structure) == STATS_STRUCT => {
                 let member = tag.component_index();

@@ -25,7 +25,7 @@ pub struct Knob {
 pub struct Statistic {
     /// Its name.
     pub name: String,
-    /// What is counted.
+    /// Which event is counted.
     pub doc: String,
 }
 

@@ -11,7 +11,7 @@ pub struct Policy {
     pub knobs: Vec<Knob>,
     /// Lists of processes that may be given.
     pub lists: Vec<PidList>,
-    /// What is counted; also the order in which the policy's map holds the counts.
+    /// The events that the policy counts, in the order of its map.
     pub statistics: Vec<Statistic>,
     /// Compiled for BPF.
     pub object: &'static [u8],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A policy, and what is not at its default. What is in it is valid.
+/// A policy, and the settings that differ from its defaults. Each value has been checked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PolicySpec {

@@ -52,17 +52,15 @@ fn command_of(policy: &'static Policy) -> Command {
 
 /// A knob as an option; clap lists the names that its values may have.
 fn option_of(knob: &Knob) -> Arg {
-    let default = knob.show(knob.default);
+    let (default, wanted) = (knob.show(knob.default), knob.clone());
     let option = Arg::new(knob.name.clone()).long(knob.name.replace('_', "-")).help_heading("Knobs");
     if knob.names.is_empty() {
-        let wanted = knob.clone();
         return option
             .value_name("N")
             .value_parser(move |text: &str| wanted.parse(text))
             .help(format!("{} [{}..={}] [default: {default}]", knob.doc, knob.min, knob.max));
     }
-    let chosen = knob.clone();
-    let parser = PossibleValuesParser::new(&knob.names).try_map(move |name| chosen.parse(&name));
+    let parser = PossibleValuesParser::new(&knob.names).try_map(move |name| wanted.parse(&name));
     option.value_name("NAME").value_parser(parser).help(format!("{} [default: {default}]", knob.doc))
 }
 

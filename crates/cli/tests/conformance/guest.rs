@@ -6,7 +6,7 @@ use crate::read;
 use flsched_bench::Workload;
 use flsched_policies::{Backoff, Error, Event, Scope, supervise};
 use flsched_sim::scenario::Scenario;
-use flsched_spec::PolicySpec;
+use flsched_spec::{Policy, PolicySpec};
 use flsched_tally::{Whom, counted};
 use nix::libc;
 use nix::mount::MsFlags;
@@ -80,7 +80,8 @@ pub fn write(file: &str, text: &str) {
 
 /// While the policy is attached, if it is one; it must still be in the end.
 fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> Result<Vec<Tally>, String> {
-    let Ok(spec) = scheduler.parse::<PolicySpec>() else { return play() };
+    let Ok(policy) = Policy::find(scheduler) else { return play() };
+    let spec = PolicySpec::new(policy);
     let stop = AtomicBool::new(false);
     let (told, attached) = channel();
     scope(|threads| {
