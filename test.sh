@@ -15,7 +15,7 @@ units) set -- --workspace --lib --bins ;;
 all) set -- --workspace ;;
 matrix)
 	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
-	set -- -p flsched --test kernels --test overhead
+	set -- -p flsched --test kernels --test probes
 	;;
 races)
 	export FLSCHED_TEST_MACHINES=jitter FLSCHED_TEST_KERNELS=6.18 FLSCHED_TEST_SEEDS="${FLSCHED_TEST_SEEDS:-100}"

@@ -1,4 +1,5 @@
-//! `flsched compare --why` on a stock kernel with two CPUs, where what must come out is known.
+//! `flsched compare --why` with two CPUs, whose time is spent in a known way.
+use libtest_mimic::Failed;
 use serde_json::Value;
 use std::ops::Range;
 use std::process::Command;
@@ -11,9 +12,7 @@ const HOGS: &str = "hog='i=0; while [ $i -lt 15000 ]; do i=$((i+1)); done'
 const WHOLES: &str =
     "user kernel wake_ups switching lock_waits interrupts probe idle_task_waits idle_nothing other";
 
-#[test]
-#[ignore = "boots a virtual machine; needs `flsched emulator build`"]
-fn the_cpu_time_is_broken_down_as_it_was_spent() {
+pub fn breakdown() -> Result<(), Failed> {
     let file = std::env::temp_dir().join(format!("flsched-why-{}.json", std::process::id()));
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
         .args(
@@ -46,6 +45,7 @@ fn the_cpu_time_is_broken_down_as_it_was_spent() {
         "sh",
         &[("user", 46.0..50.0), ("idle_task_waits", 36.0..51.0), ("idle_nothing", 0.0..14.0)],
     );
+    Ok(())
 }
 
 /// In percent.

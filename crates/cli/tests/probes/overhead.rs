@@ -1,12 +1,10 @@
-//! What scheduling costs on stock kernels: `flsched locks` and `flsched costs` measure a mixed load in
-//! one virtual machine for each policy and kernel, and their reports must bear out what the policy claims.
-//!
-//! Without more words each policy is measured on one kernel, and FLSCHED on the newest, too.
-//! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
+//! `flsched locks` and `flsched costs` measure a mixed load in one virtual machine for each policy and kernel,
+//! and their reports must bear out what the policy claims.
+use crate::common::variable;
 use flsched_spec::Policy;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 const KERNEL: &str = "6.18";
@@ -96,16 +94,16 @@ const CHECKS: [(&str, Check); 5] = [
     ("costs_tell_calls_and_times", costs_are_told),
 ];
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let policies = std::env::var("FLSCHED_TEST_POLICIES").ok();
+/// Of one machine for each policy and kernel that is asked for.
+pub fn trials() -> Vec<Trial> {
+    let policies = variable("POLICIES");
     let picked = |name: &str| policies.as_ref().is_none_or(|picked| picked.split(',').any(|p| p == name));
     let mut machines: Vec<(&Claims, String, Reports)> = Vec::new();
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| picked(name)) {
         let claims = CLAIMS.iter().find(|claims| claims.policy == policy);
         let claims = claims.unwrap_or_else(|| panic!("{policy} claims nothing: see CLAIMS"));
         let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
-        let kernels = std::env::var("FLSCHED_TEST_KERNELS").unwrap_or_else(|_| kernels.into());
+        let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());
         machines.extend(kernels.split(',').map(|kernel| (claims, kernel.to_owned(), Reports::default())));
     }
     let mut trials = Vec::new();
@@ -118,7 +116,7 @@ fn main() -> ExitCode {
             }));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }
 
 /// Both reports, from a machine with this kernel.

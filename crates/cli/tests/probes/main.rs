@@ -1,0 +1,20 @@
+//! The tools that look inside a stock kernel, each in a virtual machine where the answer is known: `flsched locks`,
+//! `flsched costs` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the
+//! last machine of one tool before the first of the next boots.
+//!
+//! By default each policy is measured on one kernel, and FLSCHED on the newest, too.
+//! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "the rest is for tests that act inside the machine")]
+mod common;
+mod overhead;
+mod why;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut trials = overhead::trials();
+    trials.push(Trial::test("why::the_cpu_time_is_broken_down_as_it_was_spent", why::breakdown));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
