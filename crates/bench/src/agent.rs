@@ -65,7 +65,6 @@ fn answer(request: Request, executor: &mut dyn Executor) -> Answer {
 mod tests {
     use super::*;
     use crate::execute::Ending;
-    use crate::scheduler::{KernelClass, Scheduler};
 
     struct Constant;
 
@@ -88,7 +87,7 @@ mod tests {
     #[test]
     fn one_answer_to_each_request() {
         let request = Request::Run(RunRequest {
-            scheduler: Scheduler::Class(KernelClass::Eevdf),
+            scheduler: "eevdf".parse().unwrap(),
             waits: None,
             workload: "spin-barrier:2:1:1".parse().unwrap(),
             limit_s: 1.0,

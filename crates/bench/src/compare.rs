@@ -1,8 +1,9 @@
 //! Drives a comparison: plan, runs, report after every run.
 mod spec;
 
-pub use spec::{CompareSpec, Place};
+pub use spec::CompareSpec;
 
+use crate::Target;
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
@@ -125,7 +126,7 @@ pub fn compare(
     if spec.why {
         comparison.steps.extend(breakdowns(spec.workloads.len(), spec.schedulers.len()));
     }
-    if spec.on == Place::Sim {
+    if spec.on == Target::Sim {
         // There is nothing to warm up.
         comparison.steps.retain(|step| !step.warm_up);
     }
@@ -258,7 +259,7 @@ impl Comparison<'_> {
         let spec = self.spec;
         let (noise, results) = results(spec, &self.arms, &self.records);
         // The same seed gives the same bytes.
-        let is_model = spec.on == Place::Sim;
+        let is_model = spec.on == Target::Sim;
         Report {
             version: VERSION,
             flsched_version: env!("CARGO_PKG_VERSION").into(),

@@ -1,8 +1,7 @@
 //! What takes part in a comparison: a scheduler, and how the threads under it wait.
-use crate::{Scheduler, Waits};
+use crate::{Scheduler, Target, Waits};
 use flsched_spec::UsageError;
 use std::fmt;
-use std::str::FromStr;
 
 /// One side of a comparison: `SCHEDULER` or `SCHEDULER+WAITS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,31 +16,39 @@ impl Contender {
     /// Reads a list as the user gave it, separated by commas or already taken apart: no name twice,
     /// at least one. `KNOB=VALUE` after a comma belongs to the policy before it:
     /// `eevdf,flsched:slice_us=5000,max_delay_us=9000+sleep,rr` are three.
-    pub fn parse_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
-        parse_list(items, str::parse)
+    pub fn parse_list(items: &[String], target: Target) -> Result<Vec<Self>, UsageError> {
+        let mut contenders = Vec::new();
+        for name in names(items) {
+            let contender = Self::read(&name, target)?;
+            if contenders.contains(&contender) {
+                return Err(UsageError(format!("scheduler `{name}` is named twice")));
+            }
+            contenders.push(contender);
+        }
+        match contenders.is_empty() {
+            true => Err(UsageError("no scheduler to compare".into())),
+            false => Ok(contenders),
+        }
     }
 
-    /// The same of the simulator's schedulers.
-    pub fn parse_simulated_list(items: &[String]) -> Result<Vec<Self>, UsageError> {
-        parse_list(items, |text| {
-            if let Some((name, waits)) = text.rsplit_once('+') {
-                waits.parse::<Waits>()?;
-                return Err(UsageError(format!(
-                    "`{text}`: not in the simulator, whose programs are models without a runtime; use `{name}` \
-                     there, or --on vm"
-                )));
-            }
-            let scheduler = flsched_sim::classes::parse_scheduler(text);
-            let scheduler = scheduler.map_err(|error| UsageError(format!("in the simulator: {error}")))?;
-            Ok(Scheduler::Simulated { name: scheduler.to_string() }.into())
-        })
+    fn read(text: &str, target: Target) -> Result<Self, UsageError> {
+        let scheduler = |text: &str| Scheduler::read(text, target);
+        let Some((name, waits)) = text.rsplit_once('+') else { return scheduler(text).map(Self::from) };
+        match waits.parse::<Waits>() {
+            Ok(_) if target == Target::Sim => Err(UsageError(format!(
+                "`{text}`: not in the simulator, whose programs are models without a runtime; use `{name}` \
+                 there, or --on vm"
+            ))),
+            Ok(waits) => Ok(Self { scheduler: scheduler(name)?, waits: Some(waits) }),
+            // The arguments of a peer may have a + of their own.
+            Err(_) if name.starts_with("scx_") && name.contains(':') => scheduler(text).map(Self::from),
+            Err(UsageError(why)) => Err(UsageError(format!("`{text}`: {why}"))),
+        }
     }
 }
 
-fn parse_list(
-    items: &[String],
-    parse: impl Fn(&str) -> Result<Contender, UsageError>,
-) -> Result<Vec<Contender>, UsageError> {
+/// Puts together what belongs to one scheduler.
+fn names(items: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for word in items.iter().flat_map(|item| item.split(',')).filter(|word| !word.is_empty()) {
         match names.last_mut() {
@@ -52,41 +59,12 @@ fn parse_list(
             _ => names.push(word.to_string()),
         }
     }
-    let mut contenders = Vec::new();
-    for name in names {
-        let contender = parse(&name)?;
-        if contenders.contains(&contender) {
-            return Err(UsageError(format!("scheduler `{name}` is named twice")));
-        }
-        contenders.push(contender);
-    }
-    match contenders.is_empty() {
-        true => Err(UsageError("no scheduler to compare".into())),
-        false => Ok(contenders),
-    }
+    names
 }
 
 impl From<Scheduler> for Contender {
     fn from(scheduler: Scheduler) -> Self {
         Self { scheduler, waits: None }
-    }
-}
-
-impl FromStr for Contender {
-    type Err = UsageError;
-
-    fn from_str(text: &str) -> Result<Self, UsageError> {
-        let Some((name, waits)) = text.rsplit_once('+') else {
-            return text.parse::<Scheduler>().map(Self::from);
-        };
-        match waits.parse() {
-            Ok(waits) => Ok(Self { scheduler: name.parse()?, waits: Some(waits) }),
-            // The arguments of a peer may have a + of their own.
-            Err(_) if name.starts_with("scx_") && name.contains(':') => {
-                text.parse::<Scheduler>().map(Self::from)
-            }
-            Err(UsageError(why)) => Err(UsageError(format!("`{text}`: {why}"))),
-        }
     }
 }
 
@@ -103,7 +81,7 @@ mod tests {
 
     fn list(items: &[&str]) -> Result<Vec<String>, String> {
         let items: Vec<_> = items.iter().map(|item| item.to_string()).collect();
-        let contenders = Contender::parse_list(&items).map_err(|error| error.to_string())?;
+        let contenders = Contender::parse_list(&items, Target::Vm).map_err(|error| error.to_string())?;
         Ok(contenders.iter().map(Contender::to_string).collect())
     }
 
@@ -141,7 +119,7 @@ mod tests {
 
     #[test]
     fn not_in_the_simulator() {
-        let error = |name: &str| Contender::parse_simulated_list(&[name.into()]).unwrap_err().to_string();
+        let error = |name: &str| Contender::parse_list(&[name.into()], Target::Sim).unwrap_err().to_string();
         assert!(error("eevdf+sleep").contains("not in the simulator"), "{}", error("eevdf+sleep"));
         assert!(error("eevdf+spin").contains("valid: sleep"), "{}", error("eevdf+spin"));
     }

@@ -1,7 +1,7 @@
 //! The library behind `flsched compare`: workloads under schedulers, side by side.
 //!
 //! The way of a comparison, one module a step:
-//! [`contender`], [`scheduler`], [`waits`] and [`workload`] say *what* is compared, [`plan`] in which order, [`execute`] what
+//! [`contender`], [`waits`] and [`workload`] say *what* is compared, [`plan`] in which order, [`execute`] what
 //! one run takes and gives; [`host`] really does a run on this machine, [`agent`] does so on request
 //! of another machine and [`vm`] is that other machine's end, [`sim`] does it on a simulated one; [`stats`] and [`verdict`] make figures
 //! of times, [`residency`] is time by frequency, [`result`] is the report as data, [`report`] the report to look at, and [`mod@compare`]
@@ -21,7 +21,6 @@ pub mod plan;
 pub mod report;
 pub mod residency;
 pub mod result;
-pub mod scheduler;
 pub mod sim;
 pub mod stats;
 mod timestamp;
@@ -35,10 +34,10 @@ pub use clock::Clock;
 pub use compare::{CompareError, CompareSpec, Event, Observer, compare};
 pub use contender::Contender;
 pub use execute::{ExecError, Executor, RunOutcome, RunRequest};
+pub use flsched_spec::{Scheduler, Target};
 pub use host::HostExecutor;
 pub use output::Outputs;
 pub use result::Report;
-pub use scheduler::Scheduler;
 pub use sim::SimExecutor;
 pub use vm::VmExecutor;
 pub use waits::Waits;

@@ -1,6 +1,7 @@
 //! The report as data: what `--json` writes. Described for its readers in `docs/compare-json.md`.
+use crate::Target;
 use crate::clock::Clock;
-use crate::compare::{CompareSpec, Place};
+use crate::compare::CompareSpec;
 use crate::environment::Environment;
 use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{Arm, Step};
@@ -33,7 +34,7 @@ pub struct Report {
     /// Timed runs asked for, of each workload under each scheduler.
     pub runs: u32,
     /// On this machine, in a VM on it, or in the simulator.
-    pub on: Place,
+    pub on: Target,
     /// All runs have been done.
     pub complete: bool,
     /// Date and time of the first run, UTC; empty in the simulator, where the same seed gives the same
@@ -165,7 +166,7 @@ pub struct Values {
 /// A run without a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Place in the order of all runs, from 1.
+    /// Target in the order of all runs, from 1.
     pub run: usize,
     /// In what way.
     pub kind: FailureKind,
@@ -202,7 +203,7 @@ pub struct AttachedProof {
 /// What the kernel said in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProof {
-    /// Place in the order of all runs, from 1.
+    /// Target in the order of all runs, from 1.
     pub run: usize,
     /// In its words.
     #[serde(flatten)]
@@ -212,7 +213,7 @@ pub struct RunProof {
 /// A run that was done.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
-    /// Place in the order of all runs, from 1.
+    /// Target in the order of all runs, from 1.
     pub(crate) run: usize,
     pub(crate) step: Step,
     pub(crate) outcome: RunOutcome,

@@ -2,7 +2,6 @@
 use crate::environment::{Environment, Topology};
 use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
 use crate::residency::{Residency, Source, Time};
-use flsched_sim::classes::parse_scheduler;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
@@ -123,7 +122,7 @@ fn simulate(machine: &Arc<Machine>, request: &RunRequest, stop: impl Fn() -> boo
     let run = || -> Result<Outcome, Error> {
         let setup = Setup {
             machine: Arc::clone(machine),
-            scheduler: parse_scheduler(&request.scheduler.to_string())?,
+            scheduler: request.scheduler.clone(),
             workload: parse_workload(&request.workload.to_string())?,
             seed: request.seed,
             limit: LIMIT_NS,

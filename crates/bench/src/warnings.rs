@@ -1,6 +1,7 @@
 //! What to know before believing a comparison's figures, each with what would mend it.
+use crate::Target;
 use crate::clock::Clock;
-use crate::compare::{CompareSpec, Place};
+use crate::compare::CompareSpec;
 use crate::environment::Environment;
 use crate::result::ArmResult;
 use crate::verdict::MIN_RUNS;
@@ -27,14 +28,14 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
         warnings.extend(busy(environment));
         warnings.extend(oversubscribed(environment));
     }
-    if spec.on == Place::Host && environment.governor.as_deref() == Some("powersave") {
+    if spec.on == Target::Host && environment.governor.as_deref() == Some("powersave") {
         warnings.push(
             "the frequency governor is powersave: times may follow the CPU's frequency more than \
              the scheduler; set it to performance"
                 .into(),
         );
     }
-    if spec.schedulers.iter().any(|it| it.scheduler.class().is_realtime()) {
+    if spec.schedulers.iter().any(|it| it.scheduler.is_realtime()) {
         warnings.extend(throttling(environment));
     }
     warnings.extend(openmp_settings(environment));

@@ -1,7 +1,7 @@
 //! Real runs on this machine, under the kernel's own classes. A program of its own rather than the
 //! test harness, because it is also the helper process that runs the built-in workloads.
+use flsched_bench::Target;
 use flsched_bench::agent::serve;
-use flsched_bench::compare::Place;
 use flsched_bench::execute::{Ending, RunOutcome};
 use flsched_bench::workload::{BuildError, Npb, Runtime};
 use flsched_bench::{
@@ -235,7 +235,7 @@ fn programs_are_told_how_to_wait() {
 }
 
 fn the_agent_measures() {
-    let request = r#"{"request":"run","scheduler":{"class":"batch"},"workload":{"spin-barrier":{"threads":4,"iterations":5,"work":100}},"limit_s":60}"#;
+    let request = r#"{"request":"run","scheduler":"batch","workload":{"spin-barrier":{"threads":4,"iterations":5,"work":100}},"limit_s":60}"#;
     let mut answers = Vec::new();
     serve(format!("{request}\n").as_bytes(), &mut answers, &mut executor()).unwrap();
     let answer: serde_json::Value = serde_json::from_slice(&answers).unwrap();
@@ -249,7 +249,7 @@ fn a_whole_comparison() {
     let spec = CompareSpec {
         runs: 2,
         limit: Duration::from_secs(60),
-        on: Place::Host,
+        on: Target::Host,
         clock: flsched_bench::Clock::Wall,
         ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()

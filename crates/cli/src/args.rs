@@ -1,6 +1,8 @@
 //! The command line.
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flsched_bench::Waits;
+use flsched_spec::Target;
 use flsched_vm::Clock;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -169,14 +171,12 @@ pub struct Vm {
     pub command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Place {
-    /// This machine, as it is
-    Host,
-    /// A virtual machine with a stock kernel
-    Vm,
-    /// The simulator
-    Sim,
+fn targets() -> impl TypedValueParser<Value = Target> {
+    let value = |target: Target| PossibleValue::new(target.name()).help(target.doc());
+    PossibleValuesParser::new(Target::ALL.map(value)).map(|name| {
+        let named = Target::ALL.into_iter().find(|target| target.name() == name);
+        named.expect("one of the possible values")
+    })
 }
 
 #[derive(Debug, Args)]
@@ -202,8 +202,8 @@ pub struct Compare {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
     /// Where to run [default: host where it can run sched_ext, else vm]
-    #[arg(long, value_enum)]
-    pub on: Option<Place>,
+    #[arg(long, value_parser = targets())]
+    pub on: Option<Target>,
     /// With --on sim: a machine that comes with flsched, or a file: ./mine.toml [default: knc-31s1p]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,

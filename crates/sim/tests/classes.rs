@@ -1,11 +1,11 @@
 //! The kernel's own schedulers, each by what it promises.
-use flsched_sim::classes::parse_scheduler;
 use flsched_sim::core::{CpuMask, Scheduling};
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::{Child, Program, Step, View, parse_workload};
 use flsched_sim::{Error, Simulation};
+use flsched_spec::{Scheduler, Target};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ const SECOND: u64 = 1000 * MS;
 fn simulation(machine: &str, cpus: usize, scheduler: &str) -> Result<Simulation, Error> {
     Simulation::new(Setup {
         machine: Arc::new(Machine::find(machine)?.with_cpus(cpus)?),
-        scheduler: parse_scheduler(scheduler)?,
+        scheduler: Scheduler::read(scheduler, Target::Sim)?,
         workload: parse_workload("hogs")?,
         seed: 1,
         limit: 1000 * SECOND,
@@ -325,7 +325,7 @@ fn hackbench_switches_most_under_eevdf_and_least_under_fifo() {
     let switches = |scheduler: &str, cpus: usize, size: &str, seed: u64| {
         Simulation::new(Setup {
             machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap().with_cpus(cpus).unwrap()),
-            scheduler: parse_scheduler(scheduler).unwrap(),
+            scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
             workload: parse_workload(&format!("hackbench:process-pipe:{size}")).unwrap(),
             seed,
             limit: 100 * SECOND,
@@ -355,7 +355,7 @@ fn every_scheduler_runs_hackbench_to_its_end_and_again_the_same_way() {
         let once = || {
             Simulation::new(Setup {
                 machine: Arc::new(Machine::find("knc-31s1p").unwrap().with_cpus(24).unwrap()),
-                scheduler: parse_scheduler(scheduler).unwrap(),
+                scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
                 workload: parse_workload("hackbench:thread-socket:6:20").unwrap(),
                 seed: 1,
                 limit: 100 * SECOND,

@@ -1,4 +1,5 @@
 //! Scenarios: from files, by chance, and made smaller.
+use flsched_sim::classes::keeps_cpus_busy;
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::{Scenario, draw, fuzz, shrink};
 use flsched_sim::workload::{Act, TaskPlan};
@@ -41,7 +42,7 @@ fn no_cpu_idles_while_a_task_waits() {
              limit_ms = 10000\nworkload = \"hogs:1536:50\"\n"
         );
         let scenario = Scenario::parse(&text, "it").unwrap();
-        assert!(scenario.scheduler().unwrap().keeps_cpus_busy());
+        assert!(keeps_cpus_busy(&scenario.scheduler().unwrap()));
         scenario.run().unwrap();
     }
 }

@@ -1,10 +1,10 @@
 //! Whole runs, under each scheduler, on machines whose CPUs are all equally fast.
-use flsched_sim::classes::parse_scheduler;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
 use flsched_sim::{Error, Simulation};
+use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
@@ -17,7 +17,7 @@ fn run(machine: &str, cpus: Option<usize>, scheduler: &str, workload: &str) -> R
     };
     Simulation::new(Setup {
         machine: Arc::new(machine.even()),
-        scheduler: parse_scheduler(scheduler)?,
+        scheduler: Scheduler::read(scheduler, Target::Sim)?,
         workload: parse_workload(workload)?,
         seed: 1,
         limit: 1000 * SECOND,

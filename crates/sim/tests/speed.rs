@@ -1,16 +1,17 @@
 //! Whole runs in which CPUs are not equally fast: SMT, frequencies, caches, small cores.
 use flsched_sim::Simulation;
-use flsched_sim::classes::parse_scheduler;
+use flsched_sim::classes::warning;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
+use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
 fn run(machine: Machine, scheduler: &str, workload: &str) -> Outcome {
     let setup = Setup {
         machine: Arc::new(machine),
-        scheduler: parse_scheduler(scheduler).unwrap(),
+        scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
         workload: parse_workload(workload).unwrap(),
         seed: 1,
         limit: 1_000_000_000_000,
@@ -143,7 +144,7 @@ fn a_threshold_is_one_of_the_machines_frequencies() {
     for (mhz, is_right) in [(0, true), (1199, false), (1200, true), (3000, true), (3001, false)] {
         let setup = Setup {
             machine: Arc::new(find("xeon-e7-8870v4-4s")),
-            scheduler: parse_scheduler(&format!("smove:threshold_mhz={mhz}")).unwrap(),
+            scheduler: Scheduler::read(&format!("smove:threshold_mhz={mhz}"), Target::Sim).unwrap(),
             workload: parse_workload("hogs:1:1").unwrap(),
             seed: 1,
             limit: 1_000_000_000,
@@ -160,7 +161,9 @@ fn a_threshold_is_one_of_the_machines_frequencies() {
 
 #[test]
 fn nothing_to_choose_is_said() {
-    let warning = |scheduler: &str, machine: Machine| parse_scheduler(scheduler).unwrap().warning(&machine);
+    let warning = |scheduler: &str, machine: Machine| {
+        warning(&Scheduler::read(scheduler, Target::Sim).unwrap(), &machine)
+    };
     for (machine, word) in [
         (find("knc-31s1p"), "do not change"),
         (find("ryzen-3400g").with_governor("performance").unwrap(), "pins"),

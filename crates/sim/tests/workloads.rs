@@ -1,10 +1,10 @@
 //! Workloads, whole: what they take and what they leave behind.
-use flsched_sim::classes::parse_scheduler;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::{Colouring, Outcome, render_timeline, write_trace};
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
 use flsched_sim::{Error, Simulation};
+use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 fn setup(scheduler: &str, workload: &str) -> Setup {
     Setup {
         machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap()),
-        scheduler: parse_scheduler(scheduler).unwrap(),
+        scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
         workload: parse_workload(workload).unwrap(),
         seed: 1,
         limit: 1000 * SECOND,

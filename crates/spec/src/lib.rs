@@ -1,20 +1,27 @@
 //! What a user can name, and what is said when there is no such thing.
 //!
-//! [`Policy`] is a scheduler of this build: its object, and the knobs, lists and statistics that its source
-//! declares. [`PolicySpec`] is one with its knobs set, as users write it: `flsched:slice_us=5000`. Nothing here
-//! needs a kernel: the same names go to the loader and to the simulator.
+//! [`Scheduler`] is what schedules: a [`KernelSpec`] (one of the kernel's own with its settings), a [`PolicySpec`] (a
+//! policy of this build with its knobs, as in `flsched:slice_us=5000`), or a [`Peer`] (somebody else's program).
+//! [`Policy`] is what a policy says of itself in its source: knobs, lists and statistics. [`Target`] is where
+//! it runs. Nothing here needs a kernel: the same names go to the loader and to the simulator.
 //!
 //! To add a policy, put `NAME.bpf.c` into `policies/`: the build finds it there.
 mod describe;
+mod kernel;
 mod knob;
 mod pids;
 mod policy;
+mod scheduler;
 mod setting;
+mod target;
 mod usage;
 
 pub use describe::Malformed;
+pub use kernel::{Kernel, KernelSpec};
 pub use knob::{Knob, Statistic};
 pub use pids::PidList;
 pub use policy::Policy;
+pub use scheduler::{Peer, Scheduler};
 pub use setting::PolicySpec;
+pub use target::Target;
 pub use usage::{UsageError, number};

@@ -1,22 +1,9 @@
 //! What is compared: read from words as the user gave them, and checked.
 use crate::clock::Clock;
 use crate::workload::BuildError;
-use crate::{Contender, Workload};
+use crate::{Contender, Target, Workload};
 use flsched_spec::UsageError;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// Where the runs are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// On this machine.
-    Host,
-    /// In a VM on this machine.
-    Vm,
-    /// In the simulator.
-    Sim,
-}
 
 /// What to compare.
 #[derive(Debug, Clone)]
@@ -32,7 +19,7 @@ pub struct CompareSpec {
     /// After which a run counts as hung.
     pub limit: Duration,
     /// Where the runs are done.
-    pub on: Place,
+    pub on: Target,
     /// What a second is there.
     pub clock: Clock,
     /// Also break the CPU time of one more run of each down by cause.
@@ -60,22 +47,19 @@ impl CompareSpec {
         let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let workloads = or_default(workloads, default_workloads);
         let workloads = all_different(&workloads, |name| Workload::sized(name, cpus), further)?;
-        let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS))?;
-        Ok(Self::with_defaults(schedulers, workloads, Place::Vm, Clock::Parallel))
+        let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS), Target::Vm)?;
+        Ok(Self::with_defaults(schedulers, workloads, Target::Vm, Clock::Parallel))
     }
 
-    /// The same for the simulator: its schedulers and workloads. Without names, those of the defaults that
-    /// it has.
+    /// The same for the simulator: its schedulers and workloads.
     pub fn simulated(schedulers: &[String], workloads: &[String]) -> Result<Self, UsageError> {
-        let is_known = |name: &&str| flsched_sim::classes::parse_scheduler(name).is_ok();
-        let known: Vec<&str> = Self::SCHEDULERS.into_iter().filter(is_known).collect();
         let workloads = or_default(workloads, &Self::WORKLOADS);
         let workloads = all_different(&workloads, Workload::simulated, Vec::new())?;
-        let schedulers = Contender::parse_simulated_list(&or_default(schedulers, &known))?;
-        Ok(Self::with_defaults(schedulers, workloads, Place::Sim, Clock::Model))
+        let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS), Target::Sim)?;
+        Ok(Self::with_defaults(schedulers, workloads, Target::Sim, Clock::Model))
     }
 
-    fn with_defaults(schedulers: Vec<Contender>, workloads: Vec<Workload>, on: Place, clock: Clock) -> Self {
+    fn with_defaults(schedulers: Vec<Contender>, workloads: Vec<Workload>, on: Target, clock: Clock) -> Self {
         Self {
             schedulers,
             workloads,
@@ -104,11 +88,11 @@ impl CompareSpec {
         if self.limit.is_zero() {
             return wrong("the time limit of a run must be more than 0 seconds");
         }
-        if self.on == Place::Host && matches!(self.clock, Clock::Parallel | Clock::Work) {
+        if self.on == Target::Host && matches!(self.clock, Clock::Parallel | Clock::Work) {
             let clock = self.clock;
             return wrong(&format!("--clock {clock} needs an emulated machine: use it with --on vm"));
         }
-        if self.why && self.on == Place::Sim {
+        if self.why && self.on == Target::Sim {
             return wrong("--why: not with --on sim, whose CPUs have no kernel to watch; use --on vm");
         }
         if self.why && self.clock == Clock::Work {
@@ -117,7 +101,7 @@ impl CompareSpec {
                  --clock parallel",
             );
         }
-        if (self.on == Place::Sim) != (self.clock == Clock::Model) {
+        if (self.on == Target::Sim) != (self.clock == Clock::Model) {
             return wrong("the simulator has a clock of its own, and nobody else has it");
         }
         Ok(())

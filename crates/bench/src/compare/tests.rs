@@ -186,10 +186,10 @@ fn a_breakdown_needs_a_kernel_and_cpus_that_run_at_the_same_time() {
     };
     use crate::clock::Clock;
     for clock in [Clock::Parallel, Clock::Wall] {
-        assert_eq!(refusal(Place::Vm, clock), Ok(()));
+        assert_eq!(refusal(Target::Vm, clock), Ok(()));
     }
-    assert!(refusal(Place::Vm, Clock::Work).unwrap_err().contains("--clock parallel"));
-    assert!(refusal(Place::Sim, Clock::Model).unwrap_err().contains("--on vm"));
+    assert!(refusal(Target::Vm, Clock::Work).unwrap_err().contains("--clock parallel"));
+    assert!(refusal(Target::Sim, Clock::Model).unwrap_err().contains("--on vm"));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn defaults_and_contradictions() {
         CompareSpec::new(&["eevdf".into()], &[], 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap();
     assert_eq!(command.workloads.len(), 1, "a command alone is the only workload");
-    let on_host = CompareSpec { on: Place::Host, ..command };
+    let on_host = CompareSpec { on: Target::Host, ..command };
     let error = on_host.check().unwrap_err().to_string();
     assert!(error.contains("--clock parallel") && error.contains("--on vm"), "{error}");
     let twice = ["hackbench".to_string(), "hackbench:process-pipe:4:300".into()];

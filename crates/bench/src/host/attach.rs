@@ -5,6 +5,7 @@ use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
 use crate::{Scheduler, environment};
 use flsched_policies::{Running, Scope, sched_ext, start};
+use flsched_spec as spec;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::os::unix::process::CommandExt;
@@ -19,10 +20,9 @@ const DISABLE_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks at the kernel's state, outside of runs.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What is attached, or nothing for a kernel class. Dropping it detaches.
+/// What is attached, or set for one of the kernel's own schedulers. Dropping it detaches.
 pub(super) enum Attached {
-    Nothing,
-    Setting(Setting),
+    Settings(Vec<Setting>),
     Policy(Running),
     Peer(Peer),
 }
@@ -65,20 +65,17 @@ pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
         Scheduler::Policy(spec) => ops
             .strip_prefix(spec.policy.name)
             .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric())),
-        Scheduler::Peer { .. } => true,
-        Scheduler::Class(_) | Scheduler::Eevdf { .. } | Scheduler::Simulated { .. } => false,
+        Scheduler::Peer(_) => true,
+        Scheduler::Kernel(_) => false,
     }
 }
 
 /// As it calls itself.
 pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
     match scheduler {
-        Scheduler::Class(_) | Scheduler::Eevdf { .. } => {
-            Some(format!("kernel {}", environment::kernel_release()))
-        }
+        Scheduler::Kernel(_) => Some(format!("kernel {}", environment::kernel_release())),
         Scheduler::Policy(spec) => Some(spec.policy.version().to_string()),
-        Scheduler::Peer { program, .. } => first_line(program, "--version"),
-        Scheduler::Simulated { .. } => None,
+        Scheduler::Peer(peer) => first_line(&peer.program, "--version"),
     }
 }
 
@@ -90,22 +87,21 @@ pub(super) fn attach(
 ) -> Result<Result<Attached, String>, ExecError> {
     free(attachment())?;
     match scheduler {
-        Scheduler::Class(_) => Ok(Ok(Attached::Nothing)),
-        Scheduler::Eevdf { setting } => Ok(Setting::set(*setting)
-            .map(Attached::Setting)
-            .map_err(|error| format!("cannot set eevdf:{setting}: {error}"))),
+        Scheduler::Kernel(spec) => {
+            let set = |(name, value): (&&'static str, &u64)| {
+                Setting::set(name, *value).map_err(|error| format!("cannot set {name} of {spec}: {error}"))
+            };
+            Ok(spec.settings().iter().map(set).collect::<Result<_, _>>().map(Attached::Settings))
+        }
         Scheduler::Policy(spec) => {
             Ok(start(spec, Scope::Machine).map(Attached::Policy).map_err(|error| error.to_string()))
         }
-        Scheduler::Peer { program, arguments } => {
-            Peer::start(program, arguments, cancel).map(|peer| peer.map(Attached::Peer))
-        }
-        Scheduler::Simulated { name } => Ok(Err(format!("{name} is a scheduler of the simulator"))),
+        Scheduler::Peer(peer) => Peer::start(peer, cancel).map(|peer| peer.map(Attached::Peer)),
     }
 }
 
 /// Nothing else may be attached.
-fn free(attachment: Option<Attachment>) -> Result<(), ExecError> {
+pub(super) fn free(attachment: Option<Attachment>) -> Result<(), ExecError> {
     match attachment {
         Some(Attachment { state, ops, .. }) if state != "disabled" => Err(ExecError::Unable(format!(
             "the sched_ext scheduler `{}` is {state} on this machine: stop it first",
@@ -119,11 +115,13 @@ impl Attached {
     /// Detaches and waits until the default scheduler is back.
     pub(super) fn detach(self) -> Result<Detached, ExecError> {
         let (premature, stats) = match self {
-            Self::Nothing => (None, Vec::new()),
-            Self::Setting(setting) => {
-                let changed = setting.restore().map_err(|error| {
-                    ExecError::Unable(format!("cannot set eevdf back to what it was: {error}"))
-                })?;
+            Self::Settings(settings) => {
+                let mut changed = None;
+                for setting in settings {
+                    changed = changed.or(setting.restore().map_err(|error| {
+                        ExecError::Unable(format!("cannot set the kernel back to what it was: {error}"))
+                    })?);
+                }
                 (changed.map(Premature::Ended), Vec::new())
             }
             Self::Policy(running) => {
@@ -160,8 +158,7 @@ pub(super) struct Peer {
 impl Peer {
     /// Starts the program and waits until its scheduler is in force.
     fn start(
-        program: &str,
-        arguments: &[String],
+        spec::Peer { program, arguments }: &spec::Peer,
         cancel: &AtomicBool,
     ) -> Result<Result<Self, String>, ExecError> {
         let spawn = || -> std::io::Result<Self> {
@@ -249,7 +246,6 @@ fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::KernelClass;
 
     #[test]
     fn names_of_ops() {
@@ -258,9 +254,9 @@ mod tests {
         assert!(is_ops_of(Some("flsched_0.1.0_x86_64"), &policy));
         assert!(!is_ops_of(Some("flsched2"), &policy));
         assert!(!is_ops_of(None, &policy));
-        let peer = Scheduler::Peer { program: "scx_bpfland".into(), arguments: Vec::new() };
+        let peer = "scx_bpfland".parse().unwrap();
         assert!(is_ops_of(Some("bpfland_1.0.19"), &peer));
-        assert!(!is_ops_of(Some("flsched"), &Scheduler::Class(KernelClass::Eevdf)));
+        assert!(!is_ops_of(Some("flsched"), &"eevdf".parse().unwrap()));
     }
 
     #[test]

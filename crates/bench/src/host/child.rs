@@ -1,6 +1,6 @@
 //! A workload's process: started in its class, waited for, and gone afterwards with all it started.
+use super::class::{self, Class};
 use crate::execute::ExecError;
-use crate::scheduler::KernelClass;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -45,7 +45,7 @@ impl Child {
     pub(super) fn spawn(
         argv: &[OsString],
         environment: Vec<(OsString, OsString)>,
-        class: KernelClass,
+        class: Class,
     ) -> io::Result<Self> {
         let (program, arguments) = argv.split_first().ok_or_else(|| io::Error::other("an empty command"))?;
         let output = Captured::new()?;
@@ -67,7 +67,7 @@ impl Child {
                     return Err(Errno::ESRCH.into());
                 }
                 raise_file_limit();
-                set_class(class)
+                class.enter()
             });
         }
         let started = Instant::now();
@@ -75,7 +75,10 @@ impl Child {
             let program = program.display();
             let text = match error.raw_os_error().map(Errno::from_raw) {
                 Some(Errno::EPERM) => {
-                    format!("cannot start `{program}` in class {}: {error} (run as root)", class.name())
+                    format!(
+                        "cannot start `{program}` in class {}: {error} (run as root)",
+                        class::name(class.policy)
+                    )
                 }
                 _ => format!("cannot start `{program}`: {error}"),
             };
@@ -181,28 +184,6 @@ impl Captured {
     }
 }
 
-/// The name of a kernel class by its number.
-pub(super) fn class_name(policy: libc::c_int) -> String {
-    match KernelClass::ALL.into_iter().find(|class| class.policy() == policy) {
-        Some(KernelClass::Eevdf) => "SCHED_OTHER".into(),
-        Some(KernelClass::Batch) => "SCHED_BATCH".into(),
-        Some(KernelClass::Fifo) => "SCHED_FIFO".into(),
-        Some(KernelClass::Rr) => "SCHED_RR".into(),
-        None => format!("class {policy}"),
-    }
-}
-
-/// Puts the calling process into a class. Explicitly also for the default: this program may itself
-/// have been started in another.
-fn set_class(class: KernelClass) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: class.priority() };
-    // SAFETY: the kernel only reads `parameters`.
-    match unsafe { libc::sched_setscheduler(0, class.policy(), &parameters) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// hackbench needs a file descriptor for every end of every channel.
 fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -228,7 +209,7 @@ mod tests {
 
     fn run(script: &str, limit: Duration) -> ChildEnd {
         let argv = ["sh", "-c", script].map(OsString::from);
-        let child = Child::spawn(&argv, Vec::new(), KernelClass::Eevdf).unwrap();
+        let child = Child::spawn(&argv, Vec::new(), Class::NORMAL).unwrap();
         child.wait(limit, &AtomicBool::new(false)).unwrap()
     }
 
@@ -260,7 +241,7 @@ mod tests {
     #[test]
     fn cancelling_ends_it() {
         let argv = ["sleep", "60"].map(OsString::from);
-        let child = Child::spawn(&argv, Vec::new(), KernelClass::Batch).unwrap();
+        let child = Child::spawn(&argv, Vec::new(), Class::of(&"batch".parse().unwrap())).unwrap();
         assert_eq!(child.class(), Some(libc::SCHED_BATCH));
         let end = child.wait(Duration::MAX, &AtomicBool::new(true));
         assert!(matches!(end, Err(ExecError::Interrupted)));
@@ -268,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named() {
-        let error = Child::spawn(&["/no/such".into()], Vec::new(), KernelClass::Eevdf).err().unwrap();
+        let error = Child::spawn(&["/no/such".into()], Vec::new(), Class::NORMAL).err().unwrap();
         assert!(error.to_string().contains("cannot start `/no/such`: No such file"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
 mod attach;
 mod child;
+mod class;
 mod counters;
 mod frequency;
 pub mod preflight;
@@ -17,6 +18,7 @@ use crate::workload::Measured;
 use crate::{Scheduler, Workload};
 use attach::{Detached, Premature};
 use child::{Child, ChildEnd};
+use class::Class;
 use counters::{ContextSwitches, Migrations};
 use frequency::Frequencies;
 use residency::Watch;
@@ -73,7 +75,7 @@ impl HostExecutor {
         if let Some(waits) = request.waits {
             environment.extend(waits.choose_here().environment());
         }
-        let child = match Child::spawn(&argv, environment, request.scheduler.class()) {
+        let child = match Child::spawn(&argv, environment, Class::of(&request.scheduler)) {
             Ok(child) => child,
             Err(error) => return Ok(Measurement::failed(error.to_string())),
         };
@@ -203,8 +205,7 @@ fn prove(
     at_end: Option<Attachment>,
     detached: &Detached,
 ) -> Proof {
-    let class = request.scheduler.class();
-    let class_holds = measured.class == Some(class.policy());
+    let class_holds = measured.class == Some(Class::of(&request.scheduler).policy);
     let enabled = |attachment: &Attachment| attachment.state == "enabled";
     let disabled = |state: &str| state == "disabled";
     let attachment_holds = match (&at_start, &at_end) {
@@ -219,7 +220,7 @@ fn prove(
     let after_holds = detached.state_after.as_deref().is_none_or(disabled);
     Proof {
         holds: class_holds && attachment_holds && after_holds,
-        class: measured.class.map(child::class_name),
+        class: measured.class.map(class::name),
         at_start,
         at_end,
         state_after: detached.state_after.clone(),
@@ -264,7 +265,6 @@ fn describe(proof: &Proof) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::KernelClass;
 
     fn request(scheduler: Scheduler) -> RunRequest {
         RunRequest {
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    fn measurement(class: KernelClass) -> Measurement {
+    fn measurement(class: Class) -> Measurement {
         Measurement {
             elapsed_s: Some(1.0),
             ended_at: Duration::from_secs(5),
@@ -285,7 +285,7 @@ mod tests {
             migrations: None,
             frequencies: Vec::new(),
             residency: None,
-            class: Some(class.policy()),
+            class: Some(class.policy),
             result: Ok(Measured { time_s: 0.5, ended_at: None, yields: None, figures: Vec::new() }),
         }
     }
@@ -308,7 +308,7 @@ mod tests {
         end: Option<Attachment>,
         detached: &Detached,
     ) -> Ending {
-        let measured = measurement(scheduler.class());
+        let measured = measurement(Class::of(&scheduler));
         let proof = prove(&request(scheduler.clone()), &measured, start, end, detached);
         ending(&measured, detached, &proof, &scheduler)
     }
@@ -342,14 +342,14 @@ mod tests {
 
     #[test]
     fn a_kernel_class_needs_the_class_and_no_sched_ext() {
-        let fifo = Scheduler::Class(KernelClass::Fifo);
+        let fifo: Scheduler = "fifo".parse().unwrap();
         let off = Some(Attachment { state: "disabled".into(), ops: None, enable_seq: 0 });
         let timed = Ending::Timed { time_s: 0.5 };
         assert_eq!(end_of(fifo.clone(), None, None, &detached(None)), timed);
         assert_eq!(end_of(fifo.clone(), off.clone(), off, &detached(None)), timed);
         let on = enabled("flsched", 1);
         assert!(matches!(end_of(fifo.clone(), on.clone(), on, &detached(None)), Ending::Failed { .. }));
-        let measured = measurement(KernelClass::Eevdf);
+        let measured = measurement(Class::NORMAL);
         assert!(!prove(&request(fifo), &measured, None, None, &detached(None)).holds);
     }
 }

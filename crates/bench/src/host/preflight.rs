@@ -13,13 +13,7 @@ pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Res
     for programs in workloads.iter().map(Workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
     }
-    for program in schedulers.iter().map(|it| it.scheduler.program()) {
-        obstacles.extend(program.err().map(|error| error.to_string()));
-    }
-    match attach::attach(&Scheduler::Class(crate::scheduler::KernelClass::Eevdf), &false.into()) {
-        Err(busy) => obstacles.push(busy.to_string()),
-        Ok(_nothing) => {}
-    }
+    obstacles.extend(attach::free(attach::attachment()).err().map(|busy| busy.to_string()));
     match obstacles.is_empty() {
         true => Ok(()),
         false => Err(ExecError::Unable(obstacles.join("\n"))),
@@ -49,12 +43,14 @@ fn obstacles(schedulers: &[Contender], has_sched_ext: bool, root: bool) -> Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::{EevdfSetting, KernelClass};
+
+    fn contender(name: &str) -> Contender {
+        name.parse::<Scheduler>().unwrap().into()
+    }
 
     #[test]
     fn each_obstacle_has_its_remedy() {
-        let flsched = "flsched".parse().unwrap();
-        let schedulers = [Scheduler::Class(KernelClass::Eevdf), flsched].map(Contender::from);
+        let schedulers = ["eevdf", "flsched"].map(contender);
         assert!(obstacles(&schedulers, true, true).is_empty());
         let found = obstacles(&schedulers, false, false);
         assert!(found[0].starts_with("flsched: ") && found[0].contains("--on vm"), "{found:?}");
@@ -63,12 +59,10 @@ mod tests {
 
     #[test]
     fn the_default_class_needs_nothing() {
-        let schedulers = [KernelClass::Eevdf, KernelClass::Batch].map(|it| Scheduler::Class(it).into());
+        let schedulers = ["eevdf", "batch"].map(contender);
         assert!(obstacles(&schedulers, false, false).is_empty());
-        for privileged in
-            [Scheduler::Class(KernelClass::Fifo), Scheduler::Eevdf { setting: EevdfSetting::SliceUs(100) }]
-        {
-            assert_eq!(obstacles(&[privileged.into()], false, false).len(), 1);
+        for privileged in ["fifo", "eevdf:slice_us=100"] {
+            assert_eq!(obstacles(&[contender(privileged)], false, false).len(), 1);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! A number among the default class's settings, changed for a while.
+//! A setting of the kernel's own scheduler, changed for a while.
 //!
 //! Who puts it back is a shell of its own that waits for the end of its input: that end comes when the
 //! run is over, and also when this program is killed, however hard.
-use crate::scheduler::EevdfSetting;
 use nix::mount::{MsFlags, mount};
 use std::fs;
 use std::io;
@@ -25,13 +24,12 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Sets it for the whole machine.
-    pub(super) fn set(setting: EevdfSetting) -> io::Result<Self> {
-        let (file, wanted, since) = match setting {
-            EevdfSetting::SliceUs(slice_us) => (BASE_SLICE, slice_us * 1000, "Linux 6.6 or newer has it"),
-            EevdfSetting::LlcBalancing(on) => {
-                (LLC_BALANCING, on.into(), "Linux 7.2 or newer with CONFIG_SCHED_CACHE=y has it")
-            }
+    /// Sets the one of that name for the whole machine.
+    pub(super) fn set(name: &str, value: u64) -> io::Result<Self> {
+        let (file, wanted, since) = match name {
+            "slice_us" => (BASE_SLICE, value * 1000, "Linux 6.6 or newer has it"),
+            "llc_balancing" => (LLC_BALANCING, value, "Linux 7.2 or newer with CONFIG_SCHED_CACHE=y has it"),
+            _ => return Err(io::Error::other("kernels have no such setting")),
         };
         let file = Path::new(file);
         if !file.exists() && !Path::new(DEBUGFS).join("sched").exists() {

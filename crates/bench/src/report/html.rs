@@ -4,8 +4,8 @@
 use super::chart;
 use super::why;
 use super::words::{self, Terms};
+use crate::Target;
 use crate::clock::Clock;
-use crate::compare::Place;
 use crate::environment::Environment;
 use crate::result::{ArmResult, Report};
 use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
@@ -60,10 +60,10 @@ fn schedulers(report: &Report) -> String {
 
 fn facts(report: &Report) -> Markup {
     let place = match (report.on, &report.environment.vm) {
-        (Place::Host, _) => "on the machine itself".to_string(),
-        (Place::Vm, Some(vm)) => format!("in a VM ({})", vm.accel),
-        (Place::Vm, None) => "in a VM".to_string(),
-        (Place::Sim, _) => format!("of {}", report.environment.model.as_deref().unwrap_or("a model")),
+        (Target::Host, _) => "on the machine itself".to_string(),
+        (Target::Vm, Some(vm)) => format!("in a VM ({})", vm.accel),
+        (Target::Vm, None) => "in a VM".to_string(),
+        (Target::Sim, _) => format!("of {}", report.environment.model.as_deref().unwrap_or("a model")),
     };
     html! {
         ul.facts {

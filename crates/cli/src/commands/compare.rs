@@ -1,11 +1,10 @@
 //! `flsched compare`: schedulers side by side.
-use crate::args::{self, Place};
+use crate::args;
 use crate::exit::Usage;
 use crate::machine;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::Result;
-use flsched_bench::compare::Place as On;
 use flsched_bench::report::table::{Style, render};
 use flsched_bench::vm::programs;
 use flsched_bench::workload::Npb;
@@ -14,6 +13,7 @@ use flsched_bench::{
     VmExecutor, Workload, compare,
 };
 use flsched_policies::sched_ext;
+use flsched_spec::Target;
 use flsched_vm::{Topology, VmSpec};
 use std::io::{self, BufReader};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub fn run(args: &args::Compare) -> Result<u8> {
 
 fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
     let schedulers: Vec<String> = args.schedulers.iter().cloned().collect();
-    if args.on == Some(Place::Sim) {
+    if args.on == Some(Target::Sim) {
         return simulated_spec_of(args, &schedulers);
     }
     let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
@@ -77,25 +77,23 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
         further.push(Workload::command(args.command.clone())?);
     }
     let on = match args.on {
-        Some(Place::Host) => On::Host,
-        Some(Place::Vm) => On::Vm,
-        Some(Place::Sim) => On::Sim,
-        None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => On::Host,
-        None => On::Vm,
+        Some(on) => on,
+        None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => Target::Host,
+        None => Target::Vm,
     };
     let cpus = match on {
-        On::Vm => topology(args)?.cpus(),
-        On::Host | On::Sim => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        Target::Vm => topology(args)?.cpus(),
+        Target::Host | Target::Sim => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
     };
     let mut spec = CompareSpec::new(&schedulers, &args.workloads, cpus, further)?;
     spec.on = on;
     spec.clock = match (args.clock, spec.on) {
         (Some(clock), _) => clock.into(),
-        (None, On::Host) => Clock::Wall,
-        (None, On::Vm) => flsched_vm::Clock::default().into(),
-        (None, On::Sim) => Clock::Model,
+        (None, Target::Host) => Clock::Wall,
+        (None, Target::Vm) => flsched_vm::Clock::default().into(),
+        (None, Target::Sim) => Clock::Model,
     };
-    if spec.on == On::Host {
+    if spec.on == Target::Host {
         let of_a_vm = [
             ("--cpus", args.cpus.is_some()),
             ("--topology", args.topology.is_some()),
@@ -159,11 +157,11 @@ fn executor(
     progress: &Progress,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
-    if spec.on == On::Host {
+    if spec.on == Target::Host {
         flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
-    if spec.on == On::Sim {
+    if spec.on == Target::Sim {
         let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
         let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
         let jobs = args.jobs.unwrap_or(1) as usize;

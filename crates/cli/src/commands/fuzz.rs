@@ -3,15 +3,15 @@ use super::sim::write;
 use crate::args;
 use crate::exit::{FAILURE, Usage};
 use anyhow::Result;
-use flsched_sim::classes::parse_scheduler;
 use flsched_sim::scenario::{self, Scenario};
+use flsched_spec::{Scheduler, Target};
 use std::io::{self, Write};
 use std::ops::Range;
 
 /// Scenarios of a range of seeds.
 pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
     for scheduler in &args.schedulers {
-        parse_scheduler(scheduler)?;
+        Scheduler::read(scheduler, Target::Sim)?;
     }
     if !args.out.is_dir() {
         return Err(Usage(format!("--out {}: is not a folder", args.out.display())).into());

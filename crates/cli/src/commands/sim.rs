@@ -4,14 +4,14 @@ use crate::exit::Usage;
 use crate::{machine, signals};
 use anyhow::{Context, Result};
 use flsched_bench::output::replace;
-use flsched_sim::classes::parse_scheduler;
 use flsched_sim::core::Recording;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Colouring;
 use flsched_sim::run::Setup;
 use flsched_sim::scenario::Scenario;
 use flsched_sim::workload::parse_workload;
-use flsched_sim::{Error, Simulation, output};
+use flsched_sim::{Error, Simulation, classes, output};
+use flsched_spec::{Scheduler, Target};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
     }
     let setup = Setup {
         machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
-        scheduler: parse_scheduler(&args.scheduler)?,
+        scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
         workload: parse_workload(&args.workload)?,
         seed: args.seed,
         limit: args.limit * NS,
@@ -42,7 +42,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         setup.seed
     );
     refuse_constant(&args.showing.drawing, &setup.machine)?;
-    if let Some(warning) = setup.scheduler.warning(&setup.machine) {
+    if let Some(warning) = classes::warning(&setup.scheduler, &setup.machine) {
         eprintln!("flsched: warning: {warning}");
     }
     play(Simulation::new(setup)?, &title, &args.showing)

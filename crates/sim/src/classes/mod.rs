@@ -10,8 +10,8 @@ mod spec;
 
 pub use fair::{Cfs, CfsOptions, Eevdf, EevdfOptions, Fair};
 pub use rt::{Rt, RtOptions};
-pub(crate) use spec::set_up;
-pub use spec::{Scheduler, parse_scheduler};
+pub use spec::{keeps_cpus_busy, warning};
+pub(crate) use spec::{scheduling, set_up};
 
 use crate::Error;
 use crate::core::{Core, CpuId, TaskId};

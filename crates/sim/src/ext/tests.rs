@@ -1,11 +1,10 @@
 //! What a policy must not do ends the run as the kernel would end the policy, and says where.
-use crate::classes::Scheduler;
 use crate::machine::Machine;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, Simulation};
 use crate::workload::parse_workload;
 use crate::{Error, Violation};
-use flsched_spec::{Knob, Policy, PolicySpec, Statistic};
+use flsched_spec::{Knob, Policy, PolicySpec, Scheduler, Statistic};
 use std::sync::{Arc, LazyLock};
 
 /// In the order of `enum fault`.

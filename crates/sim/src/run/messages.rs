@@ -89,11 +89,11 @@ impl Simulation {
 #[cfg(test)]
 mod tests {
     use crate::Simulation;
-    use crate::classes::parse_scheduler;
     use crate::core::Scheduling;
     use crate::machine::Machine;
     use crate::run::Setup;
     use crate::workload::{Channel, Child, Program, Step, View, parse_workload};
+    use flsched_spec::{Scheduler, Target};
     use std::sync::Arc;
 
     struct Does<F>(F);
@@ -117,7 +117,7 @@ mod tests {
     fn sleeps(at: u64) -> u64 {
         let mut simulation = Simulation::new(Setup {
             machine: Arc::new(Machine::find("knc-31s1p").unwrap().with_cpus(1).unwrap()),
-            scheduler: parse_scheduler("fifo").unwrap(),
+            scheduler: Scheduler::read("fifo", Target::Sim).unwrap(),
             workload: parse_workload("hogs").unwrap(),
             seed: 1,
             limit: 1_000_000_000,

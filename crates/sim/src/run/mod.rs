@@ -10,13 +10,14 @@ mod waiting;
 
 pub use waiting::Waiting;
 
-use crate::classes::{Class, Scheduler, set_up};
+use crate::classes::{Class, scheduling, set_up};
 use crate::core::{Core, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::machine::{CallbackCosts, Machine};
 use crate::output::Outcome;
 use crate::workload::{Program, Workload, World};
 use crate::{Error, Violation};
+use flsched_spec::Scheduler;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -186,7 +187,7 @@ impl Simulation {
             parent: None,
             is_thread: false,
             nice: 0,
-            scheduling: self.setup.scheduler.scheduling(),
+            scheduling: scheduling(&self.setup.scheduler),
             allowed: None,
             footprint: Footprint::default(),
         };

@@ -8,13 +8,14 @@ pub use campaign::{Finding, fuzz};
 pub use draw::draw;
 pub use shrink::shrink;
 
-use crate::classes::{Scheduler, parse_scheduler};
+use crate::classes::keeps_cpus_busy;
 use crate::core::CpuMask;
 use crate::machine::Machine;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, TaskCounts};
 use crate::workload::{Act, Mix, TaskPlan, Workload, parse_workload};
 use crate::{Error, Simulation};
+use flsched_spec::{Scheduler, Target};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -176,7 +177,7 @@ impl Scenario {
         simulation.begin_at(self.begin_us * 1000);
         simulation.check_every(CHECK_EVERY_NS);
         simulation.stop_after(MOST_EVENTS);
-        if self.scheduler()?.keeps_cpus_busy() {
+        if keeps_cpus_busy(&self.scheduler()?) {
             simulation.must_keep_cpus_busy();
         }
         simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));
@@ -185,7 +186,7 @@ impl Scenario {
 
     /// Who schedules.
     pub fn scheduler(&self) -> Result<Scheduler, Error> {
-        parse_scheduler(&self.scheduler)
+        Ok(Scheduler::read(&self.scheduler, Target::Sim)?)
     }
 
     /// In one line.

@@ -1,0 +1,37 @@
+//! Where a workload runs under a scheduler.
+use serde::{Deserialize, Serialize};
+
+/// Where runs are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// On this machine.
+    Host,
+    /// In a virtual machine on this machine.
+    Vm,
+    /// In the simulator.
+    Sim,
+}
+
+impl Target {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Host, Self::Vm, Self::Sim];
+
+    /// The name that users know.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Vm => "vm",
+            Self::Sim => "sim",
+        }
+    }
+
+    /// What it is.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Self::Host => "This machine, as it is",
+            Self::Vm => "A virtual machine with a stock kernel",
+            Self::Sim => "The simulator",
+        }
+    }
+}
