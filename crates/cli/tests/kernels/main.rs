@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// The kernel with long-term support.
 const KERNEL: &str = "6.18";
@@ -39,10 +40,12 @@ const LIMIT_S: u32 = 1800;
 
 /// Parts of the names of what FLSCHED plays by default on each further kernel and machine: that a policy loads,
 /// schedules and goes, and what depends on the kernel's version or on real parallelism.
-const ON_EACH: &str = "attaches,sigkill,doctor,affinity_changes,hotplug_under_load,run_passes,second_attach";
+const ON_EACH: &str = "attaches,sigkill,affinity_changes,hotplug_under_load,run_passes,second_attach";
 /// The same of the other policies, which differ from it in what they do and not in how they are attached.
 const ON_EACH_OTHER: &str =
     "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams";
+/// What FLSCHED plays on each kernel besides, as it asks the kernel what it has.
+const ON_EACH_KERNEL: &str = "doctor";
 /// What depends on sched_ext's deadline server, which the newest kernel alone has.
 const ON_NEWEST: &str = "partial_beside";
 /// Where CPUs interleave at random: CPUs and tasks that come and go.
@@ -113,6 +116,7 @@ impl Rig {
                 !scenario.is_wanted(LONG)
             }
             Machine::Work if self.kernel == NEWEST && scenario.is_wanted(ON_NEWEST) => true,
+            Machine::Work if self.policy == "flsched" && scenario.is_wanted(ON_EACH_KERNEL) => true,
             _ if self.policy == "flsched" => scenario.is_wanted(ON_EACH),
             _ => scenario.is_wanted(ON_EACH_OTHER),
         }
@@ -176,6 +180,7 @@ fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
 }
 
 fn boot(rig: &Rig) -> Told {
+    let began = Instant::now();
     let played: Vec<_> = rig.played().map(|it| it.name).collect();
     let me = std::env::current_exe().expect("this program has a path");
     let times = variable("TIMES").unwrap_or_else(|| "1".into());
@@ -192,6 +197,8 @@ fn boot(rig: &Rig) -> Told {
         .expect("flsched runs");
     let [output, errors] =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    // What a boot costs shows which one to shorten.
+    eprintln!("{rig}: {} scenarios in {:.0} s", played.len(), began.elapsed().as_secs_f64());
     let outcomes = output.lines().filter_map(guest::parse_outcome).collect();
     Told { outcomes, output, errors }
 }

@@ -229,7 +229,7 @@ fn enter_idle_class() {
 /// Somebody types into a program that waits for a terminal, while others keep every CPU busy. Who
 /// types is no part of the machine, hence of the real-time class.
 fn key_to_echo_under_hackbench() {
-    const KEYS: usize = 40;
+    const KEYS: usize = 20;
     const EVERY: Duration = Duration::from_millis(50);
     let groups = 10 * rounds();
     let tasks = groups * 40;

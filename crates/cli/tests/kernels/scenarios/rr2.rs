@@ -401,7 +401,7 @@ fn co_threads(knobs: &str, parameters: &[&str]) -> impl Fn(&str) -> f64 {
 /// The paper's third test: nine processes of three threads.
 fn cothreads_share_a_cpu() {
     let share = |grouping: &str| {
-        co_threads(&format!("slice_us=10000,grouping={grouping}"), &["9", "3", "16384", "4"])(
+        co_threads(&format!("slice_us=10000,grouping={grouping}"), &["9", "3", "16384", "2"])(
             "same_cpu_percent",
         )
     };
