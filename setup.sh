@@ -24,7 +24,7 @@ print_needs() {
 		  - a C compiler, make, pkg-config, the headers of libelf and zlib
 		  - Rust $NEEDED_RUST or newer with cargo
 		  - for virtual machines: qemu-system-x86_64, busybox, and dpkg and apt for Debian's kernels
-		  - for their parallel clock: ninja, Meson 1.5, Python with venv, patch, the headers of glib
+		  - for their parallel clock: ninja, Meson 1.5, Python with venv, patch, bzip2, the headers of glib
 		  - for the comparison: hackbench (rt-tests); for more of its workloads perf, and the OpenMP
 		    runtime of that clang with its headers (libomp)
 		then run: cargo build --release
@@ -83,7 +83,7 @@ install_packages() {
 	version=${BPF_CLANG##*-}
 	wanted="$BPF_CLANG libclang-$version-dev gcc libc6-dev make pkg-config libelf-dev zlib1g-dev
 		qemu-system-x86 busybox-static rt-tests ca-certificates curl
-		libglib2.0-dev meson ninja-build patch python3-venv xz-utils"
+		libglib2.0-dev meson ninja-build patch python3-venv bzip2 xz-utils"
 	# Workloads of `flsched compare` that other systems may call otherwise, and that one can do without.
 	for package in "libomp-$version-dev" linux-perf; do
 		if is_available "$package"; then

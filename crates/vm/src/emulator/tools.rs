@@ -3,7 +3,8 @@ use super::EmulatorError;
 use std::process::{Command, Stdio};
 
 /// Programs, each with the Debian package that holds it.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
+    ("bzip2", "bzip2"),
     ("cc", "gcc"),
     ("ninja", "ninja-build"),
     ("patch", "patch"),
