@@ -247,7 +247,7 @@ fn a_whole_comparison() {
     let schedulers = ["eevdf".to_string(), "batch".to_string()];
     let workloads = ["spin-barrier:4:5:1000".to_string()];
     let spec = CompareSpec {
-        runs: 2,
+        runs: 1,
         limit: Duration::from_secs(60),
         on: Target::Host,
         clock: flsched_bench::Clock::Wall,
@@ -265,7 +265,7 @@ fn a_whole_comparison() {
     let report = compare(&spec, &mut executor(), &mut quiet, &outputs, &cancel).unwrap();
     assert!(report.complete && report.results.len() == 2 * (schedulers.len() + 1));
     for result in &report.results {
-        assert_eq!((result.times_s.len(), result.attached_proof.verified), (2, 2), "{result:?}");
+        assert_eq!((result.times_s.len(), result.attached_proof.verified), (1, 1), "{result:?}");
     }
     let text = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
     let written: flsched_bench::Report = serde_json::from_str(&text).unwrap();
