@@ -65,10 +65,12 @@ pub enum VmError {
         log: KeptLog,
     },
     /// The command took longer than allowed.
-    #[error("the command in the VM was stopped: it ran longer than {} s", limit.as_secs_f64())]
+    #[error("the command in the VM was stopped: it ran longer than {} s{log}", limit.as_secs_f64())]
     RunTimeout {
         /// The time it was given.
         limit: Duration,
+        /// What was kept of the guest's log, with the stacks of its tasks.
+        log: KeptLog,
     },
     /// The caller's cancel flag was set, or the VM was dropped.
     #[error("interrupted")]
@@ -176,7 +178,7 @@ mod tests {
             VmError::Hung { silence: limit, log: log() },
             VmError::GuestPanic { message: String::new(), log: log() },
             VmError::GuestDied { reason: String::new(), log: log() },
-            VmError::RunTimeout { limit },
+            VmError::RunTimeout { limit, log: log() },
             VmError::NoQemu,
             VmError::CommandNotExecutable { command: String::new(), reason: String::new() },
             VmError::CommandNotFound(String::new()),

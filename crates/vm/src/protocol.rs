@@ -113,6 +113,8 @@ pub enum HostMessage {
         /// The signal's number.
         number: i32,
     },
+    /// Write into the kernel's log where each task is: the command takes too long.
+    ShowTasks,
     /// Nobody reads the command's standard output any more: close the pipe, so that the command
     /// gets SIGPIPE as it would on the host.
     StdoutClosed,

@@ -162,6 +162,7 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
                         let _ = killpg(Pid::from_raw(group), signal);
                     }
                 }
+                HostMessage::ShowTasks => show_tasks(),
                 HostMessage::StdoutClosed => stdout.store(true, Ordering::SeqCst),
                 HostMessage::StderrClosed => stderr.store(true, Ordering::SeqCst),
                 HostMessage::PowerOff => break,
@@ -170,4 +171,15 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
         drop(power_off);
     });
     ended
+}
+
+/// By the kernel's SysRq keys: all tasks with their stacks, what the CPUs do, and at last the tasks that are blocked.
+/// Whoever waits for the command forwards this with the rest of the log.
+fn show_tasks() {
+    // Not on the serial console as well, where each byte costs an exit.
+    let _ = std::fs::write("/proc/sys/kernel/printk", "1");
+    for key in ["t", "l", "w"] {
+        // A kernel without SysRq shows nothing.
+        let _ = std::fs::write("/proc/sysrq-trigger", key);
+    }
 }

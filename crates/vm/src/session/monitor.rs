@@ -27,6 +27,11 @@ const TICK: Duration = Duration::from_millis(50);
 /// are on the console.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// How long it may take until the log tells where the tasks are of a command that took too long, and how long it may
+/// pause meanwhile.
+const STACKS_LIMIT: Duration = Duration::from_secs(60);
+const STACKS_PAUSE: Duration = Duration::from_secs(5);
+
 /// All there is to know before QEMU runs.
 pub(super) struct Plan {
     pub qemu: PathBuf,
@@ -54,6 +59,8 @@ enum Phase {
     Booting { ready: Option<(String, u32)> },
     /// The command runs.
     Running { since: Instant },
+    /// The command ran for too long; the log still tells where its tasks are.
+    ShowingTasks { since: Instant },
     /// The command is over; these bytes of stdout and stderr must still arrive.
     Draining { outcome: Outcome, stdout: u64, stderr: u64 },
     /// All is here; the machine may go.
@@ -63,6 +70,7 @@ enum Phase {
 /// What failed, before it is known where the log is kept.
 enum Failure {
     BootTimeout,
+    RunTimeout,
     Hung,
     Panic(String),
     Died(String),
@@ -189,6 +197,11 @@ impl Monitor {
                 }
                 return self.ended();
             }
+            if self.takes_too_long() {
+                self.control.send(HostMessage::ShowTasks);
+                self.heard = Instant::now();
+                self.phase = Phase::ShowingTasks { since: self.heard };
+            }
             if let Some(exit) = self.check_limits()? {
                 return Ok(exit);
             }
@@ -206,6 +219,8 @@ impl Monitor {
             GuestMessage::Pong => self.asked = false,
             GuestMessage::KernelLog { lines } => self.kernel_log.extend(lines),
             GuestMessage::Fault { reason } => return Err(Failure::Died(reason)),
+            // Too late: the command has had its time.
+            GuestMessage::Exit { .. } if matches!(self.phase, Phase::ShowingTasks { .. }) => {}
             GuestMessage::Exit { outcome, stdout, stderr } => {
                 let command = self.plan.program.clone();
                 match outcome {
@@ -266,13 +281,19 @@ impl Monitor {
         Err(Failure::Died(format!("QEMU ended ({status}){colon}{said}")))
     }
 
+    fn takes_too_long(&self) -> bool {
+        matches!(&self.phase, Phase::Running { since }
+            if self.plan.limits.run.is_some_and(|limit| since.elapsed() > limit))
+    }
+
     fn check_limits(&self) -> Result<Option<GuestExit>, Failure> {
         let limits = &self.plan.limits;
         match &self.phase {
             Phase::Booting { .. } if self.begun.elapsed() > limits.boot => Err(Failure::BootTimeout),
             Phase::Booting { .. } => Ok(None),
-            Phase::Running { since } if limits.run.is_some_and(|limit| since.elapsed() > limit) => {
-                Err(VmError::RunTimeout { limit: limits.run.unwrap_or_default() }.into())
+            Phase::ShowingTasks { since } => {
+                let is_silent = self.heard.elapsed() > STACKS_PAUSE;
+                if is_silent || since.elapsed() > STACKS_LIMIT { Err(Failure::RunTimeout) } else { Ok(None) }
             }
             // Its result is known; that it does not end well by itself is no reason to lose it.
             Phase::PoweringOff { exit, since } if since.elapsed() > limits.power_off => Ok(Some(*exit)),
@@ -301,6 +322,10 @@ impl Monitor {
             Failure::BootTimeout => {
                 VmError::BootTimeout { limit: self.plan.limits.boot, log: self.keep_log("boot-timeout") }
             }
+            Failure::RunTimeout => VmError::RunTimeout {
+                limit: self.plan.limits.run.unwrap_or_default(),
+                log: self.keep_log("run-timeout"),
+            },
             Failure::Hung => VmError::Hung { silence: self.heard.elapsed(), log: self.keep_log("hung") },
             Failure::Panic(message) => VmError::GuestPanic { message, log: self.keep_log("panic") },
             Failure::Died(reason) => VmError::GuestDied { reason, log: self.keep_log("died") },
