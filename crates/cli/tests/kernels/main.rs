@@ -52,7 +52,8 @@ const ON_NEWEST: &str = "partial_beside";
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
 /// What takes many seconds of all CPUs, and is left to `./test.sh matrix`.
-const LONG: &str = "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu";
+const LONG: &str =
+    "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
 
 /// What one machine told: scenario → outcome, and what it wrote beside that.
 struct Told {

@@ -15,7 +15,7 @@ const CPUS: u64 = 2;
 /// Real seconds for one kernel; a quiet machine needs a tenth of it.
 const LIMIT: &str = "600";
 /// Messages between tasks, and threads that wait for each other with `sched_yield`.
-const LOAD: &str = "hackbench -p -g 2 -l 20 && flsched workload spin-barrier 8 20 2000";
+const LOAD: &str = "hackbench -p -g 2 -l 8 && flsched workload spin-barrier 8 10 2000";
 
 /// What a policy claims.
 struct Claims {
