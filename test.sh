@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # All tests: units in milliseconds, then the policies on stock kernels in virtual machines.
-#   ./test.sh            everything, on the kernels that differ most (16 minutes)
+#   ./test.sh            everything, on the kernels that differ most (14 minutes)
 #   ./test.sh units      only what needs no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
