@@ -46,8 +46,9 @@ is_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+# Whether a package can be installed. A package that only others name is known, but has no version.
 is_available() {
-	apt-cache show --no-all-versions "$1" >/dev/null 2>&1
+	apt-cache show --no-all-versions "$1" 2>/dev/null | grep -q '^Version:'
 }
 
 # The clang that is there, else the newest one that can be had.
@@ -187,15 +188,17 @@ install_rust() {
 	fi
 	if ! command -v rustup >/dev/null 2>&1 && is_available rustup; then
 		say "installing: rustup"
-		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends rustup >&2
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends rustup >&2 ||
+			say "that did not work; taking rustup from its own site"
 	fi
 	if command -v rustup >/dev/null 2>&1; then
 		say "installing the stable Rust toolchain with rustup"
 		rustup toolchain install stable --profile minimal -c rustfmt -c clippy >&2 &&
 			rustup default stable >&2
 	else
-		say "installing Rust from rustup.rs into ${CARGO_HOME:-$HOME/.cargo}"
-		curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+		say "installing Rust with rustup's own installer into ${CARGO_HOME:-$HOME/.cargo}"
+		# The host of the toolchains, which https://sh.rustup.rs gets this file from.
+		curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh |
 			sh -s -- -y -q --profile minimal -c rustfmt -c clippy >&2
 	fi || true
 	PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
