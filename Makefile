@@ -11,7 +11,7 @@ lint:
 	cargo clippy --release --workspace --all-targets -- -D warnings
 format:
 	cargo fmt --all
-	clang-format-19 -i policies/*.[ch] crates/bench/openmp/*.[ch]
+	clang-format-19 -i policies/*.[ch] crates/compare/openmp/*.[ch]
 demo:
 	./demo.sh
 clean:

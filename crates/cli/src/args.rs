@@ -1,7 +1,7 @@
 //! The command line.
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use flsched_bench::Waits;
+use flsched_compare::Waits;
 use flsched_spec::Target;
 use flsched_vm::Clock;
 use std::ffi::OsString;
@@ -389,11 +389,11 @@ pub struct Workload {
 /// The list under the options of `compare`.
 fn workloads() -> String {
     let mut text = "Workloads; parameters may be left out from the end:\n".to_string();
-    for (form, what) in flsched_bench::workload::FORMS {
+    for (form, what) in flsched_compare::workload::FORMS {
         text += &format!("  {form}\n          {what}\n");
     }
     text += "\nOpenMP kernels:\n";
-    for (name, what) in flsched_bench::workload::openmp::Kernel::all() {
+    for (name, what) in flsched_compare::workload::openmp::Kernel::all() {
         text += &format!("  {name:<9} {what}\n");
     }
     text + &list_simulated("\nWith --on sim:\n")

@@ -38,7 +38,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         let usage = cause.is::<Usage>()
             || cause.is::<flsched_spec::UsageError>()
-            || cause.downcast_ref::<flsched_policies::Error>().is_some_and(|e| e.is_usage())
+            || cause.downcast_ref::<flsched_host::Error>().is_some_and(|e| e.is_usage())
             || cause.downcast_ref::<flsched_sim::Error>().is_some_and(|e| e.is_usage());
         if usage {
             return USAGE;
@@ -74,6 +74,6 @@ mod tests {
     fn tells_usage_from_failure() {
         assert_eq!(code_of(&Usage("x".into()).into()), 2);
         assert_eq!(code_of(&"nosuch".parse::<flsched_spec::PolicySpec>().unwrap_err().into()), 2);
-        assert_eq!(code_of(&flsched_policies::Error::Privileges.into()), 1);
+        assert_eq!(code_of(&flsched_host::Error::Privileges.into()), 1);
     }
 }

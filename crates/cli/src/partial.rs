@@ -1,6 +1,6 @@
 //! Partial mode beside other load. The kernel prefers tasks of the default class to those of SCHED_EXT:
 //! without its deadline server for sched_ext, the latter stand still on a CPU that the former keep busy.
-use flsched_policies::sched_ext;
+use flsched_host::sched_ext;
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use crate::probe::{map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
-use flsched_policies::{Running, check_machine};
+use flsched_host::{Running, check_machine};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};

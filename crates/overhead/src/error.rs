@@ -5,7 +5,7 @@
 pub enum Error {
     /// The policy did not start, or did not end well.
     #[error(transparent)]
-    Policy(#[from] flsched_policies::Error),
+    Policy(#[from] flsched_host::Error),
     /// The kernel ended the policy while it was measured.
     #[error("the kernel ended {policy} while the command ran ({reason}): nothing was measured")]
     Ejected {

@@ -6,7 +6,7 @@ use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::waits::{ContentionProbe, Waits};
 use crate::{Anatomy, Error, anatomy};
-use flsched_policies::{Running, check_machine};
+use flsched_host::{Running, check_machine};
 use flsched_spec::Policy;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;

@@ -1,6 +1,6 @@
 //! The command that is measured, under one scheduler after the other.
 use crate::Error;
-use flsched_policies::{Running, Scope, start};
+use flsched_host::{Running, Scope, start};
 use flsched_spec::PolicySpec;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};

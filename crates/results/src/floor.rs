@@ -1,9 +1,9 @@
 //! The floor of a workload: the least time that it can take on so many CPUs. It is its work on one CPU,
 //! shared out evenly.
 use crate::store::{clock_name, counts_work};
-use flsched_bench::report::words::results_of;
-use flsched_bench::workload::SpinBarrier;
-use flsched_bench::{Report, Workload};
+use flsched_compare::report::words::results_of;
+use flsched_compare::workload::SpinBarrier;
+use flsched_compare::{Report, Workload};
 
 /// The workload that has to be measured on one CPU, with all its parameters; `None`: there is no floor.
 pub fn one_cpu_workload(workload: &str) -> Option<String> {

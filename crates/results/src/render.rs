@@ -4,7 +4,7 @@ use crate::markers::{self, Block, Request};
 use crate::sets::Sets;
 use crate::store::Store;
 use anyhow::{Context as _, Result};
-use flsched_bench::output::replace;
+use flsched_compare::output::replace;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -147,7 +147,7 @@ fn keep(
 mod tests {
     use super::*;
     use crate::view::tests::{project, report};
-    use flsched_bench::Report;
+    use flsched_compare::Report;
 
     const SETS: &str = "[[set]]\nname = \"s\"\nabout = \"a\"\nschedulers = [\"eevdf\"]\n\
                         [[set.comparison]]\nname = \"c\"\nworkloads = [\"make\"]\n";

@@ -3,7 +3,7 @@ use crate::expand::expand;
 use crate::floor::one_cpu_workload;
 use crate::job::Job;
 use crate::overhead::Overhead;
-use flsched_bench::Workload;
+use flsched_compare::Workload;
 use flsched_spec::UsageError;
 use serde::Deserialize;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The reports under `results/`.
-use flsched_bench::result::VERSION;
-use flsched_bench::{Clock, Report};
+use flsched_compare::result::VERSION;
+use flsched_compare::{Clock, Report};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

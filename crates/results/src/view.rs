@@ -2,10 +2,10 @@
 use crate::floor::floor_s;
 use crate::sets::Sets;
 use crate::store::{Store, clock_name};
-use flsched_bench::report::words::{results_of, workloads};
-use flsched_bench::result::ArmResult;
-use flsched_bench::verdict::{Noise, Verdict};
-use flsched_bench::{Report, Workload};
+use flsched_compare::report::words::{results_of, workloads};
+use flsched_compare::result::ArmResult;
+use flsched_compare::verdict::{Noise, Verdict};
+use flsched_compare::{Report, Workload};
 use flsched_spec::UsageError;
 use glob::Pattern;
 use std::rc::Rc;
@@ -232,9 +232,9 @@ fn floor_report(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use flsched_bench::result::{Failure, FailureKind};
-    use flsched_bench::stats::{median_estimate, ratio_of_medians};
-    use flsched_bench::verdict::{Evidence, decide};
+    use flsched_compare::result::{Failure, FailureKind};
+    use flsched_compare::stats::{median_estimate, ratio_of_medians};
+    use flsched_compare::verdict::{Evidence, decide};
     use serde_json::{Value, json};
 
     /// A report of made-up medians: 5 runs, each a little beside; the noise is 2 %.
@@ -269,7 +269,7 @@ pub(crate) mod tests {
                 }));
             }
         }
-        let environment = flsched_bench::environment::Environment::default();
+        let environment = flsched_compare::environment::Environment::default();
         serde_json::from_value(json!({
             "version": 1, "flsched_version": "0.1.0", "clock": "instructions", "kernel": "6.18.15", "cpus": 4,
             "seed": 1, "runs": 5, "on": "vm", "complete": true, "started_at": "2026-11-22T21:07:15Z",

@@ -6,7 +6,7 @@ use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_policies::{Backoff, Event, Running, Scope, supervise};
+use flsched_host::{Backoff, Event, Running, Scope, supervise};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::time::{Duration, Instant};
 

@@ -5,14 +5,14 @@ use crate::machine;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::Result;
-use flsched_bench::report::table::{Style, render};
-use flsched_bench::vm::programs;
-use flsched_bench::workload::Npb;
-use flsched_bench::{
+use flsched_compare::report::table::{Style, render};
+use flsched_compare::vm::programs;
+use flsched_compare::workload::Npb;
+use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
 };
-use flsched_policies::sched_ext;
+use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_vm::{Topology, VmSpec};
 use std::io::{self, BufReader};
@@ -158,7 +158,7 @@ fn executor(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
     if spec.on == Target::Host {
-        flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
+        flsched_compare::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
     if spec.on == Target::Sim {
@@ -230,11 +230,11 @@ fn name_files(outputs: &Outputs) {
 pub fn agent() -> Result<u8> {
     let cancel = Arc::new(AtomicBool::new(false));
     let mut executor = HostExecutor::new(cancel);
-    flsched_bench::agent::serve(BufReader::new(io::stdin()), io::stdout(), &mut executor)?;
+    flsched_compare::agent::serve(BufReader::new(io::stdin()), io::stdout(), &mut executor)?;
     Ok(0)
 }
 
 /// Be a built-in workload.
 pub fn workload(args: &args::Workload) -> Result<u8> {
-    Ok(u8::try_from(flsched_bench::workload_main(&args.words))?)
+    Ok(u8::try_from(flsched_compare::workload_main(&args.words))?)
 }

@@ -5,7 +5,7 @@ use crate::args;
 use crate::partial;
 use anyhow::Result;
 use console::style;
-use flsched_policies::{Error, malformed_kfuncs, sched_ext, try_load};
+use flsched_host::{Error, malformed_kfuncs, sched_ext, try_load};
 use flsched_spec::Policy;
 use flsched_vm::EmulatorError;
 use nix::unistd::geteuid;

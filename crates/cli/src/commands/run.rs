@@ -6,7 +6,7 @@ use crate::exit::{self, Usage};
 use crate::partial;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
-use flsched_policies::{Running, Scope, start};
+use flsched_host::{Running, Scope, start};
 use flsched_spec::PolicySpec;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

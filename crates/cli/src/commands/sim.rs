@@ -3,7 +3,7 @@ use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
 use crate::{machine, signals};
 use anyhow::{Context, Result};
-use flsched_bench::output::replace;
+use flsched_compare::output::replace;
 use flsched_sim::core::Recording;
 use flsched_sim::machine::Machine;
 use flsched_sim::output::Colouring;

@@ -1,7 +1,7 @@
 //! `flsched status`: which scheduler runs this machine.
 use crate::args;
 use anyhow::Result;
-use flsched_policies::sched_ext;
+use flsched_host::sched_ext;
 use flsched_spec::Policy;
 use serde::Serialize;
 use std::fs;

@@ -2,7 +2,7 @@
 //! of it.
 use crate::guest::policy;
 use crate::load::wait_until;
-use flsched_policies::{Running, Scope, start};
+use flsched_host::{Running, Scope, start};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;

@@ -3,11 +3,11 @@ use super::words::ratio_text;
 use super::{Context, Rendered, required};
 use crate::markers::Request;
 use crate::view::arm;
-use flsched_bench::Report;
-use flsched_bench::report::words;
-use flsched_bench::result::ArmResult;
-use flsched_bench::stats::ratio_of_medians;
-use flsched_bench::verdict::Verdict;
+use flsched_compare::Report;
+use flsched_compare::report::words;
+use flsched_compare::result::ArmResult;
+use flsched_compare::stats::ratio_of_medians;
+use flsched_compare::verdict::Verdict;
 
 /// `1.47× [1.41–1.52]`, over the first scheduler or over another; `≈ ` before it if one can't tell.
 pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {

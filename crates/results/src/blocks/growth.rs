@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::sets::Sets;
     use crate::view::tests::{on_clock, project, report};
-    use flsched_bench::Report;
+    use flsched_compare::Report;
     use std::path::Path;
 
     const SETS: &str = r#"

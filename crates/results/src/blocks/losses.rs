@@ -3,7 +3,7 @@ use super::words::{failures, quantity, ratio_text};
 use super::{Context, Rendered, SUBJECT, view};
 use crate::markers::Request;
 use crate::view::View;
-use flsched_bench::verdict::Verdict;
+use flsched_compare::verdict::Verdict;
 use flsched_spec::UsageError;
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {

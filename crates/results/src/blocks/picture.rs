@@ -4,7 +4,7 @@ use super::words::{header, quantity};
 use super::{Context, Picture, Rendered, required, view};
 use crate::markers::Request;
 use crate::view::{Row, View};
-use flsched_bench::result::ArmResult;
+use flsched_compare::result::ArmResult;
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::prelude::*;

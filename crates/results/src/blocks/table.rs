@@ -3,9 +3,9 @@ use super::words::{commands, failures, header, noise, quantity, verdict_text, wo
 use super::{Context, Rendered, view};
 use crate::markers::Request;
 use crate::view::{Row, View};
-use flsched_bench::report::words::{interval, seconds};
-use flsched_bench::result::ArmResult;
-use flsched_bench::verdict::Verdict;
+use flsched_compare::report::words::{interval, seconds};
+use flsched_compare::result::ArmResult;
+use flsched_compare::verdict::Verdict;
 
 /// With more schedulers the cells hold times only, and the subject's ratio has a column of its own.
 const WIDE: usize = 6;
@@ -127,7 +127,7 @@ mod tests {
     use crate::sets::Sets;
     use crate::view::Selection;
     use crate::view::tests::{eject, on_clock, project, report};
-    use flsched_bench::Report;
+    use flsched_compare::Report;
 
     fn rendered(measured: &Report, floor: Option<&Report>) -> String {
         let mut files = vec![("a.json", measured)];

@@ -2,10 +2,10 @@
 use crate::command;
 use crate::store::{clock_name, counts_work};
 use crate::view::{Row, View};
-use flsched_bench::Report;
-use flsched_bench::report::words::{ratio, ratio_interval};
-use flsched_bench::result::{ArmResult, FailureKind};
-use flsched_bench::verdict::Verdict;
+use flsched_compare::Report;
+use flsched_compare::report::words::{ratio, ratio_interval};
+use flsched_compare::result::{ArmResult, FailureKind};
+use flsched_compare::verdict::Verdict;
 use std::rc::Rc;
 
 /// What the figures are of: work where the clock counts instructions, else time.

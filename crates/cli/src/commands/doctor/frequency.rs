@@ -2,7 +2,7 @@
 //! become fast: what Smove lives on.
 use super::{Finding, ok, warning};
 use anyhow::Result;
-use flsched_policies::Frequencies;
+use flsched_host::Frequencies;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn domains(frequencies: &Frequencies) -> Finding {
         );
     }
     let known = || frequencies.cpus.values().flatten();
-    let list = |of: fn(&flsched_policies::Scaling) -> &str| {
+    let list = |of: fn(&flsched_host::Scaling) -> &str| {
         let names: BTreeSet<&str> = known().map(of).collect();
         names.into_iter().collect::<Vec<_>>().join(", ")
     };

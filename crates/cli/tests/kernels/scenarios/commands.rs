@@ -25,7 +25,7 @@ fn doctor_finds_nothing_wrong() {
     let (code, text) = flsched(&["doctor"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("loads on this kernel"), "{text}");
-    let has_server = flsched_policies::sched_ext::has_deadline_server();
+    let has_server = flsched_host::sched_ext::has_deadline_server();
     assert_eq!(text.contains("no deadline server"), !has_server, "{text}");
 }
 
@@ -87,7 +87,7 @@ fn partial_leaves_others_alone() {
 }
 
 fn partial_beside_hogs_never_stands_still() {
-    let has_server = flsched_policies::sched_ext::has_deadline_server();
+    let has_server = flsched_host::sched_ext::has_deadline_server();
     let hogs = Hogs::start(cpus_in("online").len(), None);
     let (code, text) = run(&["--partial"], &["true"]);
     if has_server {

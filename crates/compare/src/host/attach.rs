@@ -4,7 +4,7 @@ use super::setting::Setting;
 use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
 use crate::{Scheduler, environment};
-use flsched_policies::{Running, Scope, sched_ext, start};
+use flsched_host::{Running, Scope, sched_ext, start};
 use flsched_spec as spec;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;

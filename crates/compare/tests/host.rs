@@ -1,10 +1,10 @@
 //! Real runs on this machine, under the kernel's own classes. A program of its own rather than the
 //! test harness, because it is also the helper process that runs the built-in workloads.
-use flsched_bench::Target;
-use flsched_bench::agent::serve;
-use flsched_bench::execute::{Ending, RunOutcome};
-use flsched_bench::workload::{BuildError, Npb, Runtime};
-use flsched_bench::{
+use flsched_compare::Target;
+use flsched_compare::agent::serve;
+use flsched_compare::execute::{Ending, RunOutcome};
+use flsched_compare::workload::{BuildError, Npb, Runtime};
+use flsched_compare::{
     CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Waits, Workload, compare, workload_main,
 };
 use std::path::Path;
@@ -250,11 +250,11 @@ fn a_whole_comparison() {
         runs: 1,
         limit: Duration::from_secs(60),
         on: Target::Host,
-        clock: flsched_bench::Clock::Wall,
+        clock: flsched_compare::Clock::Wall,
         ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };
-    flsched_bench::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
+    flsched_compare::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let outputs = Outputs {
         json: Some(folder.path().join("report.json")),
@@ -268,6 +268,6 @@ fn a_whole_comparison() {
         assert_eq!((result.times_s.len(), result.attached_proof.verified), (1, 1), "{result:?}");
     }
     let text = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
-    let written: flsched_bench::Report = serde_json::from_str(&text).unwrap();
+    let written: flsched_compare::Report = serde_json::from_str(&text).unwrap();
     assert!(written.complete && written.results == report.results);
 }

@@ -1,6 +1,6 @@
 //! Comparisons in the simulator, whole.
-use flsched_bench::residency::Source;
-use flsched_bench::{CompareSpec, Event, Outputs, Report, SimExecutor, compare};
+use flsched_compare::residency::Source;
+use flsched_compare::{CompareSpec, Event, Outputs, Report, SimExecutor, compare};
 use flsched_sim::machine::Machine;
 use std::path::Path;
 use std::sync::Arc;

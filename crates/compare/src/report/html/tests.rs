@@ -208,7 +208,7 @@ fn every_run_is_a_dot() {
     assert_eq!(page(&report).matches("<circle").count(), times);
 }
 
-/// For looking at: `FLSCHED_SAMPLE=folder cargo test -p flsched-bench sample_page`.
+/// For looking at: `FLSCHED_SAMPLE=folder cargo test -p flsched-compare sample_page`.
 #[test]
 fn sample_page() {
     if let Some(folder) = std::env::var_os("FLSCHED_SAMPLE") {
