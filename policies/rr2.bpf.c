@@ -15,7 +15,7 @@
  * thread goes where its co-threads are, or near; and a CPU takes over waiting threads of equal
  * level whose co-threads it has.
  *
- * What differs from the paper (docs/rr2.md): grouping acts only while the machine is loaded; no CPU
+ * What differs from the paper (docs/explanation/rr2.md): grouping acts only while the machine is loaded; no CPU
  * gathers much more than its share of all threads; and a task that waits below one that does not
  * end gets a trickle of CPU time, because the kernel would end the scheduler.
  */

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Codes of `flsched` itself, as in `docs/exit-codes.md`.
+/// Codes of `flsched` itself, as in `docs/reference/exit-codes.md`.
 pub const FAILURE: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const NOT_EXECUTABLE: u8 = 126;

@@ -1,4 +1,4 @@
-//! The report as data: what `--json` writes. Described for its readers in `docs/compare-json.md`.
+//! The report as data: what `--json` writes. Described for its readers in `docs/reference/compare-json.md`.
 use crate::Target;
 use crate::clock::Clock;
 use crate::compare::CompareSpec;

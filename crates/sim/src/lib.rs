@@ -1,5 +1,5 @@
 //! The machine in software: the schedulers of `policies/`, unchanged, and the kernel's own, on
-//! machines nobody here has. Deterministic: one seed, one result. `docs/simulator.md` draws the
+//! machines nobody here has. Deterministic: one seed, one result. `docs/explanation/simulator.md` draws the
 //! house.
 //!
 //! - [`engine`]: time, events, random numbers

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// See `docs/measuring.md`.
+/// See `docs/explanation/clocks.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// Each CPU has its own time, one instruction a nanosecond, and all run in parallel: shows speed.

@@ -258,7 +258,7 @@ fn observers_hear_of_every_run() {
     assert_eq!((lines[10].0, lines[10].2, lines[10].3), (11, false, Some(1.0)));
 }
 
-/// Names that scripts rely on; see `docs/compare-json.md`.
+/// Names that scripts rely on; see `docs/reference/compare-json.md`.
 #[test]
 fn json_field_names() {
     let mut count = 0;
