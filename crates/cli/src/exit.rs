@@ -39,6 +39,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
         let usage = cause.is::<Usage>()
             || cause.is::<flsched_spec::UsageError>()
             || cause.downcast_ref::<flsched_host::Error>().is_some_and(|e| e.is_usage())
+            || cause.is::<flsched_machine::Error>()
             || cause.downcast_ref::<flsched_sim::Error>().is_some_and(|e| e.is_usage());
         if usage {
             return USAGE;

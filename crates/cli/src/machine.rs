@@ -3,7 +3,7 @@ use crate::args::{Accel, Cgroup};
 use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
-use flsched_sim::machine::Machine;
+use flsched_machine::Machine;
 use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Topology};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -56,7 +56,7 @@ pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> R
 }
 
 /// A simulated machine, as it is or with another number of CPUs.
-pub fn simulated(name: &str, cpus: Option<usize>) -> Result<Machine, flsched_sim::Error> {
+pub fn simulated(name: &str, cpus: Option<usize>) -> Result<Machine, flsched_machine::Error> {
     let machine = Machine::find(name)?;
     match cpus {
         Some(count) => machine.with_cpus(count),

@@ -2,7 +2,7 @@
 use crate::environment::{Environment, Topology};
 use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
 use crate::residency::{Residency, Source, Time};
-use flsched_sim::machine::Machine;
+use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;

@@ -1,7 +1,7 @@
 //! Comparisons in the simulator, whole.
 use flsched_compare::residency::Source;
 use flsched_compare::{CompareSpec, Event, Outputs, Report, SimExecutor, compare};
-use flsched_sim::machine::Machine;
+use flsched_machine::Machine;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
 //! for users who ask whether a policy that looks at frequencies has anything to look at.
-use flsched_places::{Clock, Clocks};
+use flsched_machine::{Clock, Clocks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::path::Path;
@@ -136,7 +136,7 @@ fn list(text: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flsched_places::MAX_CPUS;
+    use flsched_machine::MAX_CPUS;
     use std::fs::{create_dir_all, remove_dir_all, write};
 
     const FLAGS: &str = "flags\t\t: fpu tsc aperfmperf\n";

@@ -1,7 +1,7 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
 use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
 use crate::{Error, ExitReport, Frequencies, constants, exit, object, processes, sched_ext, topology};
-use flsched_places::Places;
+use flsched_machine::Places;
 use flsched_spec::{Policy, PolicySpec};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{

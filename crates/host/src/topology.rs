@@ -1,5 +1,5 @@
 //! Where this machine's CPUs are, as it says itself.
-use flsched_places::{MAX_GROUPS, Places, Seat};
+use flsched_machine::{MAX_GROUPS, Places, Seat};
 use scx_utils::Topology;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 //! One run, printed: `cargo run --release -p flsched-sim --example one -- MACHINE SCHEDULER WORKLOAD [CPUS]`.
-use flsched_sim::machine::Machine;
+use flsched_machine::Machine;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;
 use flsched_sim::{Error, Simulation};

@@ -55,6 +55,15 @@ impl From<UsageError> for Error {
     }
 }
 
+impl From<flsched_machine::Error> for Error {
+    fn from(error: flsched_machine::Error) -> Self {
+        match error {
+            flsched_machine::Error::Usage(error) => error.into(),
+            flsched_machine::Error::File { path, cause } => Self::File { path, cause },
+        }
+    }
+}
+
 /// Where and why the simulation stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {

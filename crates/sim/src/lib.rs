@@ -6,7 +6,6 @@
 //! - [`core`]: what every scheduler shares: CPUs, tasks, run-queue locks, costs, counts
 //! - [`classes`]: the schedulers behind one interface; [`ext`] is sched_ext
 //! - [`env`]: the C world in which a policy runs under [`ext`]
-//! - [`machine`]: topology and costs, from TOML
 //! - [`workload`]: what the tasks do
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
@@ -17,7 +16,6 @@ pub mod engine;
 mod env;
 mod error;
 mod ext;
-pub mod machine;
 pub mod output;
 mod perf_script;
 pub mod run;

@@ -1,6 +1,6 @@
 //! The kernel's own schedulers, each by what it promises.
+use flsched_machine::Machine;
 use flsched_sim::core::{CpuMask, Scheduling};
-use flsched_sim::machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::{Child, Program, Step, View, parse_workload};

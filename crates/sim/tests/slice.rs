@@ -1,5 +1,5 @@
 //! Whole runs, under each scheduler, on machines whose CPUs are all equally fast.
-use flsched_sim::machine::Machine;
+use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;

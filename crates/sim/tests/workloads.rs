@@ -1,5 +1,5 @@
 //! Workloads, whole: what they take and what they leave behind.
-use flsched_sim::machine::Machine;
+use flsched_machine::Machine;
 use flsched_sim::output::{Colouring, Outcome, render_timeline, write_trace};
 use flsched_sim::run::Setup;
 use flsched_sim::workload::parse_workload;

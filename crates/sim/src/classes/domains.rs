@@ -2,7 +2,7 @@
 //! whole machine, each made of groups that are the domains one level below. Source:
 //! `kernel/sched/topology.c`; levels that add nothing are left out, as there.
 use crate::core::{CpuId, CpuMask};
-use crate::machine::{Machine, Place};
+use flsched_machine::{Machine, Place};
 use std::collections::BTreeMap;
 
 /// What the CPUs of a domain share.

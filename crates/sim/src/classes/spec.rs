@@ -4,7 +4,7 @@ use crate::Error;
 use crate::core::{Core, Scheduling};
 use crate::env::objects::Object;
 use crate::ext::Ext;
-use crate::machine::Machine;
+use flsched_machine::Machine;
 use flsched_spec::{Kernel, KernelSpec, PolicySpec, Scheduler};
 
 /// Less than any tick.

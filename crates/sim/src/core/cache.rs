@@ -4,7 +4,7 @@
 //! long as not more than the cache's size has been loaded since; what was loaded beyond that has
 //! pushed it out, as the least recently used is. Data are not divided further.
 use crate::engine::Ns;
-use crate::machine::{CacheSizes, Machine, Place};
+use flsched_machine::{CacheSizes, Machine, Place};
 use std::collections::HashMap;
 
 /// What a task works on.
@@ -121,7 +121,7 @@ impl Caches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::LoadTimes;
+    use flsched_machine::LoadTimes;
 
     const SIZES: CacheSizes = CacheSizes {
         core_bytes: 64 << 10,

@@ -1,6 +1,6 @@
 //! What is counted during a run.
-use super::Callback;
 use crate::engine::Ns;
+use flsched_machine::Callback;
 
 /// Calls of one callback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! `kernel/sched/pelt.c`.
 use super::{Core, CpuId, Meter};
 use crate::engine::{Event, Ns};
-use crate::machine::{FULL_SPEED, Frequency, Governor, Machine};
+use flsched_machine::{FULL_SPEED, Frequency, Governor, Machine};
 
 /// In which utilisation loses half of its weight: `LOAD_AVG_PERIOD`, 32 ms.
 const HALF_LIFE_NS: f64 = 32e6;

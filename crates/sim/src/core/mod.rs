@@ -1,7 +1,6 @@
 //! What every scheduler shares, as `kernel/sched/core.c` does: CPUs, tasks, run-queue locks; and
 //! what the simulation adds: clocks, costs, counts. Policies of any kind are in [`crate::classes`].
 mod cache;
-mod callback;
 mod counts;
 mod frequency;
 mod lock;
@@ -13,7 +12,6 @@ mod task_struct;
 mod weight;
 
 pub use cache::{Caches, Footprint};
-pub use callback::Callback;
 pub use counts::{CallbackCount, Counts, Histogram};
 pub use frequency::Frequencies;
 pub use lock::{LockCounts, LockId, Locks};
@@ -26,11 +24,10 @@ pub use weight::{NICE_0, load_weight};
 
 use crate::Violation;
 use crate::engine::{Event, EventQueue, Ns, Random};
-use crate::machine::{CallbackCosts, FULL_SPEED, Machine};
+pub use flsched_machine::CpuId;
+use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine};
 use std::sync::Arc;
 
-/// A CPU's number.
-pub type CpuId = usize;
 /// A task's number, from 0; its pid is one more.
 pub type TaskId = usize;
 

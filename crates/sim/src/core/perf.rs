@@ -4,7 +4,7 @@
 //! [`Pace`]; when that changes under a task, what is left is planned anew.
 use super::{Core, CpuId, TaskId};
 use crate::engine::Ns;
-use crate::machine::FULL_SPEED;
+use flsched_machine::FULL_SPEED;
 
 /// How much longer than at full speed everything takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

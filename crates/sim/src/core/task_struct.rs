@@ -1,5 +1,5 @@
 //! `struct task_struct` of `include/sim/types.h`: what a policy sees of a task.
-use flsched_places::MAX_CPUS;
+use flsched_machine::MAX_CPUS;
 use std::ffi::c_char;
 
 /// `cpumask_t`.

@@ -4,7 +4,7 @@ use super::kfuncs;
 use super::objects::Object;
 use crate::Error;
 use crate::core::CpuMask;
-use crate::machine::Machine;
+use flsched_machine::Machine;
 use flsched_spec::{Policy, PolicySpec};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::c_void;
@@ -35,12 +35,12 @@ impl Instance {
         let instance = Self { policy, object, library, _file: file };
         instance.check_layout()?;
         instance.link()?;
-        let clocks = machine.clocks(online);
+        let clocks = machine.clocks(online.iter());
         clocks.check(spec)?;
         for (name, value) in spec.knobs() {
             instance.set(name, &value.to_ne_bytes())?;
         }
-        let places = machine.tables(online);
+        let places = machine.tables(online.iter());
         for (name, _) in &instance.object.variables {
             let bytes = match name.as_str() {
                 "tick_ns" => Some(machine.tick_ns.to_ne_bytes().to_vec()),

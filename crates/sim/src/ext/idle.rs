@@ -2,7 +2,7 @@
 use super::Ext;
 use crate::core::{Core, CpuId, CpuMask, TaskId};
 use crate::env::abi::*;
-use crate::machine::{Distance, Machine};
+use flsched_machine::{Distance, Machine};
 
 impl Ext {
     /// False, and the end of the run, if the policy tracks idle CPUs itself.

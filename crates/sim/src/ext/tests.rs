@@ -1,9 +1,9 @@
 //! What a policy must not do ends the run as the kernel would end the policy, and says where.
-use crate::machine::Machine;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, Simulation};
 use crate::workload::parse_workload;
 use crate::{Error, Violation};
+use flsched_machine::Machine;
 use flsched_spec::{Knob, Policy, PolicySpec, Scheduler, Statistic};
 use std::sync::{Arc, LazyLock};
 

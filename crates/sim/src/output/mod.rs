@@ -12,10 +12,11 @@ pub use timeline::{Colouring, render_timeline};
 pub use trace::write_trace;
 
 use crate::classes::Class;
-use crate::core::{Callback, Core};
+use crate::core::Core;
 use crate::engine::Ns;
 use crate::run::Setup;
 use crate::workload::World;
+use flsched_machine::Callback;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

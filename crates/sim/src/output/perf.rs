@@ -2,7 +2,7 @@
 use crate::Error;
 use crate::core::{Recording, TaskId};
 use crate::perf_script::{Line, What, lines};
-use flsched_places::MAX_CPUS;
+use flsched_machine::MAX_CPUS;
 use std::collections::BTreeMap;
 
 /// Reads `sched_switch`, wake-ups and `cpu_frequency`; `path` is for messages. How many tasks waited it

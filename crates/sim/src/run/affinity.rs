@@ -5,7 +5,8 @@
 //! it away, which is not modelled as a task.
 use super::Simulation;
 use crate::classes::{Dequeue, Enqueue};
-use crate::core::{Callback, CpuId, CpuMask, TaskId};
+use crate::core::{CpuId, CpuMask, TaskId};
+use flsched_machine::Callback;
 
 /// `TASK_ON_RQ_MIGRATING`.
 const MIGRATING: i32 = 2;

@@ -2,7 +2,8 @@
 //! `sched_change_begin()` and `sched_change_end()` of `kernel/sched/core.c`.
 use super::Simulation;
 use crate::classes::{Dequeue, Enqueue};
-use crate::core::{Callback, CpuId, TaskId};
+use crate::core::{CpuId, TaskId};
+use flsched_machine::Callback;
 
 impl Simulation {
     /// The lock of the task's CPU is held.

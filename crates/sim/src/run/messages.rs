@@ -5,8 +5,8 @@
 use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
-use crate::machine::ChannelCosts;
 use crate::workload::{ChannelId, Outcome, Step};
+use flsched_machine::ChannelCosts;
 
 impl Simulation {
     pub(super) fn costs_of(&self, channel: ChannelId) -> ChannelCosts {
@@ -90,9 +90,9 @@ impl Simulation {
 mod tests {
     use crate::Simulation;
     use crate::core::Scheduling;
-    use crate::machine::Machine;
     use crate::run::Setup;
     use crate::workload::{Channel, Child, Program, Step, View, parse_workload};
+    use flsched_machine::Machine;
     use flsched_spec::{Scheduler, Target};
     use std::sync::Arc;
 

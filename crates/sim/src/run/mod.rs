@@ -13,10 +13,10 @@ pub use waiting::Waiting;
 use crate::classes::{Class, scheduling, set_up};
 use crate::core::{Core, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
-use crate::machine::{CallbackCosts, Machine};
 use crate::output::Outcome;
 use crate::workload::{Program, Workload, World};
 use crate::{Error, Violation};
+use flsched_machine::{CallbackCosts, Machine};
 use flsched_spec::Scheduler;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -311,7 +311,7 @@ impl Simulation {
         self.core.tasks[task].class = class;
         self.alive[class] += 1;
         self.world.add_actor(program, spec.parent);
-        self.core.charge(&self.costs[class], crate::core::Callback::Fork);
+        self.core.charge(&self.costs[class], flsched_machine::Callback::Fork);
         self.classes[class].task_new(&mut self.core, task);
         task
     }

@@ -2,8 +2,9 @@
 //! `wake_up_new_task()`, `__schedule()`, `sched_tick()`.
 use super::Simulation;
 use crate::classes::{Dequeue, Enqueue, Wake};
-use crate::core::{Callback, CpuId, State, TaskId};
+use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
+use flsched_machine::Callback;
 
 /// What a task does with its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Scenarios by chance: a seed gives one.
 use super::{Happening, Scenario, What};
 use crate::engine::Random;
-use crate::machine::Machine;
 use crate::workload::{Act, TaskPlan};
-use flsched_places::THRESHOLD;
+use flsched_machine::Machine;
+use flsched_machine::THRESHOLD;
 use flsched_spec::{Knob, PidList, Policy};
 
 /// The schedulers of the kernel that are drawn beside the policies.

@@ -10,11 +10,11 @@ pub use shrink::shrink;
 
 use crate::classes::keeps_cpus_busy;
 use crate::core::CpuMask;
-use crate::machine::Machine;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, TaskCounts};
 use crate::workload::{Act, Mix, TaskPlan, Workload, parse_workload};
 use crate::{Error, Simulation};
+use flsched_machine::Machine;
 use flsched_spec::{Scheduler, Target};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

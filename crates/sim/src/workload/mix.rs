@@ -106,7 +106,7 @@ impl TryFrom<String> for Act {
             ["yield"] => Self::Yield,
             ["write", channel] => Self::Write(number(channel, MOST_CHANNELS)? as usize),
             ["read", channel] => Self::Read(number(channel, MOST_CHANNELS)? as usize),
-            ["pin", cpu] => Self::Pin(number(cpu, flsched_places::MAX_CPUS as u64 - 1)? as usize),
+            ["pin", cpu] => Self::Pin(number(cpu, flsched_machine::MAX_CPUS as u64 - 1)? as usize),
             ["stay"] => Self::Stay,
             ["move"] => Self::Move,
             _ => {

@@ -282,7 +282,7 @@ impl Rules for Cfs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
+    use flsched_machine::Machine;
     use std::sync::Arc;
 
     fn cfs(tasks: usize) -> Cfs {

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::core::load_weight;
     use crate::engine::Random;
-    use crate::machine::Machine;
+    use flsched_machine::Machine;
     use std::sync::Arc;
 
     fn eevdf(cpus: usize) -> Eevdf {

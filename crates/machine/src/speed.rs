@@ -1,7 +1,5 @@
 //! What makes one CPU faster than another, and one moment than the next.
-use super::Place;
-use crate::Error;
-use crate::engine::Ns;
+use crate::{Error, Ns, Place};
 
 /// `SCX_CPUPERF_ONE`, and the kernel's `SCHED_CAPACITY_SCALE`: the machine's fastest core at its
 /// highest frequency, with one thread running.
@@ -83,11 +81,13 @@ impl Frequency {
     }
 
     /// The highest of all.
+    #[inline]
     pub fn max_mhz(&self) -> u32 {
         self.turbo_mhz[0]
     }
 
     /// The highest with so many active cores in the package.
+    #[inline]
     pub fn limit_mhz(&self, active: usize) -> u32 {
         let last = self.turbo_mhz.len() - 1;
         self.turbo_mhz[active.saturating_sub(1).min(last)]

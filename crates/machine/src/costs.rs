@@ -1,7 +1,5 @@
 //! What things cost, in nanoseconds of a CPU's time.
-use super::Distance;
-use crate::core::Callback;
-use crate::engine::Ns;
+use crate::{Callback, Distance, Ns};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -21,6 +19,7 @@ pub struct ByDistance {
 
 impl ByDistance {
     /// Nothing on the same CPU.
+    #[inline]
     pub fn at(&self, distance: Distance) -> Ns {
         match distance {
             Distance::Same => 0,
@@ -44,6 +43,7 @@ pub struct ByKind {
 
 impl ByKind {
     /// Of such a task.
+    #[inline]
     pub fn of(&self, is_thread: bool) -> Ns {
         if is_thread { self.thread } else { self.process }
     }
@@ -63,10 +63,11 @@ pub struct ChannelCosts {
 
 /// What each callback of a scheduler takes, without waiting for locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallbackCosts(pub(super) [Ns; Callback::COUNT]);
+pub struct CallbackCosts(pub(crate) [Ns; Callback::COUNT]);
 
 impl CallbackCosts {
     /// Of one call.
+    #[inline]
     pub fn of(&self, callback: Callback) -> Ns {
         self.0[callback as usize]
     }
@@ -108,7 +109,7 @@ pub struct Costs {
     /// A lock's cache line, from its last holder.
     pub handover_ns: ByDistance,
     /// By scheduler; `default` for those that are not named.
-    pub(super) callbacks: BTreeMap<String, CallbackCosts>,
+    pub(crate) callbacks: BTreeMap<String, CallbackCosts>,
 }
 
 impl Costs {

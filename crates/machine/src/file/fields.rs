@@ -1,9 +1,7 @@
 //! The parts of a machine's file that say where its CPUs are and how fast.
-use super::file::{Certainty, Source, Sourced};
-use super::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Place};
-use crate::Error;
-use crate::engine::Ns;
-use flsched_places::MAX_CPUS;
+use super::{Certainty, Source, Sourced};
+use crate::speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes};
+use crate::{Error, MAX_CPUS, Ns, Place};
 use serde::Deserialize;
 use std::ops::Range;
 use toml::Spanned;

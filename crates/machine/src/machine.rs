@@ -1,16 +1,7 @@
 //! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
-mod costs;
-mod fields;
-mod file;
-mod speed;
-
-pub use costs::{ByDistance, ByKind, CallbackCosts, ChannelCosts, Costs};
-pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
-
-use crate::Error;
-use crate::core::{CpuId, CpuMask};
-use crate::engine::Ns;
-use flsched_places::{Clock, Clocks, MAX_CPUS, Places, Seat};
+use crate::costs::Costs;
+use crate::speed::{Domain, FULL_SPEED, Governor, Speed};
+use crate::{Clock, Clocks, CpuId, Error, MAX_CPUS, Ns, Places, Seat, file};
 use std::collections::BTreeMap;
 
 /// How far apart two CPUs are.
@@ -64,12 +55,12 @@ pub struct Machine {
 
 /// The machines that this build knows.
 const KNOWN: &[(&str, &str)] = &[
-    ("epyc-2s-768t", include_str!("../../../../machines/epyc-2s-768t.toml")),
-    ("i7-2670qm", include_str!("../../../../machines/i7-2670qm.toml")),
-    ("instructions-clock", include_str!("../../../../machines/instructions-clock.toml")),
-    ("knc-31s1p", include_str!("../../../../machines/knc-31s1p.toml")),
-    ("ryzen-3400g", include_str!("../../../../machines/ryzen-3400g.toml")),
-    ("xeon-e7-8870v4-4s", include_str!("../../../../machines/xeon-e7-8870v4-4s.toml")),
+    ("epyc-2s-768t", include_str!("../../../machines/epyc-2s-768t.toml")),
+    ("i7-2670qm", include_str!("../../../machines/i7-2670qm.toml")),
+    ("instructions-clock", include_str!("../../../machines/instructions-clock.toml")),
+    ("knc-31s1p", include_str!("../../../machines/knc-31s1p.toml")),
+    ("ryzen-3400g", include_str!("../../../machines/ryzen-3400g.toml")),
+    ("xeon-e7-8870v4-4s", include_str!("../../../machines/xeon-e7-8870v4-4s.toml")),
 ];
 
 impl Machine {
@@ -100,7 +91,7 @@ impl Machine {
     /// out, or further caches like its own added.
     pub fn with_cpus(mut self, count: usize) -> Result<Self, Error> {
         if count == 0 || count > MAX_CPUS {
-            return Err(Error::Usage(format!("{count} CPUs: a machine has 1 to {MAX_CPUS}")));
+            return Err(Error::usage(format!("{count} CPUs: a machine has 1 to {MAX_CPUS}")));
         }
         self.speed.capacity = vec![FULL_SPEED; count];
         let per_core = self.threads.iter().map(Vec::len).max().unwrap_or(1);
@@ -127,7 +118,7 @@ impl Machine {
             Some(frequency) => frequency.governor = governor,
             None => {
                 let what = format!("governor {name}: the frequencies of {} do not change", self.name);
-                return Err(Error::Usage(what));
+                return Err(Error::usage(what));
             }
         }
         self.name = format!("{}:{name}", self.name);
@@ -143,18 +134,21 @@ impl Machine {
     }
 
     /// Speed of a thread with so many threads of its core running, of [`FULL_SPEED`].
-    pub(crate) fn smt_speed(&self, running: u32) -> u32 {
+    #[inline]
+    pub fn smt_speed(&self, running: u32) -> u32 {
         let last = self.speed.smt.len().wrapping_sub(1);
         let index = (running as usize).saturating_sub(1).min(last);
         self.speed.smt.get(index).copied().unwrap_or(FULL_SPEED)
     }
 
     /// How many CPUs there are.
+    #[inline]
     pub fn nr_cpus(&self) -> usize {
         self.places.len()
     }
 
     /// Between two CPUs.
+    #[inline]
     pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
         let (one, other) = (&self.places[a], &self.places[b]);
         if a == b {
@@ -170,21 +164,19 @@ impl Machine {
         }
     }
 
-    /// The policies' tables of its CPUs that are online.
-    pub(crate) fn tables(&self, online: &CpuMask) -> Places {
-        let seats: Vec<Seat> = self
-            .places
-            .iter()
-            .enumerate()
-            .filter(|&(cpu, _)| online.has(cpu))
-            .map(|(cpu, place)| Seat { cpu, core: place.core, llc: place.cache, node: place.node })
-            .collect();
+    /// The policies' tables of its CPUs that are online, in the order of their numbers.
+    pub fn tables(&self, online: impl Iterator<Item = CpuId>) -> Places {
+        let seat = |cpu| {
+            let place: &Place = &self.places[cpu];
+            Seat { cpu, core: place.core, llc: place.cache, node: place.node }
+        };
+        let seats: Vec<Seat> = online.map(seat).collect();
         Places::of(&seats, usize::abs_diff)
     }
 
     /// The clocks of its CPUs that are online, for the policies' tables. A frequency that does not
     /// follow what the CPU does is none to choose by.
-    pub(crate) fn clocks(&self, online: &CpuMask) -> Clocks {
+    pub fn clocks(&self, online: impl Iterator<Item = CpuId>) -> Clocks {
         let domain = self.speed.frequency.as_ref().map_or(Domain::Core, |frequency| frequency.domain);
         let varying = self.speed.frequency.as_ref().filter(|frequency| frequency.varies());
         let range_mhz =
@@ -194,11 +186,11 @@ impl Machine {
             let domain = *first.entry(domain.of(&self.places[cpu])).or_insert(cpu);
             Clock { cpu, domain, range_mhz }
         };
-        Clocks(online.iter().map(clock).collect())
+        Clocks(online.map(clock).collect())
     }
 
     /// Why nobody can choose a CPU by its frequency; `None`: one can.
-    pub(crate) fn why_no_choice(&self) -> Option<String> {
+    pub fn why_no_choice(&self) -> Option<String> {
         let Some(frequency) = &self.speed.frequency else {
             return Some(format!("the frequencies of {} do not change", self.name));
         };
@@ -211,7 +203,7 @@ impl Machine {
     }
 }
 
-fn threads(places: &[Place]) -> Vec<Vec<CpuId>> {
+pub(crate) fn threads(places: &[Place]) -> Vec<Vec<CpuId>> {
     let mut cores: BTreeMap<usize, Vec<CpuId>> = BTreeMap::new();
     for (cpu, place) in places.iter().enumerate() {
         cores.entry(place.core).or_default().push(cpu);
@@ -237,12 +229,12 @@ mod tests {
     fn other_sizes_keep_the_kind() {
         let small = Machine::find("knc-31s1p").unwrap().with_cpus(16).unwrap();
         assert_eq!((small.nr_cpus(), small.threads.len()), (16, 4));
-        assert!(Machine::find("knc-31s1p").unwrap().with_cpus(0).unwrap_err().is_usage());
+        assert!(Machine::find("knc-31s1p").unwrap().with_cpus(0).is_err());
     }
 
     #[test]
     fn names_the_nearest_machine() {
         let error = Machine::find("knc-31sp").unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("did you mean `knc-31s1p`"), "{error}");
+        assert!(error.to_string().contains("did you mean `knc-31s1p`"), "{error}");
     }
 }

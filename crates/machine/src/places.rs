@@ -1,9 +1,4 @@
-//! The tables of `policies/topology.bpf.h`: which CPUs are near each other; and of
-//! `policies/frequency.bpf.h`. For whoever gives a policy its machine: the loader and the simulator.
-mod clocks;
-
-pub use clocks::{Clock, Clocks, THRESHOLD};
-
+//! The tables of `policies/topology.bpf.h`: which CPUs are near each other.
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

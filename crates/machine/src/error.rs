@@ -1,0 +1,30 @@
+//! Why there is no machine.
+use flsched_spec::UsageError;
+use thiserror::Error;
+
+/// Both are the user's to mend: by another name, number or file.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is no such machine, or its file is not valid; the text says what, where, and what to do.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// Its file cannot be read.
+    #[error("{path}: {cause}")]
+    File {
+        /// As given.
+        path: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(UsageError(text.into()))
+    }
+
+    /// `name` is not one of `valid`.
+    pub(crate) fn unknown(kind: &str, name: &str, valid: &[&str]) -> Self {
+        UsageError::unknown(kind, name, valid).into()
+    }
+}
