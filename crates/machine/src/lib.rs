@@ -1,6 +1,7 @@
 //! Machines: what `machines/NAME.toml` says of one, and what follows from it.
 //!
 //! - [`Machine`]: CPUs with their places, speeds and costs, from a file
+//! - [`measure`]: what scheduling costs on the present machine
 //! - [`Places`], [`Clocks`]: the tables of `policies/topology.bpf.h` and `policies/frequency.bpf.h`, for the loader
 //!   and for the simulator
 mod callback;
@@ -9,6 +10,7 @@ mod costs;
 mod error;
 mod file;
 mod machine;
+pub mod measure;
 mod places;
 mod speed;
 

@@ -1,7 +1,7 @@
 //! `flsched calibrate`: what scheduling costs on this machine, as TOML.
 use crate::args;
 use anyhow::Result;
-use flsched_calibrate::{calibrate, fragment};
+use flsched_machine::measure::{calibrate, fragment};
 use std::io::{self, Write};
 
 pub fn run(args: &args::Calibrate) -> Result<u8> {

@@ -1,5 +1,5 @@
 //! Where the CPUs are on which we may run, from `/sys/devices/system/cpu`.
-use crate::Error;
+use super::Error;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The library behind `flsched calibrate`: small measurements of what a switch, a wake-up, a cache
-//! line and a cold cache cost on the present machine, as sections of `machines/NAME.toml`.
+//! What a switch, a wake-up, a cache line and a cold cache cost on the present machine: small measurements, and
+//! their figures as sections of `machines/NAME.toml`.
 //!
 //! - [`sample`]: many short batches, and which of them to believe
 //! - [`calls`]: system calls, pipes, sockets, messages, wake-ups, switches, forks, threads

@@ -2,9 +2,9 @@
 //!
 //! Lines are read in an order that no prefetcher guesses, each address independent of the last, so
 //! that as many are on their way at a time as the core can have.
-use crate::Error;
-use crate::sample::Sample;
-use crate::topology::{Topology, pinned};
+use super::Error;
+use super::sample::Sample;
+use super::topology::{Topology, pinned};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! What is measured here goes into a machine's file, and the simulator runs on it.
-use flsched_calibrate::{calibrate, fragment};
 use flsched_machine::Machine;
+use flsched_machine::measure::{calibrate, fragment};
 
 /// A machine's file with these sections in place of its own.
 fn with_fragment(text: &str, fragment: &str) -> String {

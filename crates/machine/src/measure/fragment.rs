@@ -1,8 +1,8 @@
 //! The figures as sections of `machines/NAME.toml`.
-use crate::Calibration;
-use crate::calls::Channels;
-use crate::sample::Sample;
-use crate::topology::Distance;
+use super::Calibration;
+use super::calls::Channels;
+use super::sample::Sample;
+use super::topology::Distance;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
