@@ -41,7 +41,7 @@ pub enum Command {
     Calibrate(Calibrate),
     /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
     #[command(hide = true)]
-    MeasureAgent,
+    MeasureAgent(MeasureAgent),
     /// (inside a comparison) be one of the built-in workloads
     #[command(hide = true)]
     Workload(Workload),
@@ -60,6 +60,9 @@ pub struct Doctor {
     after_help = "Each policy has its own knobs: flsched attach POLICY --help"
 )]
 pub struct Attach {
+    /// A policy of your own, by its file, instead of one of the build
+    #[arg(long, value_name = "FILE.bpf.c")]
+    pub policy: Option<String>,
     /// The policy, then its knobs
     #[arg(value_name = "POLICY [OPTIONS]", trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
     pub words: Vec<OsString>,
@@ -67,8 +70,9 @@ pub struct Attach {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The policy, with knobs if need be: flsched:slice_us=5000
-    #[arg(long, value_name = "POLICY[:KNOB=VALUE,…]", default_value = "flsched")]
+    /// The policy, with knobs if need be: flsched:slice_us=5000; or one of your own, by its file:
+    /// my.bpf.c:slice_us=5000
+    #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
     pub policy: String,
     /// Schedule only the command and its children by it; all other tasks stay with the default scheduler
     #[arg(long)]
@@ -188,6 +192,9 @@ pub struct Compare {
     /// [default: eevdf,batch,fifo,rr,flsched]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,
+    /// A policy of your own, to be named like the file in --schedulers: my.bpf.c has policy my (repeatable)
+    #[arg(long = "policy", value_name = "FILE.bpf.c")]
+    pub policies: Vec<String>,
     /// On what (repeatable), see below; sizes left out fit the CPUs [default: hackbench and spin-barrier, unless
     /// --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
@@ -258,8 +265,9 @@ pub struct Compare {
 
 #[derive(Debug, Args)]
 pub struct Overhead {
-    /// The policy to set beside the default scheduler, with knobs if need be: flsched:slice_us=5000
-    #[arg(long, value_name = "POLICY[:KNOB=VALUE,…]", default_value = "flsched")]
+    /// The policy to set beside the default scheduler, with knobs if need be: flsched:slice_us=5000; or one of
+    /// your own, by its file: my.bpf.c:slice_us=5000
+    #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
     pub policy: String,
     /// Print the report as JSON
     #[arg(long)]
@@ -292,6 +300,9 @@ pub struct Sim {
     /// flsched:slice_us=5000
     #[arg(long, value_name = "S", default_value = "flsched")]
     pub scheduler: String,
+    /// A policy of your own, to be named like the file in --scheduler: my.bpf.c has policy my (repeatable)
+    #[arg(long = "policy", value_name = "FILE.bpf.c")]
+    pub policies: Vec<String>,
     /// What runs, see below
     #[arg(long, value_name = "NAME[:PARAMS]", default_value = "hackbench")]
     pub workload: String,
@@ -367,6 +378,9 @@ pub struct Fuzz {
     /// Draw from these schedulers only [default: all]
     #[arg(long, value_name = "S,S", value_delimiter = ',')]
     pub schedulers: Vec<String>,
+    /// A policy of your own, to be named like the file in --schedulers (repeatable)
+    #[arg(long = "policy", value_name = "FILE.bpf.c")]
+    pub policies: Vec<String>,
     /// Where to write the scenarios that fail
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub out: PathBuf,
@@ -376,8 +390,18 @@ pub struct Fuzz {
 pub struct Replay {
     /// A scenario
     pub file: PathBuf,
+    /// A policy of your own that the scenario names (repeatable)
+    #[arg(long = "policy", value_name = "FILE.bpf.c")]
+    pub policies: Vec<String>,
     #[command(flatten)]
     pub showing: Showing,
+}
+
+#[derive(Debug, Args)]
+pub struct MeasureAgent {
+    /// Policies that are not of this build (repeatable)
+    #[arg(long, num_args = 3, value_names = ["NAME", "VERSION", "OBJECT"])]
+    pub policy: Vec<String>,
 }
 
 #[derive(Debug, Args)]

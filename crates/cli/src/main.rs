@@ -5,6 +5,7 @@ mod exit;
 mod machine;
 mod overhead;
 mod partial;
+mod policy_file;
 mod progress;
 mod signals;
 
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
         args::Command::Costs(args) => commands::costs::run(&args),
         args::Command::Calibrate(args) => commands::calibrate::run(&args),
         args::Command::Sim(args) => commands::sim::run(&args),
-        args::Command::MeasureAgent => commands::compare::agent(),
+        args::Command::MeasureAgent(args) => commands::compare::agent(&args),
         args::Command::Workload(args) => commands::compare::workload(&args),
     };
     exit::report(outcome)

@@ -1,6 +1,7 @@
 //! What `flsched locks` and `flsched costs` have in common.
 use crate::args::Overhead;
 use crate::exit::{self, INTERRUPTED, Usage};
+use crate::policy_file;
 use crate::signals;
 use anyhow::{Context, Result};
 use flsched_overhead::{Error, Request};
@@ -18,7 +19,7 @@ pub fn measure<R: Serialize>(
     render: fn(&R, u16) -> String,
 ) -> Result<u8> {
     let stop = signals::stop_flag().context("cannot catch signals")?;
-    let request = Request { spec: args.policy.parse()?, command: command(args)?, stop: &stop };
+    let request = Request { spec: policy_file::read(&args.policy)?, command: command(args)?, stop: &stop };
     let report = match measure(&request) {
         Ok(report) => report,
         Err(Error::Interrupted) => {

@@ -3,7 +3,6 @@ mod spec;
 
 pub use spec::CompareSpec;
 
-use crate::Target;
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
@@ -11,7 +10,9 @@ use crate::plan::{Arm, Step, arms, breakdowns, plan};
 use crate::result::{Record, Report, VERSION, arm_name, results};
 use crate::timestamp::timestamp;
 use crate::warnings::warnings;
-use flsched_spec::UsageError;
+use crate::{Contender, Target};
+use flsched_spec::{PolicyFile, UsageError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
@@ -112,7 +113,8 @@ pub fn compare(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Report, CompareError> {
     spec.check()?;
-    let environment = executor.environment().map_err(|source| CompareError::stopped(source, None))?;
+    let mut environment = executor.environment().map_err(|source| CompareError::stopped(source, None))?;
+    environment.policy_files = policy_files(&spec.schedulers);
     let mut comparison = Comparison {
         spec,
         arms: arms(spec.schedulers.len()),
@@ -150,6 +152,12 @@ pub fn compare(
         outputs.write(&comparison.report())?;
     }
     Ok(comparison.report())
+}
+
+/// Those of the policies that are from files.
+fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
+    let policies = schedulers.iter().filter_map(|contender| contender.scheduler.policy());
+    policies.filter_map(|policy| Some((policy.name.to_owned(), policy.file.clone()?))).collect()
 }
 
 /// What there is of a comparison that goes on.

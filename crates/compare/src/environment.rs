@@ -1,4 +1,5 @@
 //! The machine that was measured on, written down.
+use flsched_spec::PolicyFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -44,6 +45,9 @@ pub struct Environment {
     /// The simulated machine's name, if it is one; then only this, the CPUs and their topology are known.
     #[serde(default)]
     pub model: Option<String>,
+    /// The policies under test that are from files of the user's own, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policy_files: BTreeMap<String, PolicyFile>,
     /// The machine around this one, if this one is a VM that `compare` booted.
     pub vm: Option<VmEnvironment>,
 }
@@ -131,6 +135,7 @@ impl Environment {
             sched_ext: Path::new("/sys/kernel/sched_ext").exists(),
             hackbench_version: first_line("hackbench", "--help"),
             model: None,
+            policy_files: BTreeMap::new(),
             vm: None,
         }
     }

@@ -5,8 +5,10 @@ use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::{Contender, Workload};
 use flsched_spec::UsageError;
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Between two looks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -47,6 +50,8 @@ pub struct VmExecutor {
     agent: Vec<OsString>,
     session: Option<Session>,
     cold: bool,
+    /// Objects of policies that are from files, for each VM that is booted.
+    objects: Option<TempDir>,
 }
 
 impl VmExecutor {
@@ -58,7 +63,28 @@ impl VmExecutor {
 
     /// Starts the agent by another command than `flsched measure-agent`.
     pub fn with_agent(spec: VmSpec, agent: Vec<OsString>) -> Self {
-        Self { spec, agent, session: None, cold: false }
+        Self { spec, agent, session: None, cold: false, objects: None }
+    }
+
+    /// Takes the objects of those policies along that are from files, so that the agent inside knows them.
+    pub fn with_policies(mut self, schedulers: &[Contender]) -> io::Result<Self> {
+        let policies = schedulers.iter().filter_map(|contender| contender.scheduler.policy());
+        let from_files: BTreeMap<_, _> =
+            policies.filter(|policy| policy.file.is_some()).map(|policy| (policy.name, policy)).collect();
+        if from_files.is_empty() {
+            return Ok(self);
+        }
+        let folder = tempfile::Builder::new().prefix("flsched-policies-").tempdir()?;
+        for (name, policy) in from_files {
+            let path = folder.path().join(format!("{name}.bpf.o"));
+            fs::write(&path, policy.object)?;
+            let words: [OsString; 4] =
+                ["--policy".into(), name.into(), policy.version.into(), path.clone().into()];
+            self.agent.extend(words);
+            self.spec.files.push(path);
+        }
+        self.objects = Some(folder);
+        Ok(self)
     }
 
     fn session(&mut self) -> Result<&mut Session, ExecError> {
@@ -151,7 +177,7 @@ enum Silence {
 struct Session {
     vm: Vm,
     requests: UnixStream,
-    answers: Receiver<std::io::Result<String>>,
+    answers: Receiver<io::Result<String>>,
     complaints: Arc<Mutex<String>>,
 }
 

@@ -289,7 +289,7 @@ fn configure_ops(
     scope: Scope,
 ) -> Option<()> {
     set_ops_member(ops, btf, "hotplug_seq", &sched_ext::hotplug_seq().unwrap_or(0).to_ne_bytes())?;
-    set_ops_member(ops, btf, "name", format!("{}_{}", policy.name, policy.version()).as_bytes())?;
+    set_ops_member(ops, btf, "name", policy.ops_name().as_bytes())?;
     set_ops_member(ops, btf, "exit_dump_len", &DUMP_LEN.to_ne_bytes())?;
     if scope == Scope::Partial {
         let flags = u64::from_ne_bytes(ops_member(ops, btf, "flags")?.try_into().ok()?);

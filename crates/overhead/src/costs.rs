@@ -129,7 +129,7 @@ pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
         machine: Machine::here(),
         command: request.command_line(),
         policy: request.spec.policy.name.into(),
-        version: request.spec.policy.version().into(),
+        version: request.spec.policy.version.into(),
         probe,
         run_s: [by_default.0, by_policy.0],
         probed_run_s: [by_default.1, by_policy.1],

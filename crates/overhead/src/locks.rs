@@ -117,7 +117,7 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
         machine,
         command: request.command_line(),
         policy: request.spec.policy.name.into(),
-        version: request.spec.policy.version().into(),
+        version: request.spec.policy.version.into(),
         anatomy,
         schedulers,
     })

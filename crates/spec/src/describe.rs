@@ -6,6 +6,8 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 /// Where the compiler puts type information.
 const BTF: &str = ".BTF";
+/// What the names of sections begin with where the kernel's tables of callbacks are.
+const OPS: &str = ".struct_ops";
 /// The struct behind `STATS()`: a member for each statistic.
 const STATS_STRUCT: &str = "policy_stats";
 
@@ -20,6 +22,11 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
     let section = file.section_by_name(BTF).and_then(|section| section.data().ok());
     let btf = Btf::from_bytes(section.unwrap_or_default()).map_err(|error| Malformed(error.to_string()))?;
 
+    let tables = ops_tables(&file);
+    if tables != 1 {
+        let what = format!("SCX_OPS_DEFINE(NAME_ops, …) stands in its source {tables} times, not once");
+        return Err(Malformed(what));
+    }
     let mut counted: Vec<(u32, Statistic)> = Vec::new();
     for ty in (1..).map_while(|id| btf.resolve_type_by_id(id).ok()) {
         let Type::DeclTag(tag) = ty else { continue };
@@ -50,6 +57,15 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
     counted.sort_by_key(|(index, _)| *index);
     policy.statistics = counted.into_iter().map(|(_, statistic)| statistic).collect();
     Ok(())
+}
+
+/// How many of the kernel's tables of a scheduler's callbacks there are.
+fn ops_tables(file: &object::File<'_>) -> usize {
+    let is_table = |symbol: &object::Symbol<'_, '_>| {
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        symbol.size() > 0 && section.is_some_and(|it| it.name().is_ok_and(|name| name.starts_with(OPS)))
+    };
+    file.symbols().filter(is_table).count()
 }
 
 /// Of a variable of 64 bits.

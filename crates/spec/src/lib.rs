@@ -20,7 +20,7 @@ pub use describe::Malformed;
 pub use kernel::{Kernel, KernelSpec};
 pub use knob::{Knob, Statistic};
 pub use pids::PidList;
-pub use policy::Policy;
+pub use policy::{Policy, PolicyFile};
 pub use scheduler::{Peer, Scheduler};
 pub use setting::PolicySpec;
 pub use target::Target;

@@ -1,12 +1,15 @@
-//! The policies of this build.
-use crate::{Knob, Malformed, PidList, Statistic, UsageError, describe};
-use std::sync::LazyLock;
+//! The policies of this build, and those that the user has as files.
+use crate::{Kernel, Knob, Malformed, PidList, Statistic, UsageError, describe};
+use serde::{Deserialize, Serialize};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 /// A scheduler for sched_ext, and what it says of itself in its source.
 #[derive(Debug)]
 pub struct Policy {
-    /// As in `policies/NAME.bpf.c`.
+    /// As in `NAME.bpf.c`.
     pub name: &'static str,
+    /// The build's; of a policy from a file the first digits of the file's hash.
+    pub version: &'static str,
     /// What may be set, in the order of the source.
     pub knobs: Vec<Knob>,
     /// Lists of processes that may be given.
@@ -15,7 +18,28 @@ pub struct Policy {
     pub statistics: Vec<Statistic>,
     /// Compiled for BPF.
     pub object: &'static [u8],
+    /// Compiled for the simulator; `None`: a policy of this build, whose objects the simulator has, or one that has
+    /// not been compiled for it.
+    pub native: Option<&'static [u8]>,
+    /// Where it is from; `None`: of this build.
+    pub file: Option<PolicyFile>,
 }
+
+/// A policy's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyFile {
+    /// As the user gave it.
+    pub path: String,
+    /// SHA-256 of the file, followed by the headers of the author's own that it includes, in hexadecimal.
+    pub sha256: String,
+}
+
+/// What the name of a policy's file ends with.
+const EXTENSION: &str = ".bpf.c";
+/// What the names of somebody else's schedulers begin with.
+pub(crate) const PEERS: &str = "scx_";
+/// Digits of the hash that are the version of a policy from a file.
+const VERSION_DIGITS: usize = 12;
 
 /// Name and object of each.
 static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -27,29 +51,58 @@ static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(|| {
     OBJECTS.iter().map(read).collect()
 });
 
+/// Those that were added.
+static ADDED: RwLock<Vec<&'static Policy>> = RwLock::new(Vec::new());
+
 impl Policy {
-    /// All policies of this build, by name.
-    pub fn all() -> &'static [Policy] {
-        &POLICIES
+    /// All policies of this build, by name, and those that were added.
+    pub fn all() -> Vec<&'static Policy> {
+        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        POLICIES.iter().chain(added.iter().copied()).collect()
     }
 
     /// The policy of that name.
     pub fn find(name: &str) -> Result<&'static Policy, UsageError> {
-        let names = || Self::all().iter().map(|policy| policy.name).collect::<Vec<_>>();
-        let found = Self::all().iter().find(|policy| policy.name == name);
-        found.ok_or_else(|| UsageError::unknown("policy", name, &names()))
+        PolicyFile::refuse_path(name)?;
+        let all = Self::all();
+        let names = || all.iter().map(|policy| policy.name).collect::<Vec<_>>();
+        let found = all.iter().find(|policy| policy.name == name);
+        found.copied().ok_or_else(|| UsageError::unknown("policy", name, &names()))
+    }
+
+    /// Makes a policy known, beside those of this build, for as long as this program runs.
+    pub fn add(self) -> Result<&'static Policy, UsageError> {
+        let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+        if POLICIES.iter().chain(added.iter().copied()).any(|other| other.name == self.name) {
+            return Err(UsageError(format!(
+                "there is a policy `{}` already: give the file another name",
+                self.name
+            )));
+        }
+        let policy: &'static Policy = Box::leak(Box::new(self));
+        added.push(policy);
+        Ok(policy)
     }
 
     /// From an object that was compiled for BPF.
     pub fn read(name: &'static str, object: &'static [u8]) -> Result<Self, Malformed> {
-        let mut policy = Self { name, knobs: Vec::new(), lists: Vec::new(), statistics: Vec::new(), object };
+        let mut policy = Self {
+            name,
+            version: env!("CARGO_PKG_VERSION"),
+            knobs: Vec::new(),
+            lists: Vec::new(),
+            statistics: Vec::new(),
+            object,
+            native: None,
+            file: None,
+        };
         describe::fill(&mut policy)?;
         Ok(policy)
     }
 
-    /// The policy's version: that of the build.
-    pub fn version(&self) -> &'static str {
-        env!("CARGO_PKG_VERSION")
+    /// The name under which the kernel knows it.
+    pub fn ops_name(&self) -> String {
+        format!("{}_{}", self.name, self.version)
     }
 
     /// The knob of that name.
@@ -77,6 +130,48 @@ impl Policy {
     }
 }
 
+impl PolicyFile {
+    /// The name of the policy in a file: `my` of `path/my.bpf.c`.
+    pub fn name_of(path: &str) -> Result<&str, UsageError> {
+        let wrong = |why: &str| UsageError(format!("policy file `{path}`: {why}"));
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let name = file.strip_suffix(EXTENSION).ok_or_else(|| wrong("its name must end in .bpf.c"))?;
+        let is_word = |text: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+        if !is_word(name) || !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            return Err(wrong(
+                "the policy is named like the file, in letters, digits and _: rename it, as to my.bpf.c",
+            ));
+        }
+        if Kernel::find(name).is_some()
+            || name.starts_with(PEERS)
+            || POLICIES.iter().any(|it| it.name == name)
+        {
+            return Err(wrong(&format!(
+                "there is a scheduler `{name}` already: rename the file, as to my_{name}.bpf.c"
+            )));
+        }
+        Ok(name)
+    }
+
+    /// Is this word a path of one, rather than a policy's name?
+    pub fn is_path(word: &str) -> bool {
+        word.ends_with(".c") || word.contains('/')
+    }
+
+    /// Where only a name is taken.
+    pub(crate) fn refuse_path(word: &str) -> Result<(), UsageError> {
+        match Self::is_path(word) {
+            true => Err(UsageError(format!("`{word}` is a policy's file: it goes with the option --policy"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The version of the policy in it.
+    pub fn version(&self) -> &str {
+        &self.sha256[..VERSION_DIGITS.min(self.sha256.len())]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +195,34 @@ mod tests {
         assert_eq!(Policy::find("rr2").unwrap().lists[0].name, "pids");
         let error = flsched.knob("slice").unwrap_err().to_string();
         assert!(error.contains("knob of flsched `slice`; did you mean `slice_us`?"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_named_like_its_policy() {
+        assert_eq!(PolicyFile::name_of("a/b.c/my_2.bpf.c").unwrap(), "my_2");
+        for (path, why) in [
+            ("my.c", "must end in .bpf.c"),
+            (".bpf.c", "letters, digits and _"),
+            ("my-own.bpf.c", "letters, digits and _"),
+            ("./flsched.bpf.c", "a scheduler `flsched` already: rename the file, as to my_flsched.bpf.c"),
+            ("eevdf.bpf.c", "a scheduler `eevdf` already"),
+            ("scx_mine.bpf.c", "a scheduler `scx_mine` already"),
+        ] {
+            let error = PolicyFile::name_of(path).unwrap_err().to_string();
+            assert!(error.contains(path) && error.contains(why), "{error}");
+        }
+        let error = Policy::find("my.bpf.c").unwrap_err().to_string();
+        assert!(error.contains("--policy"), "{error}");
+    }
+
+    #[test]
+    fn an_added_policy_is_known_once() {
+        let flsched = Policy::find("flsched").unwrap();
+        let copy = || Policy { version: "x", ..Policy::read("a_copy", flsched.object).unwrap() };
+        assert!(Policy::find("a_copy").is_err());
+        copy().add().unwrap();
+        assert_eq!(Policy::find("a_copy").unwrap().ops_name(), "a_copy_x");
+        assert!(copy().add().unwrap_err().to_string().contains("a policy `a_copy` already"));
     }
 
     #[test]

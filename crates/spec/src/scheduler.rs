@@ -1,5 +1,6 @@
 //! A scheduler as the user names it: one of the kernel's own, a policy of this build, or somebody else's program.
-use crate::{Kernel, KernelSpec, Policy, PolicySpec, Target, UsageError};
+use crate::policy::PEERS;
+use crate::{Kernel, KernelSpec, Policy, PolicyFile, PolicySpec, Target, UsageError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,9 +29,6 @@ pub struct Peer {
     pub arguments: Vec<String>,
 }
 
-/// What the names of peers begin with.
-const PEERS: &str = "scx_";
-
 impl Scheduler {
     /// Reads a scheduler that can be used on this target.
     pub fn read(text: &str, target: Target) -> Result<Self, UsageError> {
@@ -53,18 +51,29 @@ impl Scheduler {
     /// All names that can be given on this target. Peers are those in PATH.
     pub fn names(target: Target) -> Vec<String> {
         let kernels = Kernel::ALL.into_iter().filter(|kernel| kernel.is_at(target));
-        let policies = Policy::all().iter().map(|policy| policy.name.to_owned());
+        let policies = Policy::all().into_iter().map(|policy| policy.name.to_owned());
         let path = std::env::var_os("PATH").filter(|_| target != Target::Sim).unwrap_or_default();
         let peers = peers_in(std::env::split_paths(&path));
         kernels.map(|kernel| kernel.name().to_owned()).chain(policies).chain(peers).collect()
     }
 
     fn unknown(name: &str, target: Target) -> UsageError {
+        if let Err(error) = PolicyFile::refuse_path(name) {
+            return error;
+        }
         let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names(target));
         UsageError(match target {
             Target::Sim => message,
             Target::Host | Target::Vm => format!("{message}; peers are programs called {PEERS}… in PATH"),
         })
+    }
+
+    /// The policy, if it is one.
+    pub fn policy(&self) -> Option<&'static Policy> {
+        match self {
+            Self::Policy(spec) => Some(spec.policy),
+            Self::Kernel(_) | Self::Peer(_) => None,
+        }
     }
 
     /// Whether it is attached to the machine through sched_ext.

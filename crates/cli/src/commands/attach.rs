@@ -2,16 +2,21 @@
 use crate::args::Attach;
 use crate::exit;
 use crate::partial;
+use crate::policy_file;
 use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use flsched_host::{Backoff, Event, Running, Scope, supervise};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 pub fn run(args: Attach) -> Result<u8> {
     let mut words = args.words;
+    if let Some(policy) = args.policy {
+        return attach_with(policy_file::read(&policy)?, words);
+    }
     let at = words.iter().position(|word| !word.to_string_lossy().starts_with('-'));
     let Some(at) = at else {
         let help = words.iter().any(|word| word == "-h" || word == "--help");
@@ -19,9 +24,13 @@ pub fn run(args: Attach) -> Result<u8> {
         return Ok(if help { 0 } else { exit::USAGE });
     };
     let name = words.remove(at).to_string_lossy().into_owned();
-    let policy = Policy::find(&name)?;
-    let matches = command_of(policy).get_matches_from(std::iter::once("".into()).chain(words));
-    attach(policy, &matches)
+    attach_with(PolicySpec::new(Policy::find(&name)?), words)
+}
+
+/// With the options that follow the policy.
+fn attach_with(spec: PolicySpec, words: Vec<OsString>) -> Result<u8> {
+    let matches = command_of(spec.policy).get_matches_from(std::iter::once("".into()).chain(words));
+    attach(spec, &matches)
 }
 
 /// The command line of one policy, its knobs as options.
@@ -82,17 +91,18 @@ fn print_overview() {
         println!("  {}", policy.name);
     }
     println!("\nThe knobs of a policy: flsched attach POLICY --help");
+    println!("One of your own: flsched attach --policy FILE.bpf.c [KNOBS]");
 }
 
-fn attach(policy: &'static Policy, matches: &ArgMatches) -> Result<u8> {
+fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
+    let policy = spec.policy;
     let stop = signals::stop_flag()?;
     if matches.get_flag("partial") && !matches.get_flag("force") {
         partial::check()?;
     }
     let knob = |knob: &Knob| Some((knob.name.clone(), *matches.get_one::<u64>(&knob.name)?));
     let list = |list: &PidList| Some((list.name.clone(), matches.get_one::<Vec<u32>>(&list.name)?.clone()));
-    let spec = PolicySpec::new(policy)
-        .set(policy.knobs.iter().filter_map(knob), policy.lists.iter().filter_map(list))?;
+    let spec = spec.set(policy.knobs.iter().filter_map(knob), policy.lists.iter().filter_map(list))?;
     let scope = if matches.get_flag("partial") { Scope::Partial } else { Scope::Machine };
     let mut stats =
         matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
@@ -102,8 +112,7 @@ fn attach(policy: &'static Policy, matches: &ArgMatches) -> Result<u8> {
             eprintln!(
                 "{} {} schedules {scheduled}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
                  default scheduler",
-                policy.name,
-                policy.version()
+                policy.name, policy.version
             );
             for warning in running.warnings() {
                 eprintln!("warning: {warning}");

@@ -2,9 +2,10 @@
 use crate::args;
 use crate::exit::Usage;
 use crate::machine;
+use crate::policy_file;
 use crate::progress::Progress;
 use crate::signals;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use flsched_compare::report::table::{Style, render};
 use flsched_compare::vm::programs;
 use flsched_compare::workload::Npb;
@@ -16,6 +17,7 @@ use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_vm::{Topology, VmSpec};
 use std::io::{self, BufReader};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -24,6 +26,7 @@ const DEFAULT_KERNEL: &str = "default";
 const DEFAULT_MACHINE: &str = "knc-31s1p";
 
 pub fn run(args: &args::Compare) -> Result<u8> {
+    policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
     let mut spec = spec_of(args)?;
     spec.check()?;
     spec.build()?;
@@ -184,7 +187,8 @@ fn executor(
         cancel: cancel.clone(),
         ..VmSpec::new(kernel, topology)
     };
-    Ok(Box::new(VmExecutor::new(vm)))
+    let executor = VmExecutor::new(vm).with_policies(&spec.schedulers);
+    Ok(Box::new(executor.context("cannot write a policy's object for the virtual machine")?))
 }
 
 fn tell(progress: &Progress, event: &Event<'_>) {
@@ -227,7 +231,10 @@ fn name_files(outputs: &Outputs) {
 }
 
 /// Inside a virtual machine: do the runs that are asked for on standard input.
-pub fn agent() -> Result<u8> {
+pub fn agent(args: &args::MeasureAgent) -> Result<u8> {
+    for policy in args.policy.chunks_exact(3) {
+        policy_file::add_object(&policy[0], &policy[1], Path::new(&policy[2]))?;
+    }
     let cancel = Arc::new(AtomicBool::new(false));
     let mut executor = HostExecutor::new(cancel);
     flsched_compare::agent::serve(BufReader::new(io::stdin()), io::stdout(), &mut executor)?;

@@ -51,7 +51,7 @@ pub fn run(args: &args::Doctor) -> Result<u8> {
     findings.push(attached());
     let fit = findings.iter().all(|finding| finding.verdict != Verdict::Failure);
     if fit {
-        findings.extend(Policy::all().iter().map(loads));
+        findings.extend(Policy::all().into_iter().map(loads));
     }
     findings.push(partial_mode());
     findings.extend(frequency::findings());

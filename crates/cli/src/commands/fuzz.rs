@@ -2,6 +2,7 @@
 use super::sim::write;
 use crate::args;
 use crate::exit::{FAILURE, Usage};
+use crate::policy_file;
 use anyhow::Result;
 use flsched_sim::scenario::{self, Scenario};
 use flsched_spec::{Scheduler, Target};
@@ -10,6 +11,7 @@ use std::ops::Range;
 
 /// Scenarios of a range of seeds.
 pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
+    policy_file::add_all(&args.policies, true)?;
     for scheduler in &args.schedulers {
         Scheduler::read(scheduler, Target::Sim)?;
     }

@@ -4,6 +4,7 @@ mod standstill;
 use crate::args::Run;
 use crate::exit::{self, Usage};
 use crate::partial;
+use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{Running, Scope, start};
@@ -23,7 +24,7 @@ use std::time::Duration;
 const CHECK_MS: u16 = 200;
 
 pub fn run(args: &Run) -> Result<u8> {
-    let spec: PolicySpec = args.policy.parse()?;
+    let spec = policy_file::read(&args.policy)?;
     let scope = if args.partial { Scope::Partial } else { Scope::Machine };
     let (program, words) = args.command.split_first().ok_or_else(|| Usage("no command to run".into()))?;
     let waits = args.waits.map(|waits| (waits, waits.choose_here()));

@@ -1,7 +1,7 @@
 //! `flsched sim`, and `replay`: a workload, or a scenario, on a simulated machine.
 use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
-use crate::{machine, signals};
+use crate::{machine, policy_file, signals};
 use anyhow::{Context, Result};
 use flsched_compare::output::replace;
 use flsched_machine::Machine;
@@ -26,6 +26,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         Some(args::SimOther::Draw(args)) => return draw_real(args),
         None => {}
     }
+    policy_file::add_all(&args.policies, true)?;
     let setup = Setup {
         machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
         scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
@@ -50,6 +51,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
 
 /// A scenario from a file.
 fn replay(args: &args::Replay) -> Result<u8> {
+    policy_file::add_all(&args.policies, true)?;
     let (path, text) = read(&args.file)?;
     let scenario = Scenario::parse(&text, &path)?;
     let title = format!("seed {}: {}", scenario.seed, scenario.summary());

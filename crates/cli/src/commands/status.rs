@@ -90,6 +90,9 @@ fn print(report: &Report) {
 fn identify(ops: &str) -> (Option<String>, Option<String>) {
     let ours = Policy::all().iter().find_map(|policy| {
         let version = ops.strip_prefix(policy.name)?.strip_prefix('_')?;
+        // Not `flsched_mine_1e05ae29f6d1`, a policy from a file.
+        let is_version = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        is_version.then_some(())?;
         Some((policy.name.to_owned(), version.to_owned()))
     });
     match ours {

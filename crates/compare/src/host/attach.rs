@@ -56,15 +56,12 @@ fn state() -> Option<String> {
     attachment().map(|attachment| attachment.state)
 }
 
-/// Whether the kernel's name for what is attached is this scheduler's. Schedulers append their
-/// version and build: `bpfland_1.0.19_x86_64_unknown_linux_gnu`. A peer may call itself what it likes:
+/// Whether the kernel's name for what is attached is this scheduler's. A peer may call itself what it likes:
 /// it is known by having been started when nothing was attached.
 pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
     let Some(ops) = ops else { return false };
     match scheduler {
-        Scheduler::Policy(spec) => ops
-            .strip_prefix(spec.policy.name)
-            .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric())),
+        Scheduler::Policy(spec) => ops == spec.policy.ops_name(),
         Scheduler::Peer(_) => true,
         Scheduler::Kernel(_) => false,
     }
@@ -74,7 +71,7 @@ pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
 pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
     match scheduler {
         Scheduler::Kernel(_) => Some(format!("kernel {}", environment::kernel_release())),
-        Scheduler::Policy(spec) => Some(spec.policy.version().to_string()),
+        Scheduler::Policy(spec) => Some(spec.policy.version.to_string()),
         Scheduler::Peer(peer) => first_line(&peer.program, "--version"),
     }
 }
@@ -250,8 +247,8 @@ mod tests {
     #[test]
     fn names_of_ops() {
         let policy = "flsched".parse::<Scheduler>().unwrap();
-        assert!(is_ops_of(Some("flsched"), &policy));
-        assert!(is_ops_of(Some("flsched_0.1.0_x86_64"), &policy));
+        assert!(is_ops_of(Some(concat!("flsched_", env!("CARGO_PKG_VERSION"))), &policy));
+        assert!(!is_ops_of(Some("flsched_mine_1e05ae29f6d1"), &policy));
         assert!(!is_ops_of(Some("flsched2"), &policy));
         assert!(!is_ops_of(None, &policy));
         let peer = "scx_bpfland".parse().unwrap();

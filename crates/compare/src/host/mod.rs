@@ -266,6 +266,8 @@ fn describe(proof: &Proof) -> String {
 mod tests {
     use super::*;
 
+    const FLSCHED: &str = concat!("flsched_", env!("CARGO_PKG_VERSION"));
+
     fn request(scheduler: Scheduler) -> RunRequest {
         RunRequest {
             scheduler,
@@ -316,10 +318,10 @@ mod tests {
     #[test]
     fn a_time_counts_only_with_proof() {
         let timed = Ending::Timed { time_s: 0.5 };
-        let good = enabled("flsched", 3);
+        let good = enabled(FLSCHED, 3);
         assert_eq!(end_of(flsched(), good.clone(), good.clone(), &detached(None)), timed);
         for (start, end) in [
-            (good.clone(), enabled("flsched", 4)),
+            (good.clone(), enabled(FLSCHED, 4)),
             (good.clone(), None),
             (enabled("bpfland", 3), enabled("bpfland", 3)),
             (None, None),
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn an_ejected_run_has_no_time() {
-        let good = enabled("flsched", 3);
+        let good = enabled(FLSCHED, 3);
         let stalled = detached(Some(Premature::Ejected("stall".into())));
         let ending = end_of(flsched(), good.clone(), good.clone(), &stalled);
         assert_eq!(ending, Ending::Ejected { reason: "stall".into() });
@@ -347,7 +349,7 @@ mod tests {
         let timed = Ending::Timed { time_s: 0.5 };
         assert_eq!(end_of(fifo.clone(), None, None, &detached(None)), timed);
         assert_eq!(end_of(fifo.clone(), off.clone(), off, &detached(None)), timed);
-        let on = enabled("flsched", 1);
+        let on = enabled(FLSCHED, 1);
         assert!(matches!(end_of(fifo.clone(), on.clone(), on, &detached(None)), Ending::Failed { .. }));
         let measured = measurement(Class::NORMAL);
         assert!(!prove(&request(fifo), &measured, None, None, &detached(None)).holds);

@@ -324,6 +324,9 @@ fn rows(environment: &Environment) -> Vec<(String, String)> {
         ("OpenMP settings", pairs(&environment.openmp)),
         ("hackbench", environment.hackbench_version.clone().unwrap_or_default()),
     ];
+    for (name, file) in &environment.policy_files {
+        rows.push(("policy from a file", format!("{name}: {}, SHA-256 {}", file.path, file.sha256)));
+    }
     if let Some(vm) = &environment.vm {
         rows.extend([
             ("QEMU", vm.qemu_version.clone().unwrap_or_default()),

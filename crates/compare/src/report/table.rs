@@ -174,6 +174,9 @@ fn caption(report: &Report) -> Vec<String> {
     if report.results.iter().any(|result| result.why.is_some()) {
         lines.push(why::LEGEND.into());
     }
+    for (name, file) in &report.environment.policy_files {
+        lines.push(format!("{name}: a policy from the file {} ({})", file.path, file.version()));
+    }
     lines.extend(report.warnings.iter().map(|warning| format!("! {warning}")));
     if !report.complete {
         lines.push("! incomplete: not all runs were done".into());

@@ -55,7 +55,8 @@ impl Instance {
 
     /// Its callbacks.
     pub(crate) fn ops(&self) -> Result<*const Ops, Error> {
-        Ok(self.address(&format!("{}_ops", self.policy.name))?.cast())
+        let table = self.object.ops().map_err(|what| self.failed(what))?;
+        Ok(self.address(table)?.cast())
     }
 
     /// The address of a variable.

@@ -1,4 +1,5 @@
-//! The policies of this build, compiled for this machine.
+//! Policies, compiled for this machine.
+use super::abi::Ops;
 use crate::Error;
 use flsched_spec::Policy;
 use object::{File, Object as _, ObjectSection, ObjectSymbol};
@@ -26,11 +27,12 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Of a policy of this build.
+    /// Of a policy of this build, or one from a file that was compiled for the simulator.
     pub(crate) fn of(policy: &Policy) -> Result<Self, Error> {
         let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
-        let found = OBJECTS.iter().chain(FAULTY).find(|(name, _)| *name == policy.name);
-        let (_, bytes) = found.ok_or_else(|| failed("it is not compiled for the simulator".into()))?;
+        let of_build = || Some(OBJECTS.iter().chain(FAULTY).find(|(name, _)| *name == policy.name)?.1);
+        let bytes = policy.native.or_else(of_build);
+        let bytes = bytes.ok_or_else(|| failed("it is not compiled for the simulator".into()))?;
         Self::read(bytes).map_err(|error| failed(error.to_string()))
     }
 
@@ -46,6 +48,20 @@ impl Object {
             }
         }
         Ok(object)
+    }
+
+    /// Its table of callbacks: the one variable whose name ends like that of `SCX_OPS_DEFINE(NAME_ops, …)`.
+    pub(crate) fn ops(&self) -> Result<&str, String> {
+        let tables: Vec<&str> = self
+            .variables
+            .iter()
+            .filter(|(name, size)| name.ends_with("_ops") && *size == size_of::<Ops>())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        match tables[..] {
+            [table] => Ok(table),
+            _ => Err(format!("it defines {} tables of callbacks NAME_ops, not one", tables.len())),
+        }
     }
 
     /// Does it have a variable of that name?

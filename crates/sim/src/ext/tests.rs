@@ -20,6 +20,9 @@ static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
         lists: Vec::new(),
         statistics: vec![Statistic { name: "enqueued".into(), doc: "tasks that were enqueued".into() }],
         object: &[],
+        version: "0",
+        native: None,
+        file: None,
     }
 });
 

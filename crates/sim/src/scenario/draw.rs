@@ -78,10 +78,10 @@ impl Draw {
         let mut words: Vec<String> = among.to_vec();
         if words.is_empty() {
             words = CLASSES.iter().map(|&class| class.to_owned()).collect();
-            words.extend(Policy::all().iter().map(|policy| policy.name.to_owned()));
+            words.extend(Policy::all().into_iter().map(|policy| policy.name.to_owned()));
         }
         let word = self.one(&words).clone();
-        let Some(policy) = Policy::all().iter().find(|policy| policy.name == word) else { return word };
+        let Some(policy) = Policy::all().into_iter().find(|policy| policy.name == word) else { return word };
         let mut text = word;
         if policy.knobs.is_empty() || self.once_in(2) {
             return text;

@@ -1,0 +1,155 @@
+//! Compiles a policy's C file at run time: for BPF, to run in a kernel, and for this machine, to run in the
+//! simulator. The headers that policies include are packed in here, so that no checkout is needed; clang is.
+mod clang;
+mod headers;
+
+use clang::Clang;
+use headers::Headers;
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// What to compile for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// The kernel's BPF.
+    Kernel,
+    /// The simulator: a shared object of this machine.
+    Simulator,
+}
+
+/// Why there is no object.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// None that runs.
+    #[error(
+        "a policy's file needs clang 18 or newer to be compiled, and neither $BPF_CLANG nor clang-19 is one: \
+         install clang-19, or name one in BPF_CLANG"
+    )]
+    NoClang,
+    /// The compiler refuses the file.
+    #[error("{} does not compile for {target}:\n{message}", .path.display())]
+    Refused {
+        /// As given.
+        path: PathBuf,
+        /// In words.
+        target: &'static str,
+        /// The compiler's, with file and line.
+        message: String,
+    },
+    /// A temporary file.
+    #[error("{what}")]
+    Io {
+        /// What was done.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The object is not one.
+    #[error("{}: the object cannot be linked", .path.display())]
+    Link {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        source: libbpf_rs::Error,
+    },
+}
+
+impl Error {
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// A compiler with the headers that policies include. Its folder is gone when it is dropped.
+#[derive(Debug)]
+pub struct Compiler {
+    clang: Clang,
+    headers: Headers,
+}
+
+/// A policy's file, compiled.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// For what was asked for.
+    pub object: Vec<u8>,
+    /// Of the file, followed by headers of the author's own that it includes; in hexadecimal.
+    pub sha256: String,
+    /// What the compiler warns of.
+    pub warnings: String,
+}
+
+impl Compiler {
+    /// With the clang that BPF_CLANG names, else the best one in PATH.
+    pub fn new() -> Result<Self, Error> {
+        Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()? })
+    }
+
+    /// Compiles a file.
+    pub fn compile(&self, source: &Path, target: For) -> Result<Compiled, Error> {
+        let scratch = self.headers.scratch()?;
+        let (object, included) = (scratch.path().join("policy.o"), scratch.path().join("included"));
+        let mut command = self.clang.command(target);
+        command.args(self.headers.options(target)).arg("-MMD").arg("-MF").arg(&included);
+        let libraries = if target == For::Simulator { &["-lc"][..] } else { &[] };
+        let run = command.arg(source).arg("-o").arg(&object).args(libraries).output();
+        let run = run.map_err(Error::io("cannot run clang"))?;
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        if !run.status.success() {
+            let target = match target {
+                For::Kernel => "BPF",
+                For::Simulator => "the simulator",
+            };
+            return Err(Error::Refused { path: source.into(), target, message: said.trim_end().into() });
+        }
+        let object = match target {
+            For::Kernel => link(source, &object)?,
+            For::Simulator => object,
+        };
+        let object = fs::read(&object).map_err(Error::io("cannot read the object"))?;
+        Ok(Compiled { object, sha256: self.hash(&included)?, warnings: said })
+    }
+
+    /// Of all files that are the author's.
+    fn hash(&self, included: &Path) -> Result<String, Error> {
+        let rule = fs::read_to_string(included).map_err(Error::io("cannot read the list of headers"))?;
+        let mut hash = Sha256::new();
+        for path in prerequisites(&rule).into_iter().filter(|path| !self.headers.contain(path)) {
+            hash.update(fs::read(&path).map_err(Error::io(format!("cannot read {}", path.display())))?);
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Brings the type information into the form in which libbpf loads it, and leaves out debugging information.
+fn link(source: &Path, object: &Path) -> Result<PathBuf, Error> {
+    let linked = object.with_extension("bpf.o");
+    let link = || {
+        let mut linker = libbpf_rs::Linker::new(&linked)?;
+        linker.add_file(object)?;
+        linker.link()
+    };
+    link().map_err(|cause| Error::Link { path: source.into(), source: cause })?;
+    Ok(linked)
+}
+
+/// The files on the right of a rule as compilers write it for make.
+fn prerequisites(rule: &str) -> Vec<PathBuf> {
+    let mut words = vec![String::new()];
+    let mut rest = rule.chars().peekable();
+    while let Some(next) = rest.next() {
+        match (next, rest.peek()) {
+            ('\\', Some('\n')) => drop(rest.next()),
+            ('\\', Some(' ' | '#')) | ('$', Some('$')) => words.last_mut().unwrap().extend(rest.next()),
+            (next, _) if next.is_whitespace() => words.push(String::new()),
+            (next, _) => words.last_mut().unwrap().push(next),
+        }
+    }
+    let files = words.into_iter().filter(|word| !word.is_empty()).skip_while(|word| !word.ends_with(':'));
+    files.skip(1).map(|word| OsString::from(word).into()).collect()
+}
+
+#[cfg(test)]
+mod tests;
