@@ -3,7 +3,7 @@
 //! [`Scheduler`] is what schedules: a [`KernelSpec`] (one of the kernel's own with its settings), a [`PolicySpec`] (a
 //! policy of this build with its knobs, as in `flsched:slice_us=5000`), or a [`Peer`] (somebody else's program).
 //! [`Policy`] is what a policy says of itself in its source: knobs, lists and statistics. [`Target`] is where
-//! it runs. Nothing here needs a kernel: the same names go to the loader and to the simulator.
+//! it runs, [`Workload`] what runs: a program, or in the simulator a model of one. Nothing here needs a kernel: the same names go to the loader and to the simulator.
 //!
 //! To add a policy, put `NAME.bpf.c` into `policies/`: the build finds it there.
 mod describe;
@@ -15,6 +15,7 @@ mod scheduler;
 mod setting;
 mod target;
 mod usage;
+pub mod workload;
 
 pub use describe::Malformed;
 pub use kernel::{Kernel, KernelSpec};
@@ -25,3 +26,4 @@ pub use scheduler::{Peer, Scheduler};
 pub use setting::PolicySpec;
 pub use target::Target;
 pub use usage::{UsageError, number};
+pub use workload::Workload;

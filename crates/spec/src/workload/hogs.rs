@@ -1,0 +1,38 @@
+//! Tasks that only compute, each for the same time.
+use super::parameters::Parameters;
+use crate::UsageError;
+use std::fmt;
+
+/// How it is named.
+pub(super) const FORM: &str = "hogs:TASKS:MS[:KIB]";
+
+/// `hogs:TASKS:MS[:KIB]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hogs {
+    /// How many.
+    pub tasks: u64,
+    /// How long each computes, in ms.
+    pub ms: u64,
+    /// What each works on, alone, in KiB.
+    pub kib: u64,
+}
+
+impl Hogs {
+    pub(super) fn read(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
+        Ok(Self {
+            tasks: words.number("TASKS", 8, 1..=1_000_000)?,
+            ms: words.number("MS", 100, 1..=1_000_000)?,
+            kib: words.number("KIB", 0, 0..=1 << 30)?,
+        })
+    }
+}
+
+impl fmt::Display for Hogs {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "hogs:{}:{}", self.tasks, self.ms)?;
+        match self.kib {
+            0 => Ok(()),
+            kib => write!(out, ":{kib}"),
+        }
+    }
+}

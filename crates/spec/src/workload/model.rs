@@ -1,0 +1,167 @@
+//! Models: what the simulator runs.
+use super::parameters::{Parameters, Sizes};
+use super::{
+    Chain, CoThreads, Entry, Format, Hackbench, Hogs, Make, Npb, PerfPipe, Phases, Requests, ScriptFile,
+    SpinBarrier,
+};
+use super::{
+    chain, co_threads, find, hackbench, hogs, make, npb, perf_pipe, phases, program, requests, script,
+    spin_barrier,
+};
+use crate::UsageError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What tasks of the simulator do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Model {
+    /// Groups of tasks that send each other messages.
+    Hackbench(Hackbench),
+    /// Tasks that only compute.
+    Hogs(Hogs),
+    /// Threads that compute, then wait for each other with `sched_yield`.
+    SpinBarrier(SpinBarrier),
+    /// Parallel loops with a barrier after each.
+    Phases(Phases),
+    /// The shape of one of the NAS Parallel Benchmarks.
+    Npb(Npb),
+    /// Workers that are woken for requests.
+    Requests(Requests),
+    /// Two processes that wake each other.
+    PerfPipe(PerfPipe),
+    /// A token that goes round a ring of tasks.
+    Chain(Chain),
+    /// A parallel build.
+    Make(Make),
+    /// Processes whose threads work on the same data.
+    CoThreads(CoThreads),
+    /// Tasks in a file.
+    Script(ScriptFile),
+}
+
+/// Those with names, in the order of the help text.
+pub(super) const ENTRIES: &[Entry<Model>] = &[
+    Entry {
+        form: hackbench::FORM,
+        what: "groups of 40 tasks that send each other messages",
+        read: |words| Hackbench::read(words).map(Model::Hackbench),
+    },
+    Entry {
+        form: hogs::FORM,
+        what: "tasks that only compute, each for MS milliseconds, on KIB of its own",
+        read: |words| Hogs::read(words).map(Model::Hogs),
+    },
+    Entry {
+        form: spin_barrier::FORM,
+        what: "threads that compute, then wait for each other with sched_yield",
+        read: |words| SpinBarrier::read(words).map(Model::SpinBarrier),
+    },
+    Entry {
+        form: phases::FORM,
+        what: "parallel loops with a barrier after each; WAIT is libomp, spin, yield or futex",
+        read: |words| Phases::read(words).map(Model::Phases),
+    },
+    Entry {
+        form: npb::FORM,
+        what: "the shape of bt, cg, ep, ft, is, mg, sp or ua of the NAS Parallel Benchmarks, class A",
+        read: |words| Npb::read(words).map(Model::Npb),
+    },
+    Entry {
+        form: requests::FORM,
+        what: "workers woken for requests: the time is the 99th percentile of the wake-up latency",
+        read: |words| Requests::read(words).map(Model::Requests),
+    },
+    Entry {
+        form: perf_pipe::FORM,
+        what: "two processes that wake each other",
+        read: |words| PerfPipe::read(words).map(Model::PerfPipe),
+    },
+    Entry {
+        form: chain::FORM,
+        what: "a token goes round a ring of tasks that wake each other",
+        read: |words| Chain::read(words).map(Model::Chain),
+    },
+    Entry {
+        form: make::FORM,
+        what: "a parallel build: compilers that start and end",
+        read: |words| Make::read(words).map(Model::Make),
+    },
+    Entry {
+        form: co_threads::MODEL_FORM,
+        what: "processes whose threads work on shared data for a fixed time: the time is that of a million operations",
+        read: |words| CoThreads::read_model(words).map(Model::CoThreads),
+    },
+    Entry {
+        form: script::TASKS_FORM,
+        what: "tasks with their steps and needs, from TOML",
+        read: |words| ScriptFile::read(Format::Tasks, words).map(Model::Script),
+    },
+    Entry {
+        form: script::RT_APP_FORM,
+        what: "a workload of rt-app, from JSON",
+        read: |words| ScriptFile::read(Format::RtApp, words).map(Model::Script),
+    },
+    Entry {
+        form: script::TRACE_FORM,
+        what: "tasks as `perf sched script` saw them, or from CSV or JSON",
+        read: |words| ScriptFile::read(Format::Trace, words).map(Model::Script),
+    },
+];
+
+impl Model {
+    /// Reads a model. Whether a file that it names is there is found out when it is loaded.
+    pub fn read(text: &str) -> Result<Self, UsageError> {
+        let (entry, rest) = find(ENTRIES, text).map_err(|unknown| {
+            if unknown.is_in(program::ENTRIES) {
+                return UsageError(format!("`{text}` is a program: the simulator has no model of it"));
+            }
+            UsageError(unknown.message)
+        })?;
+        let mut words = Parameters::new(entry.form, rest, Sizes::Model);
+        let model = (entry.read)(&mut words)?;
+        words.end()?;
+        Ok(model)
+    }
+
+    /// What its time is, where it is not how long it takes.
+    pub fn time_is(&self) -> Option<&'static str> {
+        match self {
+            Self::Requests(_) => Some(requests::TIME_IS),
+            Self::CoThreads(_) => Some(co_threads::TIME_IS),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hackbench(hackbench) => hackbench.fmt(out),
+            Self::Hogs(hogs) => hogs.fmt(out),
+            Self::SpinBarrier(spin) => spin.fmt(out),
+            Self::Phases(phases) => phases.fmt(out),
+            Self::Npb(npb) => npb.fmt(out),
+            Self::Requests(requests) => requests.fmt(out),
+            Self::PerfPipe(pipe) => pipe.fmt(out),
+            Self::Chain(chain) => chain.fmt(out),
+            Self::Make(make) => make.fmt(out),
+            Self::CoThreads(co_threads) => co_threads.fmt(out),
+            Self::Script(script) => script.fmt(out),
+        }
+    }
+}
+
+impl From<Model> for String {
+    fn from(model: Model) -> Self {
+        model.to_string()
+    }
+}
+
+impl TryFrom<String> for Model {
+    type Error = UsageError;
+
+    fn try_from(text: String) -> Result<Self, UsageError> {
+        Self::read(&text)
+    }
+}

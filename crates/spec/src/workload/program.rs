@@ -1,0 +1,127 @@
+//! Programs: what is run where there is a kernel.
+use super::parameters::{Parameters, Sizes};
+use super::{
+    CoThreads, CommandLine, Entry, Hackbench, Make, NpbProgram, OpenMp, PerfPipe, Requests, Runtime,
+    SpinBarrier,
+};
+use super::{co_threads, find, hackbench, make, model, openmp, perf_pipe, requests, spin_barrier};
+use crate::UsageError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A real program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// Groups of tasks that send each other messages; the real program from rt-tests.
+    Hackbench(Hackbench),
+    /// Threads that compute, then wait for each other with `sched_yield`.
+    SpinBarrier(SpinBarrier),
+    /// A parallel program on a real OpenMP runtime.
+    #[serde(rename = "openmp")]
+    OpenMp(OpenMp),
+    /// Workers that are woken for requests.
+    Requests(Requests),
+    /// Processes whose threads work on the same data.
+    CoThreads(CoThreads),
+    /// Two processes that wake each other; the real program from the kernel's tools.
+    PerfPipe(PerfPipe),
+    /// A parallel build by a real compiler.
+    Make(Make),
+    /// A program of the user's NAS Parallel Benchmarks.
+    Npb(NpbProgram),
+    /// Any command, timed from start to exit.
+    Command(CommandLine),
+}
+
+/// Those with names, in the order of the help text.
+pub(super) const ENTRIES: &[Entry<Program>] = &[
+    Entry {
+        form: hackbench::FORM,
+        what: "groups of 40 tasks that send each other messages (rt-tests)",
+        read: |words| Hackbench::read(words).map(Program::Hackbench),
+    },
+    Entry {
+        form: spin_barrier::FORM,
+        what: "threads that compute, then wait for each other with sched_yield",
+        read: |words| SpinBarrier::read(words).map(Program::SpinBarrier),
+    },
+    Entry {
+        form: openmp::LIBOMP_FORM,
+        what: "an OpenMP program on LLVM's runtime; KERNEL is one of those below",
+        read: |words| OpenMp::read(Runtime::Libomp, words).map(Program::OpenMp),
+    },
+    Entry {
+        form: openmp::LIBGOMP_FORM,
+        what: "the same on GCC's runtime",
+        read: |words| OpenMp::read(Runtime::Libgomp, words).map(Program::OpenMp),
+    },
+    Entry {
+        form: requests::FORM,
+        what: "workers woken for requests, as in schbench: the time is the 99th percentile of the wake-up latency",
+        read: |words| Requests::read(words).map(Program::Requests),
+    },
+    Entry {
+        form: co_threads::FORM,
+        what: "processes whose threads work on shared data: the time is that of a million operations",
+        read: |words| CoThreads::read(words).map(Program::CoThreads),
+    },
+    Entry {
+        form: co_threads::TABLE_FORM,
+        what: "the same as SCHED_RR2's paper has it in Table I: five tests",
+        read: |words| CoThreads::read(words).map(Program::CoThreads),
+    },
+    Entry {
+        form: perf_pipe::FORM,
+        what: "two processes that wake each other (perf bench sched pipe)",
+        read: |words| PerfPipe::read(words).map(Program::PerfPipe),
+    },
+    Entry {
+        form: make::FORM,
+        what: "a parallel build of generated C files by the real compiler",
+        read: |words| Make::read(words).map(Program::Make),
+    },
+];
+
+impl Program {
+    /// Reads a program; sizes that are left out fit a machine with so many CPUs.
+    pub fn sized(text: &str, cpus: u32) -> Result<Self, UsageError> {
+        let (entry, rest) = find(ENTRIES, text).map_err(|unknown| {
+            if unknown.is_in(model::ENTRIES) {
+                return UsageError(format!("`{text}` is a model: only the simulator has it (--on sim)"));
+            }
+            let forms: Vec<&str> = ENTRIES.iter().map(|entry| entry.form).collect();
+            let message = unknown.message;
+            UsageError(format!("{message}: {}, or any command after `--`", forms.join(", ")))
+        })?;
+        let mut words = Parameters::new(entry.form, rest, Sizes::Program { cpus: cpus.into() });
+        let program = (entry.read)(&mut words)?;
+        words.end()?;
+        Ok(program)
+    }
+
+    /// What its time is, where it is not how long it takes.
+    pub fn time_is(&self) -> Option<&'static str> {
+        match self {
+            Self::Requests(_) => Some(requests::TIME_IS),
+            Self::CoThreads(_) => Some(co_threads::TIME_IS),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hackbench(hackbench) => hackbench.fmt(out),
+            Self::SpinBarrier(spin) => spin.fmt(out),
+            Self::OpenMp(openmp) => openmp.fmt(out),
+            Self::Requests(requests) => requests.fmt(out),
+            Self::CoThreads(co_threads) => co_threads.fmt(out),
+            Self::PerfPipe(pipe) => pipe.fmt(out),
+            Self::Make(make) => make.fmt(out),
+            Self::Npb(npb) => npb.fmt(out),
+            Self::Command(command) => command.fmt(out),
+        }
+    }
+}
