@@ -3,6 +3,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flsched_compare::Waits;
 use flsched_spec::Target;
+use flsched_spec::workload::OpenMpKernel;
 use flsched_vm::Clock;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -412,25 +413,22 @@ pub struct Workload {
 
 /// The list under the options of `compare`.
 fn workloads() -> String {
-    let mut text = "Workloads; parameters may be left out from the end:\n".to_string();
-    for (form, what) in flsched_compare::workload::FORMS {
-        text += &format!("  {form}\n          {what}\n");
-    }
+    let mut text = list("Workloads; parameters may be left out from the end:\n", Target::Vm);
     text += "\nOpenMP kernels:\n";
-    for (name, what) in flsched_compare::workload::openmp::Kernel::all() {
+    for (name, what) in OpenMpKernel::all() {
         text += &format!("  {name:<9} {what}\n");
     }
-    text + &list_simulated("\nWith --on sim:\n")
+    text + &list("\nWith --on sim:\n", Target::Sim)
 }
 
 /// The list under the options of `sim`.
 fn simulated_workloads() -> String {
-    list_simulated("Workloads; parameters may be left out from the end:\n")
+    list("Workloads; parameters may be left out from the end:\n", Target::Sim)
 }
 
-fn list_simulated(title: &str) -> String {
+fn list(title: &str, target: Target) -> String {
     let mut text = title.to_string();
-    for (form, what) in flsched_sim::workload::FORMS {
+    for (form, what) in flsched_spec::Workload::forms(target) {
         text += &format!("  {form}\n          {what}\n");
     }
     text

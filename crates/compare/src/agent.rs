@@ -65,6 +65,7 @@ fn answer(request: Request, executor: &mut dyn Executor) -> Answer {
 mod tests {
     use super::*;
     use crate::execute::Ending;
+    use crate::{Target, Workload};
 
     struct Constant;
 
@@ -89,7 +90,7 @@ mod tests {
         let request = Request::Run(RunRequest {
             scheduler: "eevdf".parse().unwrap(),
             waits: None,
-            workload: "spin-barrier:2:1:1".parse().unwrap(),
+            workload: Workload::read("spin-barrier:2:1:1", Target::Vm).unwrap(),
             limit_s: 1.0,
             seed: 0,
             why: false,

@@ -5,8 +5,9 @@ use crate::residency::{Residency, Source, Time};
 use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
-use flsched_sim::workload::parse_workload;
+use flsched_sim::workload::load;
 use flsched_sim::{Error, Simulation};
+use flsched_spec::{UsageError, Workload};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -120,10 +121,14 @@ fn simulate(machine: &Arc<Machine>, request: &RunRequest, stop: impl Fn() -> boo
     let limit_s = request.limit_s;
     let stop = move || stop() || started.elapsed().as_secs_f64() > limit_s;
     let run = || -> Result<Outcome, Error> {
+        let Workload::Model(model) = &request.workload else {
+            let program = &request.workload;
+            return Err(UsageError(format!("{program} is a program, which the simulator cannot run")).into());
+        };
         let setup = Setup {
             machine: Arc::clone(machine),
             scheduler: request.scheduler.clone(),
-            workload: parse_workload(&request.workload.to_string())?,
+            workload: load(model)?,
             seed: request.seed,
             limit: LIMIT_NS,
         };

@@ -2,7 +2,7 @@
 use crate::agent::{Answer, Request};
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
-use crate::{Contender, Workload};
+use crate::{Contender, Workload, workload};
 use flsched_spec::UsageError;
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ pub fn programs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Vec<
     for contender in schedulers {
         programs.extend(contender.scheduler.program()?);
     }
-    for workload in workloads {
-        programs.extend(workload.programs()?);
+    for it in workloads {
+        programs.extend(workload::programs(it)?);
     }
     programs.sort();
     programs.dedup();

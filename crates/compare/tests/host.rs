@@ -3,10 +3,11 @@
 use flsched_compare::Target;
 use flsched_compare::agent::serve;
 use flsched_compare::execute::{Ending, RunOutcome};
-use flsched_compare::workload::{BuildError, Npb, Runtime};
+use flsched_compare::workload::{self, BuildError, runnable};
 use flsched_compare::{
     CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Waits, Workload, compare, workload_main,
 };
+use flsched_spec::workload::{NpbProgram, Program, Runtime};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ fn request(scheduler: &str, workload: &str) -> RunRequest {
     RunRequest {
         scheduler: scheduler.parse().unwrap(),
         waits: None,
-        workload: workload.parse().unwrap(),
+        workload: Workload::read(workload, Target::Host).unwrap(),
         limit_s: 60.0,
         seed: 0,
         why: false,
@@ -105,8 +106,8 @@ fn openmp_kernels_check_themselves() {
         for (kernel, size) in KERNELS {
             for threads in [1, 3, 16] {
                 let name = format!("{}:{kernel}:{threads}:{size}", runtime.name());
-                let mut workload: Workload = name.parse().unwrap();
-                match workload.build() {
+                let mut workload = Workload::read(&name, Target::Host).unwrap();
+                match workload::build(&mut workload) {
                     Ok(()) => assert_right(&workload),
                     Err(BuildError::Refused { complaint, .. }) if !complaint.contains("omp") => {
                         panic!("{name}: {complaint}");
@@ -120,16 +121,17 @@ fn openmp_kernels_check_themselves() {
 
 /// Without the executor, which waits for a quiet machine before each run.
 fn assert_right(openmp: &Workload) {
-    let argv = openmp.argv(&[], Path::new(""));
+    let Workload::Program(openmp) = openmp else { panic!("{openmp} is no program") };
+    let argv = runnable(openmp).argv(&[], Path::new(""));
     let output = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
     assert!(output.status.success(), "{openmp}: {output:?}");
-    let measured = openmp.measured(&String::from_utf8_lossy(&output.stdout), 0.0).unwrap();
+    let measured = runnable(openmp).measured(&String::from_utf8_lossy(&output.stdout), 0.0).unwrap();
     assert!(measured.time_s > 0.0 && measured.ended_at.is_some(), "{openmp}: {measured:?}");
 }
 
 fn the_executor_runs_openmp() {
     let mut request = request("eevdf", "libgomp:sparse:3:1");
-    match request.workload.build() {
+    match workload::build(&mut request.workload) {
         Ok(()) => assert_timed(&executor().run(&request).unwrap(), "eevdf"),
         Err(missing) => println!("skipped: {missing}"),
     }
@@ -139,7 +141,7 @@ fn other_built_in_workloads() {
     let mut executor = executor();
     for workload in ["requests:1:3:10:100", "perf-pipe:50", "make:2:2"] {
         let request = request("eevdf", workload);
-        if let Err(missing) = request.workload.programs() {
+        if let Err(missing) = workload::programs(&request.workload) {
             println!("skipped: {missing}");
             continue;
         }
@@ -168,9 +170,12 @@ fn npb_programs_are_verified() {
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
-    let programs = Npb::in_folder(folder.path(), Some(3)).unwrap();
+    let programs = NpbProgram::in_folder(folder.path(), Some(3)).unwrap();
     let mut endings = programs.into_iter().map(|program| {
-        let request = RunRequest { workload: Workload::Npb(program), ..request("eevdf", "hackbench") };
+        let request = RunRequest {
+            workload: Workload::Program(Program::Npb(program)),
+            ..request("eevdf", "hackbench")
+        };
         executor().run(&request).unwrap().ending
     });
     assert_eq!(endings.next(), Some(Ending::Timed { time_s: 0.25 }));

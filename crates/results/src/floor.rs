@@ -1,9 +1,9 @@
 //! The floor of a workload: the least time that it can take on so many CPUs. It is its work on one CPU,
 //! shared out evenly.
 use crate::store::{clock_name, counts_work};
+use flsched_compare::Report;
 use flsched_compare::report::words::results_of;
-use flsched_compare::workload::SpinBarrier;
-use flsched_compare::{Report, Workload};
+use flsched_spec::workload::{Program, SpinBarrier};
 
 /// The workload that has to be measured on one CPU, with all its parameters; `None`: there is no floor.
 pub fn one_cpu_workload(workload: &str) -> Option<String> {
@@ -28,17 +28,17 @@ pub fn floor_s(workload: &str, cpus: u32, report: &Report) -> Option<f64> {
 }
 
 /// What to measure on one CPU, and how many times its time is the whole work.
-fn share(workload: &str) -> Option<(Workload, u64)> {
-    match workload.parse().ok()? {
-        hackbench @ Workload::Hackbench(_) => Some((hackbench, 1)),
+fn share(workload: &str) -> Option<(Program, u64)> {
+    match Program::sized(workload, 4).ok()? {
+        hackbench @ Program::Hackbench(_) => Some((hackbench, 1)),
         // Each thread does the same work.
-        Workload::SpinBarrier(spin) => {
-            Some((Workload::SpinBarrier(SpinBarrier { threads: 1, ..spin }), spin.threads))
+        Program::SpinBarrier(spin) => {
+            Some((Program::SpinBarrier(SpinBarrier { threads: 1, ..spin }), spin.threads))
         }
         // The threads share the work.
-        Workload::OpenMp(mut openmp) => {
+        Program::OpenMp(mut openmp) => {
             openmp.threads = 1;
-            Some((Workload::OpenMp(openmp), 1))
+            Some((Program::OpenMp(openmp), 1))
         }
         _ => None,
     }

@@ -3,8 +3,7 @@ use crate::expand::expand;
 use crate::floor::one_cpu_workload;
 use crate::job::Job;
 use crate::overhead::Overhead;
-use flsched_compare::Workload;
-use flsched_spec::UsageError;
+use flsched_spec::{Target, UsageError, Workload};
 use serde::Deserialize;
 use std::path::Path;
 use toml::{Table, Value};
@@ -305,11 +304,8 @@ fn workloads(settings: &Settings) -> Result<Vec<String>, String> {
             (true, Some(cpus)) => expand(workload, cpus)?,
             (true, None) => return Err(format!("`{workload}` needs the number of `cpus`")),
         };
-        let read: fn(&str) -> Result<Workload, UsageError> = match settings.on.as_deref() {
-            Some("sim") => Workload::simulated,
-            _ => str::parse,
-        };
-        Workload::parse_all(&workload, read).map_err(|error| error.to_string())?;
+        let target = if settings.on.as_deref() == Some("sim") { Target::Sim } else { Target::Vm };
+        Workload::read_all(&workload, target, 4).map_err(|error| error.to_string())?;
         if all.contains(&workload) {
             return Err(format!("workload `{workload}` is named twice"));
         }

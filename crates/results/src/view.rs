@@ -5,7 +5,7 @@ use crate::store::{Store, clock_name};
 use flsched_compare::report::words::{results_of, workloads};
 use flsched_compare::result::ArmResult;
 use flsched_compare::verdict::{Noise, Verdict};
-use flsched_compare::{Report, Workload};
+use flsched_compare::{Report, Target, Workload};
 use flsched_spec::UsageError;
 use glob::Pattern;
 use std::rc::Rc;
@@ -129,7 +129,7 @@ impl Row {
 
 /// The name with all its parameters, if it is one of the built-in workloads.
 pub(crate) fn full_name(workload: &str) -> String {
-    workload.parse::<Workload>().map_or_else(|_| workload.to_string(), |it| it.to_string())
+    Workload::read(workload, Target::Vm).map_or_else(|_| workload.to_string(), |it| it.to_string())
 }
 
 /// What a marker that names one workload and one scheduler means.

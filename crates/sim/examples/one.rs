@@ -1,8 +1,9 @@
 //! One run, printed: `cargo run --release -p flsched-sim --example one -- MACHINE SCHEDULER WORKLOAD [CPUS]`.
 use flsched_machine::Machine;
 use flsched_sim::run::Setup;
-use flsched_sim::workload::parse_workload;
+use flsched_sim::workload::load;
 use flsched_sim::{Error, Simulation};
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +17,7 @@ fn main() -> Result<(), Error> {
     let setup = Setup {
         machine: Arc::new(machine),
         scheduler: Scheduler::read(&words[1], Target::Sim)?,
-        workload: parse_workload(&words[2])?,
+        workload: load(&Model::read(&words[2])?)?,
         seed: 1,
         limit: 3_600_000_000_000,
     };

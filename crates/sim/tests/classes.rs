@@ -3,8 +3,9 @@ use flsched_machine::Machine;
 use flsched_sim::core::{CpuMask, Scheduling};
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
-use flsched_sim::workload::{Child, Program, Step, View, parse_workload};
+use flsched_sim::workload::{Child, Program, Step, View, load};
 use flsched_sim::{Error, Simulation};
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ fn simulation(machine: &str, cpus: usize, scheduler: &str) -> Result<Simulation,
     Simulation::new(Setup {
         machine: Arc::new(Machine::find(machine)?.with_cpus(cpus)?),
         scheduler: Scheduler::read(scheduler, Target::Sim)?,
-        workload: parse_workload("hogs")?,
+        workload: load(&Model::read("hogs")?)?,
         seed: 1,
         limit: 1000 * SECOND,
     })
@@ -326,7 +327,7 @@ fn hackbench_switches_most_under_eevdf_and_least_under_fifo() {
         Simulation::new(Setup {
             machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap().with_cpus(cpus).unwrap()),
             scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
-            workload: parse_workload(&format!("hackbench:process-pipe:{size}")).unwrap(),
+            workload: load(&Model::read(&format!("hackbench:process-pipe:{size}")).unwrap()).unwrap(),
             seed,
             limit: 100 * SECOND,
         })
@@ -356,7 +357,7 @@ fn every_scheduler_runs_hackbench_to_its_end_and_again_the_same_way() {
             Simulation::new(Setup {
                 machine: Arc::new(Machine::find("knc-31s1p").unwrap().with_cpus(24).unwrap()),
                 scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
-                workload: parse_workload("hackbench:thread-socket:6:20").unwrap(),
+                workload: load(&Model::read("hackbench:thread-socket:6:20").unwrap()).unwrap(),
                 seed: 1,
                 limit: 100 * SECOND,
             })

@@ -2,8 +2,9 @@
 use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
-use flsched_sim::workload::parse_workload;
+use flsched_sim::workload::load;
 use flsched_sim::{Error, Simulation};
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ fn run(machine: &str, cpus: Option<usize>, scheduler: &str, workload: &str) -> R
     Simulation::new(Setup {
         machine: Arc::new(machine.even()),
         scheduler: Scheduler::read(scheduler, Target::Sim)?,
-        workload: parse_workload(workload)?,
+        workload: load(&Model::read(workload)?)?,
         seed: 1,
         limit: 1000 * SECOND,
     })?

@@ -4,7 +4,8 @@ use flsched_sim::Simulation;
 use flsched_sim::classes::warning;
 use flsched_sim::output::Outcome;
 use flsched_sim::run::Setup;
-use flsched_sim::workload::parse_workload;
+use flsched_sim::workload::load;
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ fn run(machine: Machine, scheduler: &str, workload: &str) -> Outcome {
     let setup = Setup {
         machine: Arc::new(machine),
         scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
-        workload: parse_workload(workload).unwrap(),
+        workload: load(&Model::read(workload).unwrap()).unwrap(),
         seed: 1,
         limit: 1_000_000_000_000,
     };
@@ -145,7 +146,7 @@ fn a_threshold_is_one_of_the_machines_frequencies() {
         let setup = Setup {
             machine: Arc::new(find("xeon-e7-8870v4-4s")),
             scheduler: Scheduler::read(&format!("smove:threshold_mhz={mhz}"), Target::Sim).unwrap(),
-            workload: parse_workload("hogs:1:1").unwrap(),
+            workload: load(&Model::read("hogs:1:1").unwrap()).unwrap(),
             seed: 1,
             limit: 1_000_000_000,
         };

@@ -2,8 +2,9 @@
 use flsched_machine::Machine;
 use flsched_sim::output::{Colouring, Outcome, render_timeline, write_trace};
 use flsched_sim::run::Setup;
-use flsched_sim::workload::parse_workload;
+use flsched_sim::workload::load;
 use flsched_sim::{Error, Simulation};
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ fn setup(scheduler: &str, workload: &str) -> Setup {
     Setup {
         machine: Arc::new(Machine::find("ryzen-3400g:even").unwrap()),
         scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
-        workload: parse_workload(workload).unwrap(),
+        workload: load(&Model::read(workload).unwrap()).unwrap(),
         seed: 1,
         limit: 1000 * SECOND,
     }

@@ -8,13 +8,13 @@ use crate::signals;
 use anyhow::{Context, Result};
 use flsched_compare::report::table::{Style, render};
 use flsched_compare::vm::programs;
-use flsched_compare::workload::Npb;
 use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
 };
 use flsched_host::sched_ext;
 use flsched_spec::Target;
+use flsched_spec::workload::{NpbProgram, Program};
 use flsched_vm::{Topology, VmSpec};
 use std::io::{self, BufReader};
 use std::path::Path;
@@ -74,7 +74,8 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
     }
     let mut further = Vec::new();
     if let Some(folder) = &args.npb {
-        further.extend(Npb::in_folder(folder, args.npb_threads)?.into_iter().map(Workload::Npb));
+        let programs = NpbProgram::in_folder(folder, args.npb_threads)?;
+        further.extend(programs.into_iter().map(|npb| Workload::Program(Program::Npb(npb))));
     }
     if !args.command.is_empty() {
         further.push(Workload::command(args.command.clone())?);

@@ -9,8 +9,9 @@ use flsched_sim::core::Recording;
 use flsched_sim::output::Colouring;
 use flsched_sim::run::Setup;
 use flsched_sim::scenario::Scenario;
-use flsched_sim::workload::parse_workload;
+use flsched_sim::workload::load;
 use flsched_sim::{Error, Simulation, classes, output};
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,7 +31,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
     let setup = Setup {
         machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
         scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
-        workload: parse_workload(&args.workload)?,
+        workload: load(&Model::read(&args.workload)?)?,
         seed: args.seed,
         limit: args.limit * NS,
     };

@@ -3,9 +3,10 @@ use crate::common::{enter_class, set_online};
 use crate::judge::Tally;
 use crate::player::{FIRST, TASK, wait_for_tick};
 use crate::read;
-use flsched_compare::Workload;
+use flsched_compare::workload::runnable;
 use flsched_host::{Backoff, Error, Event, Scope, supervise};
 use flsched_sim::scenario::Scenario;
+use flsched_spec::workload::Program;
 use flsched_spec::{Policy, PolicySpec};
 use flsched_tally::{Whom, counted};
 use nix::libc;
@@ -113,8 +114,8 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
 fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, String> {
     let mut command = match &scenario.workload {
         Some(workload) => {
-            let workload: Workload = workload.parse().map_err(|e| format!("{e}"))?;
-            let argv = workload.argv(&["flsched".into(), "workload".into()], Path::new("/tmp"));
+            let program = Program::sized(workload, 4).map_err(|error| error.to_string())?;
+            let argv = runnable(&program).argv(&["flsched".into(), "workload".into()], Path::new("/tmp"));
             let mut command = Command::new(&argv[0]);
             command.args(&argv[1..]);
             command

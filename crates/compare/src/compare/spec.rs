@@ -1,7 +1,8 @@
 //! What is compared: read from words as the user gave them, and checked.
 use crate::clock::Clock;
-use crate::workload::BuildError;
+use crate::workload::{self, BuildError};
 use crate::{Contender, Target, Workload};
+use flsched_sim::workload::load;
 use flsched_spec::UsageError;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl CompareSpec {
     ) -> Result<Self, UsageError> {
         let default_workloads: &[&str] = if further.is_empty() { &Self::WORKLOADS } else { &[] };
         let workloads = or_default(workloads, default_workloads);
-        let workloads = all_different(&workloads, |name| Workload::sized(name, cpus), further)?;
+        let workloads = all_different(&workloads, Target::Vm, cpus, further)?;
         let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS), Target::Vm)?;
         Ok(Self::with_defaults(schedulers, workloads, Target::Vm, Clock::Parallel))
     }
@@ -54,7 +55,12 @@ impl CompareSpec {
     /// The same for the simulator: its schedulers and workloads.
     pub fn simulated(schedulers: &[String], workloads: &[String]) -> Result<Self, UsageError> {
         let workloads = or_default(workloads, &Self::WORKLOADS);
-        let workloads = all_different(&workloads, Workload::simulated, Vec::new())?;
+        let workloads = all_different(&workloads, Target::Sim, 0, Vec::new())?;
+        for workload in &workloads {
+            if let Workload::Model(model) = workload {
+                load(model).map_err(|error| UsageError(error.to_string()))?;
+            }
+        }
         let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS), Target::Sim)?;
         Ok(Self::with_defaults(schedulers, workloads, Target::Sim, Clock::Model))
     }
@@ -76,7 +82,7 @@ impl CompareSpec {
     /// Makes the programs that the workloads need and that come as source: before
     /// [`compare()`](super::compare()), on the machine with the compiler.
     pub fn build(&mut self) -> Result<(), BuildError> {
-        self.workloads.iter_mut().try_for_each(Workload::build)
+        self.workloads.iter_mut().try_for_each(workload::build)
     }
 
     /// Whether what was set goes together.
@@ -115,15 +121,16 @@ fn or_default(given: &[String], default: &[&str]) -> Vec<String> {
     }
 }
 
-/// All that these words stand for, each read by `read`, and the `further` ones.
+/// All that these words stand for, and the `further` ones.
 fn all_different(
     words: &[String],
-    read: impl Fn(&str) -> Result<Workload, UsageError>,
+    target: Target,
+    cpus: u32,
     further: Vec<Workload>,
 ) -> Result<Vec<Workload>, UsageError> {
     let mut all: Vec<Workload> = Vec::new();
     for word in words {
-        all.extend(Workload::parse_all(word, &read)?);
+        all.extend(Workload::read_all(word, target, cpus)?);
     }
     all.extend(further);
     for (index, workload) in all.iter().enumerate() {

@@ -14,12 +14,13 @@ use crate::environment::Environment;
 use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
 use crate::residency::Residency;
 use crate::timestamp::monotonic;
-use crate::workload::Measured;
+use crate::workload::{Measured, runnable};
 use crate::{Scheduler, Workload};
 use attach::{Detached, Premature};
 use child::{Child, ChildEnd};
 use class::Class;
 use counters::{ContextSwitches, Migrations};
+use flsched_spec::workload::Program;
 use frequency::Frequencies;
 use residency::Watch;
 use std::collections::HashMap;
@@ -61,17 +62,17 @@ impl HostExecutor {
     }
 
     /// Runs the workload under a scheduler that is in force.
-    fn measure(&mut self, request: &RunRequest) -> Result<Measurement, ExecError> {
+    fn measure(&mut self, request: &RunRequest, program: &Program) -> Result<Measurement, ExecError> {
         // Gone, with all that is in it, when this returns, even if the workload had to be killed.
         let scratch = tempfile::Builder::new().prefix("flsched-").tempdir();
         let scratch = scratch.map_err(|error| ExecError::Unable(format!("no temporary folder: {error}")))?;
-        let argv = request.workload.argv(&self.helper, scratch.path());
+        let argv = runnable(program).argv(&self.helper, scratch.path());
         let limit = Duration::try_from_secs_f64(request.limit_s).unwrap_or(Duration::MAX);
         let switches = ContextSwitches::now();
         let migrations = self.migrations.now();
         let frequencies = self.frequencies.now();
         let watch = Watch::start();
-        let mut environment = request.workload.environment();
+        let mut environment = runnable(program).environment();
         if let Some(waits) = request.waits {
             environment.extend(waits.choose_here().environment());
         }
@@ -90,7 +91,7 @@ impl HostExecutor {
             frequencies: self.frequencies.since(frequencies),
             residency: watch.end(),
             class,
-            result: judge(&request.workload, &end, limit),
+            result: judge(program, &end, limit),
         })
     }
 }
@@ -124,19 +125,19 @@ impl Measurement {
 }
 
 /// A time, if the workload did what it should.
-fn judge(workload: &Workload, end: &ChildEnd, limit: Duration) -> Result<Measured, Ending> {
+fn judge(program: &Program, end: &ChildEnd, limit: Duration) -> Result<Measured, Ending> {
     let Some(status) = end.status else {
-        let reason = format!("{workload} did not end within {limit:?}");
+        let reason = format!("{program} did not end within {limit:?}");
         return Err(Ending::Hung { reason });
     };
     if !status.success() {
-        let reason = format!("{workload}: {status}{}", end.error_tail());
+        let reason = format!("{program}: {status}{}", end.error_tail());
         return Err(Ending::Failed { reason });
     }
     let elapsed_s = end.elapsed.as_secs_f64();
-    workload
+    runnable(program)
         .measured(&end.output(), elapsed_s)
-        .map_err(|why| Ending::Failed { reason: format!("{workload}: {why}{}", end.error_tail()) })
+        .map_err(|why| Ending::Failed { reason: format!("{program}: {why}{}", end.error_tail()) })
 }
 
 impl Executor for HostExecutor {
@@ -145,6 +146,10 @@ impl Executor for HostExecutor {
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunOutcome, ExecError> {
+        let Workload::Program(program) = &request.workload else {
+            let model = &request.workload;
+            return Err(ExecError::Unable(format!("{model} is a model, and no program: use --on sim")));
+        };
         let version = self.version(&request.scheduler);
         let attached = match attach::attach(&request.scheduler, &self.cancel)? {
             Ok(attached) => attached,
@@ -157,7 +162,7 @@ impl Executor for HostExecutor {
         let mut run = || {
             quiet::wait(&cancel);
             let at_start = attach::attachment();
-            let measured = self.measure(request);
+            let measured = self.measure(request, program);
             (at_start, measured, attach::attachment())
         };
         let run = match request.why {
@@ -174,7 +179,7 @@ impl Executor for HostExecutor {
             }
         };
         let measured = measured?;
-        let why = recording.and_then(|recording| why::of(&recording, &request.workload, &measured));
+        let why = recording.and_then(|recording| why::of(&recording, program, &measured));
 
         let proof = prove(request, &measured, at_start, at_end, &detached);
         let ending = ending(&measured, &detached, &proof, &request.scheduler);
@@ -265,6 +270,7 @@ fn describe(proof: &Proof) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Target;
 
     const FLSCHED: &str = concat!("flsched_", env!("CARGO_PKG_VERSION"));
 
@@ -272,7 +278,7 @@ mod tests {
         RunRequest {
             scheduler,
             waits: None,
-            workload: "hackbench".parse().unwrap(),
+            workload: Workload::read("hackbench", Target::Host).unwrap(),
             limit_s: 1.0,
             seed: 0,
             why: false,

@@ -1,7 +1,7 @@
 //! Can this machine do what is asked? Found out before the first run, not after the tenth.
 use super::attach;
 use crate::execute::ExecError;
-use crate::{Contender, Scheduler, Workload};
+use crate::{Contender, Scheduler, Workload, workload};
 
 /// Every obstacle to running these on this machine, with breakdowns if `why`, each with its remedy.
 pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Result<(), ExecError> {
@@ -10,7 +10,7 @@ pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Res
     if why && !root {
         obstacles.push("--why: needs root; run this with sudo, or use --on vm".into());
     }
-    for programs in workloads.iter().map(Workload::programs) {
+    for programs in workloads.iter().map(workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
     }
     obstacles.extend(attach::free(attach::attachment()).err().map(|busy| busy.to_string()));

@@ -1,7 +1,7 @@
 //! A run with the probe that breaks its CPU time down.
 use super::Measurement;
-use crate::Workload;
 use crate::environment::online_cpus;
+use flsched_spec::workload::Program;
 use flsched_why::{Error, Recording, Why};
 
 /// Does `run` with the probe in the kernel.
@@ -11,10 +11,10 @@ pub(super) fn recorded<T>(run: impl FnOnce() -> T) -> Result<(T, Option<Recordin
 
 /// Of the time that the workload measured, which ends with the run unless the workload says when; of all of the
 /// run, where its figure is another.
-pub(super) fn of(recording: &Recording, workload: &Workload, measured: &Measurement) -> Option<Why> {
+pub(super) fn of(recording: &Recording, program: &Program, measured: &Measurement) -> Option<Why> {
     let elapsed_s = measured.elapsed_s?;
     let of_workload = measured.result.as_ref().ok()?;
-    let span_s = if workload.time_is().is_none() { of_workload.time_s.min(elapsed_s) } else { elapsed_s };
+    let span_s = if program.time_is().is_none() { of_workload.time_s.min(elapsed_s) } else { elapsed_s };
     let end = of_workload.ended_at.unwrap_or(measured.ended_at).as_nanos() as u64;
     Some(recording.why(end.saturating_sub((span_s * 1e9) as u64)..end))
 }

@@ -209,7 +209,7 @@ fn wrap(line: &str, width: u16, indent: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::html::tests::{broken_down, sample};
-    use crate::workload::Published;
+    use flsched_spec::workload::Published;
 
     fn render_at(width: u16, color: bool) -> String {
         render(&sample(), Style { width, color })

@@ -3,96 +3,78 @@
 //!
 //! The sources are generated, always the same, and include nothing, so that the work is the same everywhere
 //! but for the compiler.
-use super::parameters::Parameters;
+use super::{Runnable, built_in};
 use flsched_spec::UsageError;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use flsched_spec::workload::Make;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How it is named.
-pub const FORM: &str = "make:JOBS:FILES";
-
 /// Freestanding, as else gcc itself includes a header of the C library.
 const FLAGS: &str = "-O2 -ffreestanding -c";
 
-/// `make:JOBS:FILES`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Make {
-    /// Compilers at a time.
-    pub jobs: u64,
-    /// Files to compile.
-    pub files: u64,
+impl Runnable for Make {
+    fn argv(&self, helper: &[OsString], scratch: &Path) -> Vec<OsString> {
+        let mut argv = built_in(helper, self);
+        argv.push(scratch.into());
+        argv
+    }
+
+    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
+        programs()
+    }
 }
 
-impl Make {
-    /// Reads what stands after `make:`; what is left out is 16 jobs and 16 files.
-    pub(super) fn parse(parameters: &str, cpus: u64) -> Result<Self, UsageError> {
-        let mut parameters = Parameters::new(FORM, parameters);
-        let make = Self {
-            jobs: parameters.number("JOBS", 4 * cpus, 1..=4096)?,
-            files: parameters.number("FILES", 4 * cpus, 1..=100_000)?,
-        };
-        parameters.end()?;
-        Ok(make)
-    }
-
-    /// Arguments for [`super::workload_main`].
-    pub(super) fn arguments(&self) -> Vec<String> {
-        vec!["make".into(), self.jobs.to_string(), self.files.to_string()]
-    }
-
-    /// Runs it in `folder` and prints its time; the result is an exit code.
-    pub(super) fn run(&self, folder: &Path) -> i32 {
-        match self.measure(folder) {
-            Ok(time) => {
-                println!("Time: {:.6}", time.as_secs_f64());
-                0
-            }
-            Err(error) => {
-                eprintln!("make: {error}");
-                1
-            }
+/// Runs it in `folder` and prints its time; the result is an exit code.
+pub(super) fn run(of: Make, folder: &Path) -> i32 {
+    match measure(of, folder) {
+        Ok(time) => {
+            println!("Time: {:.6}", time.as_secs_f64());
+            0
+        }
+        Err(error) => {
+            eprintln!("make: {error}");
+            1
         }
     }
+}
 
-    /// The time that `make` takes.
-    fn measure(&self, folder: &Path) -> io::Result<Duration> {
-        let compiler = compiler().map_err(io::Error::other)?;
-        for file in 0..self.files {
-            fs::write(folder.join(format!("file{file}.c")), source(file))?;
-        }
-        fs::write(folder.join("Makefile"), self.makefile(&compiler))?;
-        let mut make = Command::new("make");
-        make.args(["--silent", "--no-builtin-rules", "--jobs", &self.jobs.to_string()])
-            .current_dir(folder)
-            // Temporary files of the compiler go where all goes when the run is over.
-            .env("TMPDIR", folder)
-            .stdin(Stdio::null());
-        // A `make` further up must have no say in this one.
-        for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES"] {
-            make.env_remove(variable);
-        }
-        let start = Instant::now();
-        let status = make.status()?;
-        let time = start.elapsed();
-        match status.success() {
-            true => Ok(time),
-            false => Err(io::Error::other(format!("it ended with {status}"))),
-        }
+/// The time that `make` takes.
+fn measure(of: Make, folder: &Path) -> io::Result<Duration> {
+    let compiler = compiler().map_err(io::Error::other)?;
+    for file in 0..of.files {
+        fs::write(folder.join(format!("file{file}.c")), source(file))?;
     }
+    fs::write(folder.join("Makefile"), makefile(of, &compiler))?;
+    let mut make = Command::new("make");
+    make.args(["--silent", "--no-builtin-rules", "--jobs", &of.jobs.to_string()])
+        .current_dir(folder)
+        // Temporary files of the compiler go where all goes when the run is over.
+        .env("TMPDIR", folder)
+        .stdin(Stdio::null());
+    // A `make` further up must have no say in this one.
+    for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES"] {
+        make.env_remove(variable);
+    }
+    let start = Instant::now();
+    let status = make.status()?;
+    let time = start.elapsed();
+    match status.success() {
+        true => Ok(time),
+        false => Err(io::Error::other(format!("it ended with {status}"))),
+    }
+}
 
-    fn makefile(&self, compiler: &Path) -> String {
-        let objects: Vec<_> = (0..self.files).map(|file| format!("file{file}.o")).collect();
-        format!(
-            "all: {}\n%.o: %.c\n\t{} {FLAGS} $< -o $@\n",
-            objects.join(" "),
-            shell_words::quote(&compiler.to_string_lossy())
-        )
-    }
+fn makefile(of: Make, compiler: &Path) -> String {
+    let objects: Vec<_> = (0..of.files).map(|file| format!("file{file}.o")).collect();
+    format!(
+        "all: {}\n%.o: %.c\n\t{} {FLAGS} $< -o $@\n",
+        objects.join(" "),
+        shell_words::quote(&compiler.to_string_lossy())
+    )
 }
 
 /// gcc, or what else is called `cc`.
@@ -103,7 +85,7 @@ fn compiler() -> Result<PathBuf, UsageError> {
 }
 
 /// `make`, the compiler, and the programs that the compiler starts.
-pub(super) fn programs() -> Result<Vec<PathBuf>, UsageError> {
+fn programs() -> Result<Vec<PathBuf>, UsageError> {
     let make = which::which("make")
         .map_err(|_| UsageError("make is not in PATH; on Debian or Ubuntu: apt-get install make".into()))?;
     let compiler = compiler()?;
@@ -145,24 +127,9 @@ fn source(file: u64) -> String {
     )
 }
 
-impl fmt::Display for Make {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.arguments().join(":"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parameters() {
-        let name = |text| Make::parse(text, 4).map(|it| it.to_string());
-        assert_eq!(name("").unwrap(), "make:16:16");
-        assert_eq!(name("4:2").unwrap(), "make:4:2");
-        assert!(name("0").unwrap_err().to_string().contains("make JOBS: `0`"));
-        assert!(name("1:1:1").unwrap_err().to_string().contains("too many"));
-    }
 
     #[test]
     fn sources_are_always_the_same_and_never_alike() {
@@ -172,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_makefile_names_every_file() {
-        let text = Make { jobs: 1, files: 2 }.makefile(Path::new("/usr/bin/gcc"));
+        let text = makefile(Make { jobs: 1, files: 2 }, Path::new("/usr/bin/gcc"));
         assert_eq!(text, "all: file0.o file1.o\n%.o: %.c\n\t/usr/bin/gcc -O2 -ffreestanding -c $< -o $@\n");
     }
 }

@@ -3,91 +3,57 @@
 //!
 //! Each thread repeats ITERATIONS times: WORK steps of arithmetic, then a barrier. The barrier is the
 //! classic central one with a reversing sense; who waits calls `sched_yield` until the sense turns.
-use super::parameters::Parameters;
-use super::team;
 use super::work::compute;
-use flsched_spec::UsageError;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use super::{Measured, Runnable, built_in, team};
+use flsched_spec::workload::SpinBarrier;
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How it is named.
-pub const FORM: &str = "spin-barrier:THREADS:ITERATIONS:WORK";
+impl Runnable for SpinBarrier {
+    fn argv(&self, helper: &[OsString], _scratch: &Path) -> Vec<OsString> {
+        built_in(helper, self)
+    }
 
-/// Steps that take about 125,000 instructions with [`compute`] as compiled for x86-64: 32 threads × 50
-/// barriers of work alone are then 0.2 s when an instruction takes 1 ns.
-const DEFAULT_WORK: u64 = 12_500;
-
-/// `spin-barrier:THREADS:ITERATIONS:WORK`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpinBarrier {
-    /// Threads that meet at the barrier.
-    pub threads: u64,
-    /// Barriers.
-    pub iterations: u64,
-    /// Steps of arithmetic before each barrier, in each thread.
-    pub work: u64,
+    fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {
+        Ok(Measured { yields: yields(output), ..Measured::printed(output)? })
+    }
 }
 
-impl SpinBarrier {
-    /// Reads what stands after `spin-barrier:`; what is left out is eight threads for each CPU,
-    /// 150 barriers and the default work.
-    pub(super) fn parse(parameters: &str, cpus: u64) -> Result<Self, UsageError> {
-        let mut parameters = Parameters::new(FORM, parameters);
-        let spin = Self {
-            threads: parameters.number("THREADS", 8 * cpus, 1..=4096)?,
-            iterations: parameters.number("ITERATIONS", 150, 1..=10_000_000)?,
-            work: parameters.number("WORK", DEFAULT_WORK, 0..=1_000_000_000)?,
-        };
-        parameters.end()?;
-        Ok(spin)
-    }
-
-    /// Arguments for [`super::workload_main`].
-    pub(super) fn arguments(&self) -> Vec<String> {
-        vec![
-            "spin-barrier".into(),
-            self.threads.to_string(),
-            self.iterations.to_string(),
-            self.work.to_string(),
-        ]
-    }
-
-    /// Runs it here and prints its figures; the result is an exit code.
-    pub(super) fn run(&self) -> i32 {
-        match self.measure() {
-            Ok((time, yields)) => {
-                println!("Time: {:.6}\nYields: {yields}", time.as_secs_f64());
-                0
-            }
-            Err(error) => {
-                eprintln!("spin-barrier: cannot start {} threads: {error}", self.threads);
-                1
-            }
+/// Runs it here and prints its figures; the result is an exit code.
+pub(super) fn run(of: SpinBarrier) -> i32 {
+    match measure(of) {
+        Ok((time, yields)) => {
+            println!("Time: {:.6}\nYields: {yields}", time.as_secs_f64());
+            0
+        }
+        Err(error) => {
+            eprintln!("spin-barrier: cannot start {} threads: {error}", of.threads);
+            1
         }
     }
+}
 
-    /// From the moment all threads are there until the last is done, and how often they yielded.
-    fn measure(&self) -> std::io::Result<(Duration, u64)> {
-        let meeting = YieldingBarrier::new(self.threads);
-        let ends = team::run(self.threads, |id| self.thread(id, &meeting))?;
-        Ok((team::duration(&ends), ends.iter().map(|end| end.result).sum()))
-    }
+/// From the moment all threads are there until the last is done, and how often they yielded.
+fn measure(of: SpinBarrier) -> std::io::Result<(Duration, u64)> {
+    let meeting = YieldingBarrier::new(of.threads);
+    let ends = team::run(of.threads, |id| thread(of, id, &meeting))?;
+    Ok((team::duration(&ends), ends.iter().map(|end| end.result).sum()))
+}
 
-    /// One thread's part; how often it yielded.
-    fn thread(&self, id: u64, meeting: &YieldingBarrier) -> u64 {
-        let mut sense = false;
-        let mut state = id + 1;
-        let mut yields = 0;
-        for _ in 0..self.iterations {
-            state = compute(state, self.work);
-            sense = !sense;
-            yields += meeting.wait(sense);
-        }
-        std::hint::black_box(state);
-        yields
+/// One thread's part; how often it yielded.
+fn thread(of: SpinBarrier, id: u64, meeting: &YieldingBarrier) -> u64 {
+    let mut sense = false;
+    let mut state = id + 1;
+    let mut yields = 0;
+    for _ in 0..of.iterations {
+        state = compute(state, of.work);
+        sense = !sense;
+        yields += meeting.wait(sense);
     }
+    std::hint::black_box(state);
+    yields
 }
 
 /// A central barrier with a reversing sense, whose waiters yield.
@@ -119,14 +85,8 @@ impl YieldingBarrier {
     }
 }
 
-impl fmt::Display for SpinBarrier {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "spin-barrier:{}:{}:{}", self.threads, self.iterations, self.work)
-    }
-}
-
 /// How often its threads yielded, from what it printed.
-pub(super) fn yields(output: &str) -> Option<u64> {
+fn yields(output: &str) -> Option<u64> {
     output.lines().find_map(|line| line.strip_prefix("Yields: "))?.trim().parse().ok()
 }
 
@@ -135,21 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters() {
-        let spin = |text| SpinBarrier::parse(text, 4).map(|spin| spin.to_string());
-        assert_eq!(spin("").unwrap(), format!("spin-barrier:32:150:{DEFAULT_WORK}"));
-        assert_eq!(spin("8").unwrap(), format!("spin-barrier:8:150:{DEFAULT_WORK}"));
-        assert_eq!(spin("8:5:0").unwrap(), "spin-barrier:8:5:0");
-        assert!(spin("0").unwrap_err().to_string().contains("THREADS: `0`"));
-        assert!(spin("5000").unwrap_err().to_string().contains("from 1 to 4096"));
-        assert!(spin("8:5:1:1").unwrap_err().to_string().contains("too many"));
-    }
-
-    #[test]
     fn threads_meet() {
-        let (time, _) = SpinBarrier { threads: 5, iterations: 20, work: 10 }.measure().unwrap();
+        let (time, _) = measure(SpinBarrier { threads: 5, iterations: 20, work: 10 }).unwrap();
         assert!(time > Duration::ZERO);
-        let (_, yields) = SpinBarrier { threads: 1, iterations: 20, work: 10 }.measure().unwrap();
+        let (_, yields) = measure(SpinBarrier { threads: 1, iterations: 20, work: 10 }).unwrap();
         assert_eq!(yields, 0, "who is alone never waits");
     }
 

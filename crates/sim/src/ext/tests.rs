@@ -1,9 +1,10 @@
 //! What a policy must not do ends the run as the kernel would end the policy, and says where.
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, Simulation};
-use crate::workload::parse_workload;
+use crate::workload::load;
 use crate::{Error, Violation};
 use flsched_machine::Machine;
+use flsched_spec::workload::Model;
 use flsched_spec::{Knob, Policy, PolicySpec, Scheduler, Statistic};
 use std::sync::{Arc, LazyLock};
 
@@ -32,7 +33,7 @@ fn simulation(fault: &str, workload: &str) -> Result<Simulation, Error> {
     Simulation::new(Setup {
         machine: Arc::new(Machine::find("ryzen-3400g")?.with_cpus(4)?.even()),
         scheduler: Scheduler::Policy(spec),
-        workload: parse_workload(workload)?,
+        workload: load(&Model::read(workload)?)?,
         seed: 1,
         limit: 100_000_000_000,
     })

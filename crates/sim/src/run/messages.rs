@@ -91,8 +91,9 @@ mod tests {
     use crate::Simulation;
     use crate::core::Scheduling;
     use crate::run::Setup;
-    use crate::workload::{Channel, Child, Program, Step, View, parse_workload};
+    use crate::workload::{Channel, Child, Program, Step, View, load};
     use flsched_machine::Machine;
+    use flsched_spec::workload::Model;
     use flsched_spec::{Scheduler, Target};
     use std::sync::Arc;
 
@@ -118,7 +119,7 @@ mod tests {
         let mut simulation = Simulation::new(Setup {
             machine: Arc::new(Machine::find("knc-31s1p").unwrap().with_cpus(1).unwrap()),
             scheduler: Scheduler::read("fifo", Target::Sim).unwrap(),
-            workload: parse_workload("hogs").unwrap(),
+            workload: load(&Model::read("hogs").unwrap()).unwrap(),
             seed: 1,
             limit: 1_000_000_000,
         })

@@ -41,7 +41,7 @@ pub struct Setup {
     /// Under whom.
     pub scheduler: Scheduler,
     /// What.
-    pub workload: Workload,
+    pub workload: Arc<dyn Workload>,
     /// Of all that is drawn.
     pub seed: u64,
     /// When it counts as hung, in simulated time.
@@ -172,7 +172,7 @@ impl Simulation {
     }
 
     fn finish(&mut self) -> Result<Outcome, Error> {
-        let main = self.setup.workload.clone().main(&mut self.world);
+        let main = self.setup.workload.main(&mut self.world);
         self.go_through(main)
     }
 

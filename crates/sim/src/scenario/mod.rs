@@ -12,9 +12,10 @@ use crate::classes::keeps_cpus_busy;
 use crate::core::CpuMask;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, TaskCounts};
-use crate::workload::{Act, Mix, TaskPlan, Workload, parse_workload};
+use crate::workload::{self, Act, Mix, TaskPlan};
 use crate::{Error, Simulation};
 use flsched_machine::Machine;
+use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -168,8 +169,8 @@ impl Scenario {
             machine: Arc::new(machine),
             scheduler: self.scheduler()?,
             workload: match &self.workload {
-                Some(workload) => parse_workload(workload)?,
-                None => Workload::Mix(Mix(Arc::new(self.tasks.clone()))),
+                Some(workload) => workload::load(&Model::read(workload)?)?,
+                None => Arc::new(Mix(Arc::new(self.tasks.clone()))),
             },
             seed: self.seed,
             limit: self.limit_ms * 1_000_000,

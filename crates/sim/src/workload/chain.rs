@@ -1,31 +1,10 @@
 //! A wake-up chain: a token goes round a ring of tasks; who has it computes, wakes the next and sleeps.
-use super::parameters::Parameters;
 use super::team::Team;
-use super::{Child, Program, SemaphoreId, Step, View, World};
-use crate::Error;
-use std::fmt;
+use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
+use flsched_spec::workload::Chain;
 
-/// `chain:TASKS:ROUNDS:WORK_US`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chain {
-    /// Processes in the ring.
-    pub tasks: u64,
-    /// How often the token goes round.
-    pub rounds: u64,
-    /// How long each computes with it, in µs.
-    pub work_us: u64,
-}
-
-impl Chain {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            tasks: parameters.number("TASKS", 8, 2..=100_000)?,
-            rounds: parameters.number("ROUNDS", 100, 1..=1_000_000)?,
-            work_us: parameters.number("WORK_US", 50, 0..=1_000_000)?,
-        })
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+impl Workload for Chain {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         let turns: Vec<SemaphoreId> =
             (0..self.tasks).map(|task| world.add_semaphore(u64::from(task == 0))).collect();
         let links = (0..turns.len()).map(|at| {
@@ -34,12 +13,6 @@ impl Chain {
             Child::process("link", link)
         });
         Box::new(Team::new(links.collect::<Vec<_>>(), Vec::new))
-    }
-}
-
-impl fmt::Display for Chain {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "chain:{}:{}:{}", self.tasks, self.rounds, self.work_us)
     }
 }
 

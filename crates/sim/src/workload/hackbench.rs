@@ -1,9 +1,7 @@
 //! `hackbench`: groups of senders and receivers; every sender sends every receiver of its group one
 //! message a loop. All wait for a common start, as the program's do.
-use super::parameters::Parameters;
-use super::{Channel, ChannelId, Child, Program, Step, View, World};
-use crate::Error;
-use std::fmt;
+use super::{Channel, ChannelId, Child, Program, Step, View, Workload, World};
+use flsched_spec::workload::{self as named, Hackbench, Task};
 
 /// Bytes of a message.
 const MESSAGE: u32 = 100;
@@ -15,35 +13,10 @@ const FILES: usize = 8;
 /// For how many a process has room at first: `NR_OPEN_DEFAULT`.
 const FILE_TABLE: usize = 64;
 
-/// `hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hackbench {
-    /// Threads of one process, not processes.
-    pub threads: bool,
-    /// Sockets, not pipes.
-    pub sockets: bool,
-    /// Groups of 40 tasks.
-    pub groups: u64,
-    /// Messages from each sender to each receiver.
-    pub loops: u64,
-}
-
-const MODES: [&str; 4] = ["process-pipe", "process-socket", "thread-pipe", "thread-socket"];
-
-impl Hackbench {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        let mode = parameters.choice("hackbench mode", &MODES)?;
-        Ok(Self {
-            threads: mode.starts_with("thread"),
-            sockets: mode.ends_with("socket"),
-            groups: parameters.number("GROUPS", 4, 1..=10_000)?,
-            loops: parameters.number("LOOPS", 100, 1..=100_000_000)?,
-        })
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
-        let ready = world.add(self.channel(1));
-        let wake = world.add(self.channel(1));
+impl Workload for Hackbench {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
+        let ready = world.add(channel(self, 1));
+        let wake = world.add(channel(self, 1));
         Box::new(Main {
             bench: *self,
             ready,
@@ -52,25 +25,17 @@ impl Hackbench {
             member: 0,
             phase: Phase::Exec,
             channels: (0..self.groups)
-                .map(|_| (0..HALF).map(|_| world.add(self.channel(MESSAGE))).collect())
+                .map(|_| (0..HALF).map(|_| world.add(channel(self, MESSAGE))).collect())
                 .collect(),
         })
     }
-
-    /// For messages of so many bytes.
-    fn channel(&self, bytes: u32) -> Channel {
-        if self.sockets { Channel::socket(bytes) } else { Channel::pipe(bytes) }
-    }
-
-    fn tasks(&self) -> u64 {
-        self.groups * 2 * HALF as u64
-    }
 }
 
-impl fmt::Display for Hackbench {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = MODES[2 * usize::from(self.threads) + usize::from(self.sockets)];
-        write!(out, "hackbench:{mode}:{}:{}", self.groups, self.loops)
+/// For messages of so many bytes.
+fn channel(of: &Hackbench, bytes: u32) -> Channel {
+    match of.channel {
+        named::Channel::Socket => Channel::socket(bytes),
+        named::Channel::Pipe => Channel::pipe(bytes),
     }
 }
 
@@ -101,6 +66,15 @@ struct Main {
 }
 
 impl Main {
+    fn tasks(&self) -> u64 {
+        self.bench.groups * 2 * HALF as u64
+    }
+
+    /// Members are threads of one process, not processes.
+    fn has_threads(&self) -> bool {
+        self.bench.task == Task::Thread
+    }
+
     /// Of the next child, if that is a receiver.
     fn inbox(&self) -> Option<ChannelId> {
         self.channels.get(self.group)?.get(self.member).copied()
@@ -121,7 +95,7 @@ impl Main {
             self.group += 1;
         }
         let program = Member { ready: Some(self.ready), wake: Some(self.wake), part };
-        Some(Child { is_thread: self.bench.threads, ..Child::process(name, program) })
+        Some(Child { is_thread: self.has_threads(), ..Child::process(name, program) })
     }
 }
 
@@ -138,7 +112,7 @@ impl Program for Main {
                     Some(inbox) => {
                         self.phase = Phase::Make(inbox);
                         let is_first = (self.group, self.member) == (0, 0);
-                        if !self.bench.threads && !is_first {
+                        if !self.has_threads() && !is_first {
                             return Step::CopyOnWrite;
                         }
                     }
@@ -151,7 +125,7 @@ impl Program for Main {
                     self.phase = Phase::Fork;
                     // `expand_fdtable()`
                     let file = FILES + 2 * (self.group * HALF + self.member);
-                    if self.bench.threads && file >= FILE_TABLE && file.is_power_of_two() {
+                    if self.has_threads() && file >= FILE_TABLE && file.is_power_of_two() {
                         return Step::SynchronizeRcu;
                     }
                 }
@@ -160,7 +134,7 @@ impl Program for Main {
                         self.phase = Phase::Prepare;
                         return Step::Fork(child);
                     }
-                    None => self.phase = Phase::Collect(self.bench.tasks()),
+                    None => self.phase = Phase::Collect(self.tasks()),
                 },
                 Phase::Collect(0) => self.phase = Phase::Begin,
                 Phase::Collect(left) => {
@@ -174,7 +148,7 @@ impl Program for Main {
                 Phase::Release => {
                     // Processes are waited for one by one, whoever it is; threads in their order, and the
                     // first of them are the last to end.
-                    self.phase = Phase::Wait(if self.bench.threads { 1 } else { self.bench.tasks() });
+                    self.phase = Phase::Wait(if self.has_threads() { 1 } else { self.tasks() });
                     return Step::Write(self.wake);
                 }
                 Phase::Wait(0) => self.phase = Phase::End,

@@ -1,10 +1,8 @@
 //! A parallel build: `make` starts so many compilers at a time; each is a driver that starts the compiler
 //! proper, waits for it, starts the assembler and waits for that. Most tasks live for milliseconds only.
-use super::parameters::Parameters;
-use super::{Child, Program, Step, View};
-use crate::Error;
+use super::{Child, Program, Step, View, Workload, World};
 use crate::engine::Ns;
-use std::fmt;
+use flsched_spec::workload::Make;
 
 /// What the driver does itself before, between and after its children, each. Measured, as the next two, with
 /// gcc 12.2 on the files of `compare`'s workload of this name and an AMD EPYC: CPU time of 15 runs.
@@ -16,31 +14,9 @@ const ASSEMBLER_NS: Ns = 3_000_000;
 /// What make does for each file: estimated.
 const MAKE_NS: Ns = 200_000;
 
-/// `make:JOBS:FILES`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Make {
-    /// Compilers at a time.
-    pub jobs: u64,
-    /// Files to compile.
-    pub files: u64,
-}
-
-impl Make {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            jobs: parameters.number("JOBS", 16, 1..=4096)?,
-            files: parameters.number("FILES", 16, 1..=100_000)?,
-        })
-    }
-
-    pub(super) fn main(&self) -> Box<dyn Program> {
+impl Workload for Make {
+    fn main(&self, _world: &mut World) -> Box<dyn Program> {
         Box::new(Main { make: *self, started: 0, phase: Phase::Start })
-    }
-}
-
-impl fmt::Display for Make {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "make:{}:{}", self.jobs, self.files)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Tasks that are written down step by step, as in a scenario file.
-use super::{Channel, ChannelId, Child, Program, Step, View, World};
+use super::{Channel, ChannelId, Child, Program, Step, View, Workload, World};
 use crate::core::CpuMask;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,6 +57,12 @@ fn once() -> u64 {
 /// The tasks of a scenario, forked by a first one in the order of their numbers, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix(pub Arc<Vec<TaskPlan>>);
+
+impl fmt::Display for Mix {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "mix of {} tasks", self.0.len())
+    }
+}
 
 impl Act {
     /// The channel that it uses.
@@ -118,8 +124,8 @@ impl TryFrom<String> for Act {
     }
 }
 
-impl Mix {
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+impl Workload for Mix {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         let acts = self.0.iter().flat_map(|task| &task.steps);
         let count = acts.filter_map(|act| act.channel()).max().map_or(0, |most| most + 1);
         let channels = (0..count).map(|_| world.add(Channel::pipe(100))).collect();

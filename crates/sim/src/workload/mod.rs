@@ -7,26 +7,58 @@ mod hogs;
 mod make;
 mod mix;
 mod npb;
-mod parameters;
 mod perf_pipe;
 mod phases;
 mod requests;
 mod script;
-mod spec;
 mod spin_barrier;
 mod sync;
 mod team;
 
 pub use channel::{Channel, ChannelId, Outcome};
-pub use hackbench::Hackbench;
-pub use hogs::Hogs;
 pub use mix::{Act, Mix, TaskPlan};
-pub use spec::{FORMS, Workload, parse_workload};
 pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait};
 
+use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
 use crate::engine::{Ns, Random};
 use crate::run::Waiting;
+use flsched_spec::workload::Model;
+use std::fmt;
+use std::sync::Arc;
+
+/// What is run.
+pub trait Workload: fmt::Debug + fmt::Display + Send + Sync {
+    /// The first task's program.
+    fn main(&self, world: &mut World) -> Box<dyn Program>;
+
+    /// Does it fit a machine with so many CPUs?
+    fn check(&self, _nr_cpus: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What its time is, where it is not how long it takes.
+    fn time_is(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// What the user has named. Files are read and checked.
+pub fn load(model: &Model) -> Result<Arc<dyn Workload>, Error> {
+    Ok(match model {
+        Model::Hackbench(hackbench) => Arc::new(*hackbench),
+        Model::Hogs(hogs) => Arc::new(*hogs),
+        Model::SpinBarrier(spin) => Arc::new(*spin),
+        Model::Phases(phases) => Arc::new(*phases),
+        Model::Npb(npb) => Arc::new(*npb),
+        Model::Requests(requests) => Arc::new(*requests),
+        Model::PerfPipe(pipe) => Arc::new(*pipe),
+        Model::Chain(chain) => Arc::new(*chain),
+        Model::Make(make) => Arc::new(*make),
+        Model::CoThreads(co_threads) => Arc::new(*co_threads),
+        Model::Script(file) => Arc::new(script::load(file)?),
+    })
+}
 
 /// What a task does next.
 pub enum Step {

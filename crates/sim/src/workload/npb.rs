@@ -2,8 +2,7 @@
 //! class A, as parallel loops with a barrier after each.
 //!
 //! Where the numbers are from:
-//! - `steps`: the class's number of iterations, from NPB's `sys/setparams.c`.
-//! - `operations`: what the program itself divides by its time for its Mop/s, worked out for class A.
+//! - `operations_m`: what the program itself divides by its time for its Mop/s, worked out for class A.
 //! - `loops`: barriers of one iteration, the ends of parallel regions included, counted in the sources.
 //!   Loops that only a set-up before the timed part has are left out, so is UA's mesh adaptation.
 //! - `pieces`: iterations of the loop that is divided, mostly a grid's outermost dimension: with more
@@ -11,103 +10,63 @@
 //! - How long an operation takes is the parameter MOPS, 100 by default: an estimate for one thread of a
 //!   1.1 GHz in-order core without vectors, not fitted to any result.
 //! - The imbalance, 5 %, is an estimate. EP's is the same; nothing there waits but at the end.
-use super::parameters::Parameters;
-use super::phases::{Plan, Stage, WAITS, wait_named};
-use super::{Program, World};
-use crate::Error;
-use std::fmt;
+use super::phases::{Plan, Stage, wait_of};
+use super::{Program, Workload, World};
+use flsched_spec::workload::{Npb, NpbName};
 
 /// A program's shape.
-#[derive(Debug)]
 struct Shape {
-    name: &'static str,
-    steps: u64,
     /// Of the whole run, in millions.
     operations_m: u64,
     /// Loops of a step, pieces of each, share of a step's operations in percent.
     loops: &'static [(u64, u64, u64)],
 }
 
-const SHAPES: [Shape; 8] = [
-    // rhs.f has 5, the three solvers and add.f one each; loops go over 62 inner planes of 64.
-    Shape { name: "bt", steps: 200, operations_m: 168_300, loops: &[(9, 62, 100)] },
-    // conj_grad: 5 in each of 25 rounds, 4 around them; 2 in the main loop; 14,000 rows.
-    Shape { name: "cg", steps: 15, operations_m: 1_496, loops: &[(131, 14_000, 100)] },
-    // One loop over 2^28 pairs of random numbers in blocks of 2^16.
-    Shape { name: "ep", steps: 1, operations_m: 537, loops: &[(1, 4_096, 100)] },
-    // evolve, three transforms and a checksum; over 128 planes, one transform over 256; all operations in
-    // the transforms and evolve.
-    Shape { name: "ft", steps: 6, operations_m: 7_136, loops: &[(4, 128, 75), (1, 256, 25)] },
-    // rank() with buckets: three loops and the end; 2^23 keys, thousands to a piece.
-    Shape { name: "is", steps: 10, operations_m: 84, loops: &[(4, 8_192, 100)] },
-    // mg3P and resid: 13 on the finest grid of 256 planes, with 7/8 of the work, 70 on the coarser ones,
-    // whose planes become fewer by half at each level: 64 stands for all.
-    Shape { name: "mg", steps: 4, operations_m: 3_891, loops: &[(13, 254, 88), (70, 64, 12)] },
-    // rhs.f has 5, txinvr and add one each, the solvers two each with their inversions.
-    Shape { name: "sp", steps: 400, operations_m: 85_000, loops: &[(13, 62, 100)] },
-    // diffusion(): 13 in each of 10 rounds, 4 around them; convect 6, the main loop 7; 2,400 elements.
-    // The operations are points advanced; each takes about a hundred floating-point operations.
-    Shape { name: "ua", steps: 200, operations_m: 66_000, loops: &[(147, 2_400, 100)] },
-];
+fn shape(program: NpbName) -> Shape {
+    let (operations_m, loops): (u64, &'static [(u64, u64, u64)]) = match program {
+        // rhs.f has 5, the three solvers and add.f one each; loops go over 62 inner planes of 64.
+        NpbName::Bt => (168_300, &[(9, 62, 100)]),
+        // conj_grad: 5 in each of 25 rounds, 4 around them; 2 in the main loop; 14,000 rows.
+        NpbName::Cg => (1_496, &[(131, 14_000, 100)]),
+        // One loop over 2^28 pairs of random numbers in blocks of 2^16.
+        NpbName::Ep => (537, &[(1, 4_096, 100)]),
+        // evolve, three transforms and a checksum; over 128 planes, one transform over 256; all operations in
+        // the transforms and evolve.
+        NpbName::Ft => (7_136, &[(4, 128, 75), (1, 256, 25)]),
+        // rank() with buckets: three loops and the end; 2^23 keys, thousands to a piece.
+        NpbName::Is => (84, &[(4, 8_192, 100)]),
+        // mg3P and resid: 13 on the finest grid of 256 planes, with 7/8 of the work, 70 on the coarser ones,
+        // whose planes become fewer by half at each level: 64 stands for all.
+        NpbName::Mg => (3_891, &[(13, 254, 88), (70, 64, 12)]),
+        // rhs.f has 5, txinvr and add one each, the solvers two each with their inversions.
+        NpbName::Sp => (85_000, &[(13, 62, 100)]),
+        // diffusion(): 13 in each of 10 rounds, 4 around them; convect 6, the main loop 7; 2,400 elements.
+        // The operations are points advanced; each takes about a hundred floating-point operations.
+        NpbName::Ua => (66_000, &[(147, 2_400, 100)]),
+    };
+    Shape { operations_m, loops }
+}
 
 const IMBALANCE_PERCENT: u64 = 5;
 
-/// `npb:PROGRAM:THREADS:STEPS:WAIT:MOPS`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Npb {
-    program: usize,
-    /// Threads of the team.
-    pub threads: u64,
-    /// Iterations: the class's own, or fewer for a shorter run.
-    pub steps: u64,
-    /// How they wait: one of `WAITS`.
-    pub wait: &'static str,
-    /// Operations that a thread alone on a core does in a µs.
-    pub mops: u64,
-}
-
-impl Npb {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        let names = SHAPES.map(|shape| shape.name);
-        let name = parameters.choice("NPB program", &names)?;
-        let program = names.iter().position(|known| *known == name).unwrap_or(0);
-        Ok(Self {
-            program,
-            threads: parameters.number("THREADS", 64, 1..=65_536)?,
-            steps: parameters.number("STEPS", SHAPES[program].steps, 1..=SHAPES[program].steps)?,
-            wait: parameters.choice("way to wait", &WAITS)?,
-            mops: parameters.number("MOPS", 100, 1..=1_000_000)?,
-        })
-    }
-
-    fn shape(&self) -> &'static Shape {
-        &SHAPES[self.program]
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
-        let shape = self.shape();
-        let step_ns = shape.operations_m * 1_000_000_000 / self.mops / shape.steps;
+impl Workload for Npb {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
+        let shape = shape(self.program);
+        let step_ns = shape.operations_m * 1_000_000_000 / self.mops / self.program.steps();
         let stages = shape.loops.iter().map(|&(loops, pieces, percent)| Stage {
             loops,
             pieces,
             piece_ns: step_ns / 100 * percent / loops / pieces,
         });
         let plan = Plan {
-            name: shape.name,
+            name: self.program.name(),
             threads: self.threads,
             steps: self.steps,
             stages: stages.collect(),
             imbalance_percent: IMBALANCE_PERCENT,
-            wait: wait_named(self.wait),
+            wait: wait_of(self.wait),
         };
         plan.main(world)
-    }
-}
-
-impl fmt::Display for Npb {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { threads, steps, wait, mops, .. } = self;
-        write!(out, "npb:{}:{threads}:{steps}:{wait}:{mops}", self.shape().name)
     }
 }
 
@@ -129,9 +88,10 @@ mod tests {
             58.0 * 4.0 * 256f64.powi(3),
             400.0 * (881.174 * n3 - 4683.91 * 4096.0 + 11484.5 * 64.0 - 19272.4),
         ];
-        for (shape, exact) in SHAPES.iter().zip(exact) {
+        for (program, exact) in NpbName::ALL.into_iter().zip(exact) {
+            let shape = shape(program);
             let ratio = shape.operations_m as f64 * 1e6 / exact;
-            assert!((0.995..1.005).contains(&ratio), "{}: {ratio}", shape.name);
+            assert!((0.995..1.005).contains(&ratio), "{}: {ratio}", program.name());
             assert_eq!(shape.loops.iter().map(|(.., percent)| percent).sum::<u64>(), 100);
         }
     }

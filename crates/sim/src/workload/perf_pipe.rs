@@ -1,33 +1,14 @@
 //! `perf bench sched pipe`: two processes that hand a byte to and fro, so that each loop is two switches.
-use super::parameters::Parameters;
 use super::team::Team;
-use super::{Channel, ChannelId, Child, Program, Step, View, World};
-use crate::Error;
-use std::fmt;
+use super::{Channel, ChannelId, Child, Program, Step, View, Workload, World};
+use flsched_spec::workload::PerfPipe;
 
-/// `perf-pipe:LOOPS`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PerfPipe {
-    /// How often the byte goes to and fro.
-    pub loops: u64,
-}
-
-impl PerfPipe {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self { loops: parameters.number("LOOPS", 10_000, 1..=1_000_000_000)? })
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+impl Workload for PerfPipe {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         let (to, fro) = (world.add(Channel::pipe(4)), world.add(Channel::pipe(4)));
         let player = |reads, writes, serves| Player { reads, writes, left: 2 * self.loops, serves };
         let players = [player(fro, to, true), player(to, fro, false)];
         Box::new(Team::new(players.map(|player| Child::process("sched-pipe", player)), Vec::new))
-    }
-}
-
-impl fmt::Display for PerfPipe {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "perf-pipe:{}", self.loops)
     }
 }
 

@@ -1,20 +1,19 @@
 //! OpenMP-style programs: a team of threads goes from parallel loop to parallel loop, with a barrier after
 //! each, and waits there as its runtime does.
-use super::parameters::Parameters;
 use super::team::Team;
-use super::{BarrierId, Child, Program, Step, View, Wait, World};
-use crate::Error;
+use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
 use crate::engine::Ns;
-use std::fmt;
+use flsched_spec::workload::{Phases, WaitStyle};
 use std::rc::Rc;
 
-/// Ways to wait by name. `libomp`: LLVM's and Intel's runtime looks and yields, and sleeps after 200 ms
-/// (`KMP_BLOCKTIME`).
-pub(super) const WAITS: [&str; 4] = ["libomp", "spin", "yield", "futex"];
-
-/// One of [`WAITS`].
-pub(super) fn wait_named(name: &str) -> Wait {
-    Wait::named(name).unwrap_or(Wait { block_after: Some(200_000_000), ..Wait::YIELD })
+/// As OpenMP's runtimes do.
+pub(super) fn wait_of(style: WaitStyle) -> Wait {
+    match style {
+        WaitStyle::Libomp => Wait { block_after: Some(200_000_000), ..Wait::YIELD },
+        WaitStyle::Spin => Wait::SPIN,
+        WaitStyle::Yield => Wait::YIELD,
+        WaitStyle::Futex => Wait::BLOCK,
+    }
 }
 
 /// Parallel loops that are alike.
@@ -99,33 +98,8 @@ impl Program for Thread {
     }
 }
 
-/// `phases:THREADS:PHASES:WORK_US:IMBALANCE:WAIT`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Phases {
-    /// Threads of the team.
-    pub threads: u64,
-    /// Parallel loops with a barrier each.
-    pub phases: u64,
-    /// How long a thread works in each, in µs.
-    pub work_us: u64,
-    /// By how much that differs at most, in percent.
-    pub imbalance_percent: u64,
-    /// How they wait: one of `WAITS`.
-    pub wait: &'static str,
-}
-
-impl Phases {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            threads: parameters.number("THREADS", 32, 1..=65_536)?,
-            phases: parameters.number("PHASES", 50, 1..=10_000_000)?,
-            work_us: parameters.number("WORK_US", 125, 0..=10_000_000)?,
-            imbalance_percent: parameters.number("IMBALANCE", 10, 0..=100)?,
-            wait: parameters.choice("way to wait", &WAITS)?,
-        })
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+impl Workload for Phases {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         let stage = Stage { loops: self.phases, pieces: self.threads, piece_ns: self.work_us * 1000 };
         let plan = Plan {
             name: "phases",
@@ -133,15 +107,8 @@ impl Phases {
             steps: 1,
             stages: vec![stage],
             imbalance_percent: self.imbalance_percent,
-            wait: wait_named(self.wait),
+            wait: wait_of(self.wait),
         };
         plan.main(world)
-    }
-}
-
-impl fmt::Display for Phases {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { threads, phases, work_us, imbalance_percent, wait } = self;
-        write!(out, "phases:{threads}:{phases}:{work_us}:{imbalance_percent}:{wait}")
     }
 }

@@ -1,46 +1,19 @@
 //! Requests and their wake-up latency, as schbench does it: messengers wake workers, a woken worker does a
 //! fixed amount of work, tells its messenger and waits for the next request.
-use super::parameters::Parameters;
 use super::team::Team;
-use super::{Child, Program, SemaphoreId, Step, View, World};
-use crate::Error;
+use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
 use crate::core::Histogram;
 use crate::engine::Ns;
+use flsched_spec::workload::Requests;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::fmt;
 use std::rc::Rc;
-
-/// What its time is.
-pub(super) const TIME_IS: &str = "99th percentile of the wake-up latency";
 
 /// How long one step of the real program's arithmetic takes, in ns: 10 instructions, at one a nanosecond.
 const STEP_NS: Ns = 10;
 
-/// `requests:MESSENGERS:WORKERS:REQUESTS:WORK`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Requests {
-    /// Threads that send requests.
-    pub messengers: u64,
-    /// Threads that serve them, for each messenger.
-    pub workers: u64,
-    /// Requests that each worker serves.
-    pub requests: u64,
-    /// Steps of arithmetic for each request.
-    pub work: u64,
-}
-
-impl Requests {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            messengers: parameters.number("MESSENGERS", 2, 1..=256)?,
-            workers: parameters.number("WORKERS", 16, 1..=4096)?,
-            requests: parameters.number("REQUESTS", 300, 1..=1_000_000)?,
-            work: parameters.number("WORK", 3_000, 0..=1_000_000_000)?,
-        })
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+impl Workload for Requests {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         let latencies = Rc::new(RefCell::new(Histogram::default()));
         let mut children = Vec::new();
         for _ in 0..self.messengers {
@@ -62,6 +35,10 @@ impl Requests {
         }
         Box::new(Team::new(children, move || figures(&latencies.borrow())))
     }
+
+    fn time_is(&self) -> Option<&'static str> {
+        Some(Self::TIME_IS)
+    }
 }
 
 fn figures(latencies: &Histogram) -> Vec<Step> {
@@ -69,12 +46,6 @@ fn figures(latencies: &Histogram) -> Vec<Step> {
     let percentiles = [("wakeup_p50_us", 0.5), ("wakeup_p99_us", 0.99), ("wakeup_p99_9_us", 0.999)];
     let figures = percentiles.map(|(name, share)| Step::Figure(name, ns(share) / 1e3));
     figures.into_iter().chain([Step::Time(ns(0.99) / 1e9)]).collect()
-}
-
-impl fmt::Display for Requests {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "requests:{}:{}:{}:{}", self.messengers, self.workers, self.requests, self.work)
-    }
 }
 
 /// Where workers wait for a messenger.

@@ -1,45 +1,18 @@
 //! Threads that compute and then wait for each other, yielding while they wait.
-use super::parameters::Parameters;
 use super::team::Team;
-use super::{BarrierId, Child, Program, Step, View, Wait, World};
-use crate::Error;
-use std::fmt;
+use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
+use flsched_spec::workload::SpinBarrier;
 
 /// How long one step of the real program's arithmetic takes, in ns: 10 instructions, at one a nanosecond.
 const STEP_NS: u64 = 10;
 
-/// `spin-barrier:THREADS:ITERATIONS:WORK`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpinBarrier {
-    /// Threads that meet at the barrier.
-    pub threads: u64,
-    /// Barriers.
-    pub iterations: u64,
-    /// Steps of arithmetic before each barrier, in each thread.
-    pub work: u64,
-}
-
-impl SpinBarrier {
-    pub(super) fn parse(parameters: &mut Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            threads: parameters.number("THREADS", 32, 1..=4096)?,
-            iterations: parameters.number("ITERATIONS", 50, 1..=10_000_000)?,
-            work: parameters.number("WORK", 12_500, 0..=1_000_000_000)?,
-        })
-    }
-
-    pub(super) fn main(&self, world: &mut World) -> Box<dyn Program> {
+impl Workload for SpinBarrier {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         // All meet once before the first round, as the real program's threads do before its time begins.
         let barrier = world.add_barrier(self.threads);
         let of = *self;
         let thread = move |_| Child::thread("spin-barrier", Thread { of, barrier, round: 0, worked: false });
         Box::new(Team::new((0..self.threads).map(thread), Vec::new))
-    }
-}
-
-impl fmt::Display for SpinBarrier {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "spin-barrier:{}:{}:{}", self.threads, self.iterations, self.work)
     }
 }
 

@@ -12,9 +12,6 @@ pub(super) const FORM: &str = "co-threads:PROCESSES:THREADS:BYTES:SECONDS";
 pub(super) const TABLE_FORM: &str = "co-threads:table1:SECONDS";
 /// How the model is named.
 pub(super) const MODEL_FORM: &str = "co-threads:PROCESSES:THREADS:BYTES:SECONDS:OPERATION_US";
-/// What its time is.
-pub(super) const TIME_IS: &str = "time of a million operations";
-
 /// Half of the first-level data cache of the paper's i7-2670QM (32 KiB), which two threads share.
 const SMALL: u64 = 16 * 1024;
 /// Half of its second-level cache (256 KiB), which the same two share.
@@ -70,6 +67,9 @@ pub struct Published {
 }
 
 impl CoThreads {
+    /// What its time is.
+    pub const TIME_IS: &str = "time of a million operations";
+
     /// What is left out is the paper's third test.
     pub(super) fn read(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
         Ok(Self {

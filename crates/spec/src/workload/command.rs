@@ -19,7 +19,7 @@ impl CommandLine {
     }
 
     /// Program and arguments.
-    pub fn argv(&self) -> &[OsString] {
+    pub fn words(&self) -> &[OsString] {
         &self.0
     }
 

@@ -33,6 +33,10 @@ const NAMES: [(&str, NpbName); 8] = [
 ];
 
 impl NpbName {
+    /// All of them.
+    pub const ALL: [Self; 8] =
+        [Self::Bt, Self::Cg, Self::Ep, Self::Ft, Self::Is, Self::Mg, Self::Sp, Self::Ua];
+
     /// As it is written.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].0

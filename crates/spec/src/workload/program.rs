@@ -103,8 +103,8 @@ impl Program {
     /// What its time is, where it is not how long it takes.
     pub fn time_is(&self) -> Option<&'static str> {
         match self {
-            Self::Requests(_) => Some(requests::TIME_IS),
-            Self::CoThreads(_) => Some(co_threads::TIME_IS),
+            Self::Requests(_) => Some(Requests::TIME_IS),
+            Self::CoThreads(_) => Some(CoThreads::TIME_IS),
             _ => None,
         }
     }

@@ -8,9 +8,6 @@ use std::fmt;
 /// How it is named.
 pub(super) const FORM: &str = "requests:MESSENGERS:WORKERS:REQUESTS:WORK";
 
-/// What its time is.
-pub(super) const TIME_IS: &str = "99th percentile of the wake-up latency";
-
 /// Steps that take about 30,000 instructions: 2 × 16 workers with 300 requests each are then about 0.3 s
 /// when an instruction takes 1 ns, and enough for a 99.9th percentile.
 const WORK: u64 = 3_000;
@@ -29,6 +26,9 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// What its time is.
+    pub const TIME_IS: &str = "99th percentile of the wake-up latency";
+
     pub(super) fn read(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
         Ok(Self {
             messengers: words.number("MESSENGERS", 2, 1..=256)?,

@@ -2,9 +2,10 @@
 //!
 //! All threads of all processes sleep reading the same pipe, which nobody ever writes to. When it is
 //! closed they wake up at once; the time to stop is in a file by then.
+use super::PROCESS;
 use super::sharing::{Shares, Sightings, cache_of};
-use super::{CoThreads, PROCESS};
 use crate::timestamp::monotonic;
+use flsched_spec::workload::CoThreads;
 use flsched_spec::{UsageError, number};
 use nix::sched::sched_getcpu;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
@@ -55,7 +56,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn spawn(start: &Start, work: &CoThreads) -> io::Result<Self> {
+    pub(super) fn spawn(start: &Start, work: CoThreads) -> io::Result<Self> {
         let mut child = Command::new("/proc/self/exe")
             .args(std::env::args_os().skip(1).take_while(|word| word != "co-threads"))
             .args([PROCESS, &work.threads.to_string(), &work.bytes.to_string()])

@@ -1,6 +1,6 @@
 //! Compiles a kernel on the user's machine, once: the program lies in the cache folder, under a name that
 //! changes with its source and its compiler.
-use super::Runtime;
+use flsched_spec::workload::Runtime;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -48,30 +48,28 @@ pub enum BuildError {
     Io(PathBuf, #[source] std::io::Error),
 }
 
-impl Runtime {
-    /// Compilers that bring it, the first choice first.
-    fn compilers(self) -> Vec<PathBuf> {
-        let names: &[&str] = match self {
-            Self::Libomp => {
-                &["clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"]
-            }
-            Self::Libgomp => &["gcc"],
-        };
-        names.iter().filter_map(|name| which::which(name).ok()).collect()
-    }
-
-    fn needs(self) -> &'static str {
-        match self {
-            Self::Libomp => "clang 16 or newer",
-            Self::Libgomp => "gcc",
+/// Compilers that bring it, the first choice first.
+fn compilers(runtime: Runtime) -> Vec<PathBuf> {
+    let names: &[&str] = match runtime {
+        Runtime::Libomp => {
+            &["clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"]
         }
-    }
+        Runtime::Libgomp => &["gcc"],
+    };
+    names.iter().filter_map(|name| which::which(name).ok()).collect()
+}
 
-    fn packages(self) -> &'static str {
-        match self {
-            Self::Libomp => "clang-19 libomp-19-dev (or clang libomp-dev)",
-            Self::Libgomp => "gcc libc6-dev",
-        }
+fn needs(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Libomp => "clang 16 or newer",
+        Runtime::Libgomp => "gcc",
+    }
+}
+
+fn packages(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Libomp => "clang-19 libomp-19-dev (or clang libomp-dev)",
+        Runtime::Libgomp => "gcc libc6-dev",
     }
 }
 
@@ -79,7 +77,7 @@ impl Runtime {
 pub(super) fn program(runtime: Runtime, kernel: &str, source: &str) -> Result<PathBuf, BuildError> {
     let cache = flsched_vm::cache_folder().ok_or(BuildError::NoCacheFolder)?.join("openmp");
     fs::create_dir_all(&cache).map_err(|error| BuildError::Io(cache.clone(), error))?;
-    program_in(&cache, runtime, kernel, source, &runtime.compilers())
+    program_in(&cache, runtime, kernel, source, &compilers(runtime))
 }
 
 fn program_in(
@@ -89,7 +87,7 @@ fn program_in(
     source: &str,
     compilers: &[PathBuf],
 ) -> Result<PathBuf, BuildError> {
-    let (kernel, packages) = (format!("{}:{kernel}", runtime.name()), runtime.packages());
+    let (kernel, packages) = (format!("{}:{kernel}", runtime.name()), packages(runtime));
     let mut complaint = None;
     for compiler in compilers {
         let name = format!("{}-{:016x}", kernel.replace(':', "-"), key(compiler, source));
@@ -105,7 +103,7 @@ fn program_in(
     }
     Err(match complaint {
         Some(complaint) => BuildError::Refused { kernel, complaint, packages },
-        None => BuildError::NoCompiler { kernel, needs: runtime.needs(), packages },
+        None => BuildError::NoCompiler { kernel, needs: needs(runtime), packages },
     })
 }
 

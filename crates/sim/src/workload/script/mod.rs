@@ -5,15 +5,12 @@ mod rt_app;
 mod tasks;
 mod trace;
 
-pub use rt_app::read as read_rt_app;
-pub use tasks::read as read_tasks;
-pub use trace::read as read_trace;
-
 use super::team::Team;
-use super::{BarrierId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, World};
+use super::{BarrierId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload, World};
 use crate::Error;
 use crate::core::{CpuId, CpuMask};
 use crate::engine::Ns;
+use flsched_spec::workload::{Format, ScriptFile};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,9 +73,8 @@ pub struct Script {
     duration: Option<Ns>,
 }
 
-impl Script {
-    /// The first task's program.
-    pub(super) fn main(self: &Arc<Self>, world: &mut World) -> Box<dyn Program> {
+impl Workload for Arc<Script> {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
         let first = |ids: Vec<usize>| ids.first().copied().unwrap_or(0);
         let bases = Bases {
             barrier: first(self.barriers.iter().map(|&parties| world.add_barrier(parties)).collect()),
@@ -96,8 +92,7 @@ impl Script {
         }
     }
 
-    /// Does it fit a machine with so many CPUs?
-    pub fn check(&self, nr_cpus: usize) -> Result<(), Error> {
+    fn check(&self, nr_cpus: usize) -> Result<(), Error> {
         for kind in &self.kinds {
             for op in &kind.ops {
                 let Op::Affinity(cpus) = op else { continue };
@@ -118,6 +113,18 @@ impl fmt::Display for Script {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}", self.form, self.path)
     }
+}
+
+/// What is in a file.
+pub(super) fn load(file: &ScriptFile) -> Result<Arc<Script>, Error> {
+    let path = &file.path;
+    let text = std::fs::read_to_string(path).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let read = match file.format {
+        Format::Tasks => tasks::read,
+        Format::RtApp => rt_app::read,
+        Format::Trace => trace::read,
+    };
+    read(&text, path).map(Arc::new)
 }
 
 /// From where on the world counts this script's.
