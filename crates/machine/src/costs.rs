@@ -1,10 +1,15 @@
 //! What things cost, in nanoseconds of a CPU's time.
-use crate::{Callback, Distance, Ns};
-use serde::Deserialize;
+use crate::file::Source;
+use crate::sourced::Sourced;
+use crate::{Callback, Distance, Error, Ns};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// What anything may cost: a minute.
+const MAX_COST_NS: u64 = 60_000_000_000;
+
 /// A cost for each distance between two CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByDistance {
     /// Threads of one core.
@@ -32,7 +37,7 @@ impl ByDistance {
 }
 
 /// A cost for each kind of task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByKind {
     /// One with a memory of its own.
@@ -50,7 +55,7 @@ impl ByKind {
 }
 
 /// What a channel for messages costs, beside the calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelCosts {
     /// To make one.
@@ -61,9 +66,110 @@ pub struct ChannelCosts {
     pub read: Ns,
 }
 
-/// What each callback of a scheduler takes, without waiting for locks.
+/// Everything but the functions of schedulers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// From one task to another, with the registers saved; without the scheduler's callbacks.
+    pub switch_ns: Sourced<Ns>,
+    /// The core's part of a wake-up, on the waker's CPU.
+    pub wakeup_ns: Sourced<Ns>,
+    /// Into the kernel and back, with the work of a small call.
+    pub syscall_ns: Sourced<Ns>,
+    /// A pipe.
+    pub pipe_ns: Sourced<ChannelCosts>,
+    /// A pair of sockets.
+    pub socket_ns: Sourced<ChannelCosts>,
+    /// A new task, for its parent.
+    pub fork_ns: Sourced<ByKind>,
+    /// How much longer that takes if there is no memory for the task. 0 unless the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_slab_ns: Option<Sourced<Ns>>,
+    /// What it does before its program goes on: a process has faults on the pages that it shares with its
+    /// parent. 0 unless the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_ns: Option<Sourced<ByKind>>,
+    /// What its parent writes then, which it shares with it, as hackbench before the fork of a receiver. 0
+    /// unless the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_on_write_ns: Option<Sourced<Ns>>,
+    /// Its end.
+    pub exit_ns: Sourced<ByKind>,
+    /// From a program's start to its work: `exec`, its libraries, what it sets up. 0 unless the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_ns: Option<Sourced<Ns>>,
+    /// The timer interrupt, without the scheduler's callback.
+    pub tick_ns: Sourced<Ns>,
+    /// From an idle CPU's interrupt to its first instruction of the scheduler.
+    pub idle_exit_ns: Sourced<Ns>,
+    /// From sending an interrupt to its handler.
+    pub ipi_ns: Sourced<ByDistance>,
+    /// A lock's cache line, from its last holder.
+    pub handover_ns: Sourced<ByDistance>,
+}
+
+impl Costs {
+    pub(crate) fn check(&self, source: &Source<'_>) -> Result<(), Error> {
+        check(source, "switch_ns", &self.switch_ns)?;
+        check(source, "wakeup_ns", &self.wakeup_ns)?;
+        check(source, "syscall_ns", &self.syscall_ns)?;
+        check(source, "pipe_ns", &self.pipe_ns)?;
+        check(source, "socket_ns", &self.socket_ns)?;
+        check(source, "fork_ns", &self.fork_ns)?;
+        self.task_slab_ns.iter().try_for_each(|of| check(source, "task_slab_ns", of))?;
+        self.start_ns.iter().try_for_each(|of| check(source, "start_ns", of))?;
+        self.copy_on_write_ns.iter().try_for_each(|of| check(source, "copy_on_write_ns", of))?;
+        check(source, "exit_ns", &self.exit_ns)?;
+        self.exec_ns.iter().try_for_each(|of| check(source, "exec_ns", of))?;
+        check(source, "tick_ns", &self.tick_ns)?;
+        check(source, "idle_exit_ns", &self.idle_exit_ns)?;
+        check(source, "ipi_ns", &self.ipi_ns)?;
+        check(source, "handover_ns", &self.handover_ns)
+    }
+}
+
+fn check<T: Parts>(source: &Source<'_>, field: &str, of: &Sourced<T>) -> Result<(), Error> {
+    match of.parts().find(|&ns| ns > MAX_COST_NS) {
+        None => Ok(()),
+        Some(ns) => Err(source.wrong(of.span(), field, format!("{ns} is not from 0 to {MAX_COST_NS}"))),
+    }
+}
+
+/// A cost, or several of them.
+trait Parts {
+    fn parts(&self) -> impl Iterator<Item = Ns>;
+}
+
+impl Parts for Ns {
+    fn parts(&self) -> impl Iterator<Item = Ns> {
+        [*self].into_iter()
+    }
+}
+
+impl Parts for ByDistance {
+    fn parts(&self) -> impl Iterator<Item = Ns> {
+        [self.core, self.cache, self.node, self.remote].into_iter()
+    }
+}
+
+impl Parts for ByKind {
+    fn parts(&self) -> impl Iterator<Item = Ns> {
+        [self.process, self.thread].into_iter()
+    }
+}
+
+impl Parts for ChannelCosts {
+    fn parts(&self) -> impl Iterator<Item = Ns> {
+        [self.make, self.write, self.read].into_iter()
+    }
+}
+
+/// What each function of a scheduler costs, by [`Callback::name`]; none may be left out.
+pub type Callbacks = BTreeMap<String, Ns>;
+
+/// The same for quick access. Waiting for locks is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallbackCosts(pub(crate) [Ns; Callback::COUNT]);
+pub struct CallbackCosts([Ns; Callback::COUNT]);
 
 impl CallbackCosts {
     /// Of one call.
@@ -71,50 +177,26 @@ impl CallbackCosts {
     pub fn of(&self, callback: Callback) -> Ns {
         self.0[callback as usize]
     }
+
+    pub(crate) fn check(source: &Source<'_>, scheduler: &str, of: &Sourced<Callbacks>) -> Result<(), Error> {
+        let section = format!("[callbacks.{scheduler}]");
+        let wrong = |what: String| source.wrong(of.span(), &section, what);
+        let names = Callback::ALL.map(Callback::name);
+        if let Some(odd) = of.keys().find(|name| !names.contains(&name.as_str())) {
+            return Err(wrong(format!("{odd} is none of {}", names.join(", "))));
+        }
+        for name in names {
+            let ns = *of.get(name).ok_or_else(|| wrong(format!("{name} is missing")))?;
+            if ns > MAX_COST_NS {
+                return Err(wrong(format!("{name}: {ns} is not from 0 to {MAX_COST_NS}")));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Everything.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Costs {
-    /// From one task to another, with the registers saved; without the scheduler's callbacks.
-    pub switch_ns: Ns,
-    /// The core's part of a wake-up, on the CPU of who wakes.
-    pub wakeup_ns: Ns,
-    /// Into the kernel and back, with the work of a small call.
-    pub syscall_ns: Ns,
-    /// A pipe.
-    pub pipe_ns: ChannelCosts,
-    /// A pair of sockets.
-    pub socket_ns: ChannelCosts,
-    /// A new task, for its parent.
-    pub fork_ns: ByKind,
-    /// How much longer that takes if there is no memory for the task. 0 unless the file says so.
-    pub task_slab_ns: Ns,
-    /// What it does before its program goes on: a process has faults on the pages that it shares with its
-    /// parent. 0 unless the file says so.
-    pub start_ns: ByKind,
-    /// What its parent writes then, which it shares with it, as hackbench before the fork of a receiver. 0
-    /// unless the file says so.
-    pub copy_on_write_ns: Ns,
-    /// Its end.
-    pub exit_ns: ByKind,
-    /// From a program's start to its work: `exec`, its libraries, what it sets up. 0 unless the file says so.
-    pub exec_ns: Ns,
-    /// The timer interrupt, without the scheduler's callback.
-    pub tick_ns: Ns,
-    /// From an idle CPU's interrupt to its first instruction of the scheduler.
-    pub idle_exit_ns: Ns,
-    /// From sending an interrupt to its handler.
-    pub ipi_ns: ByDistance,
-    /// A lock's cache line, from its last holder.
-    pub handover_ns: ByDistance,
-    /// By scheduler; `default` for those that are not named.
-    pub(crate) callbacks: BTreeMap<String, CallbackCosts>,
-}
-
-impl Costs {
-    /// Those of the scheduler `name`.
-    pub fn callbacks(&self, name: &str) -> CallbackCosts {
-        self.callbacks.get(name).copied().unwrap_or(self.callbacks["default"])
+impl From<&Callbacks> for CallbackCosts {
+    fn from(named: &Callbacks) -> Self {
+        Self(Callback::ALL.map(|callback| named[callback.name()]))
     }
 }

@@ -1,6 +1,7 @@
 //! Machines: what `machines/NAME.toml` says of one, and what follows from it.
 //!
-//! - [`Machine`]: CPUs with their places, speeds and costs, from a file
+//! - [`MachineFile`]: the file, read and written; each number is [`Sourced`]
+//! - [`Machine`]: CPUs with their places, speeds and costs, by name or from a file
 //! - [`measure`]: what scheduling costs on the present machine
 //! - [`Places`], [`Clocks`]: the tables of `policies/topology.bpf.h` and `policies/frequency.bpf.h`, for the loader
 //!   and for the simulator
@@ -12,15 +13,21 @@ mod file;
 mod machine;
 pub mod measure;
 mod places;
+mod sourced;
 mod speed;
+mod topology;
 
 pub use callback::Callback;
 pub use clocks::{Clock, Clocks, THRESHOLD};
-pub use costs::{ByDistance, ByKind, CallbackCosts, ChannelCosts, Costs};
+pub use costs::{ByDistance, ByKind, CallbackCosts, Callbacks, ChannelCosts, Costs};
 pub use error::Error;
-pub use machine::{Distance, Machine, Place};
+pub use file::MachineFile;
+pub use machine::Machine;
 pub use places::{MAX_CPUS, MAX_GROUPS, Places, Seat};
+pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
+
+pub use topology::{Distance, Numbering, Place, Small, Topology};
 
 /// A CPU's number.
 pub type CpuId = usize;

@@ -1,36 +1,11 @@
 //! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
-use crate::costs::Costs;
+use crate::costs::{CallbackCosts, Costs};
+use crate::file::MachineFile;
+use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, FULL_SPEED, Governor, Speed};
-use crate::{Clock, Clocks, CpuId, Error, MAX_CPUS, Ns, Places, Seat, file};
+use crate::topology::{Distance, Place};
+use crate::{Clock, Clocks, CpuId, Error, MAX_CPUS, Ns, Places, Seat};
 use std::collections::BTreeMap;
-
-/// How far apart two CPUs are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Distance {
-    /// The same CPU.
-    Same,
-    /// Threads of one core.
-    Core,
-    /// Cores that share a last-level cache.
-    Cache,
-    /// Caches of one node.
-    Node,
-    /// Different nodes.
-    Remote,
-}
-
-/// Where a CPU is; all numbers count through the whole machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Physical core.
-    pub core: usize,
-    /// Last-level cache.
-    pub cache: usize,
-    /// Memory node.
-    pub node: usize,
-    /// Socket.
-    pub package: usize,
-}
 
 /// A machine.
 #[derive(Debug, Clone)]
@@ -51,6 +26,8 @@ pub struct Machine {
     pub speed: Speed,
     /// What things cost.
     pub costs: Costs,
+    /// By scheduler; `default` for those that are not named.
+    callbacks: BTreeMap<String, CallbackCosts>,
 }
 
 /// The machines that this build knows.
@@ -76,7 +53,7 @@ impl Machine {
 
     fn read(name: &str) -> Result<Self, Error> {
         if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
-            return file::parse(text, &format!("machines/{name}.toml"));
+            return Self::parse(text, &format!("machines/{name}.toml"));
         }
         if !name.contains(['/', '.']) {
             let names: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
@@ -84,7 +61,11 @@ impl Machine {
         }
         let text =
             std::fs::read_to_string(name).map_err(|cause| Error::File { path: name.to_owned(), cause })?;
-        file::parse(&text, name)
+        Self::parse(&text, name)
+    }
+
+    fn parse(text: &str, path: &str) -> Result<Self, Error> {
+        Ok(MachineFile::parse(text, path)?.into())
     }
 
     /// The same kind of machine with another number of CPUs: whole cores of its last ones are left
@@ -115,7 +96,9 @@ impl Machine {
     pub fn with_governor(mut self, name: &str) -> Result<Self, Error> {
         let governor = Governor::parse(name)?;
         match &mut self.speed.frequency {
-            Some(frequency) => frequency.governor = governor,
+            Some(frequency) => {
+                frequency.governor = Sourced::new(governor, "asked for", Certainty::Estimated);
+            }
             None => {
                 let what = format!("governor {name}: the frequencies of {} do not change", self.name);
                 return Err(Error::usage(what));
@@ -139,6 +122,11 @@ impl Machine {
         let last = self.speed.smt.len().wrapping_sub(1);
         let index = (running as usize).saturating_sub(1).min(last);
         self.speed.smt.get(index).copied().unwrap_or(FULL_SPEED)
+    }
+
+    /// What the functions of the scheduler `name` cost.
+    pub fn callbacks(&self, name: &str) -> CallbackCosts {
+        self.callbacks.get(name).copied().unwrap_or(self.callbacks["default"])
     }
 
     /// How many CPUs there are.
@@ -177,10 +165,10 @@ impl Machine {
     /// The clocks of its CPUs that are online, for the policies' tables. A frequency that does not
     /// follow what the CPU does is none to choose by.
     pub fn clocks(&self, online: impl Iterator<Item = CpuId>) -> Clocks {
-        let domain = self.speed.frequency.as_ref().map_or(Domain::Core, |frequency| frequency.domain);
+        let domain = self.speed.frequency.as_ref().map_or(Domain::Core, |frequency| *frequency.domain);
         let varying = self.speed.frequency.as_ref().filter(|frequency| frequency.varies());
         let range_mhz =
-            varying.map(|frequency| (u64::from(frequency.min_mhz), u64::from(frequency.max_mhz())));
+            varying.map(|frequency| (u64::from(*frequency.min_mhz), u64::from(frequency.max_mhz())));
         let mut first: BTreeMap<usize, CpuId> = BTreeMap::new();
         let clock = |cpu| {
             let domain = *first.entry(domain.of(&self.places[cpu])).or_insert(cpu);
@@ -203,7 +191,30 @@ impl Machine {
     }
 }
 
-pub(crate) fn threads(places: &[Place]) -> Vec<Vec<CpuId>> {
+impl From<MachineFile> for Machine {
+    fn from(file: MachineFile) -> Self {
+        let (places, capacity) = file.topology.get_ref().cores();
+        let smt = file.smt.iter().flat_map(|percent| percent.iter());
+        Self {
+            threads: threads(&places),
+            places,
+            tick_ns: 1_000_000_000 / *file.tick_hz,
+            tickless_idle: *file.tickless_idle,
+            speed: Speed {
+                capacity,
+                smt: smt.map(|percent| percent * FULL_SPEED / 100).collect(),
+                frequency: file.frequency,
+                caches: file.caches,
+            },
+            costs: file.costs,
+            callbacks: file.callbacks.iter().map(|(name, of)| (name.clone(), (&**of).into())).collect(),
+            name: file.name,
+            description: file.description,
+        }
+    }
+}
+
+fn threads(places: &[Place]) -> Vec<Vec<CpuId>> {
     let mut cores: BTreeMap<usize, Vec<CpuId>> = BTreeMap::new();
     for (cpu, place) in places.iter().enumerate() {
         cores.entry(place.core).or_default().push(cpu);

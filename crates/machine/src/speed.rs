@@ -1,12 +1,19 @@
 //! What makes one CPU faster than another, and one moment than the next.
-use crate::{Error, Ns, Place};
+use crate::file::Source;
+use crate::sourced::Sourced;
+use crate::topology::{Place, Topology};
+use crate::{Error, Ns};
+use flsched_spec::UsageError;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 /// `SCX_CPUPERF_ONE`, and the kernel's `SCHED_CAPACITY_SCALE`: the machine's fastest core at its
 /// highest frequency, with one thread running.
 pub const FULL_SPEED: u32 = 1024;
 
 /// Who asks for a frequency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", rename_all = "lowercase")]
 pub enum Governor {
     /// Always the highest.
     Performance,
@@ -21,17 +28,26 @@ impl Governor {
         [("performance", Self::Performance), ("powersave", Self::Powersave), ("schedutil", Self::Schedutil)];
 
     /// As in machine files.
-    pub fn parse(name: &str) -> Result<Self, Error> {
+    pub fn parse(name: &str) -> Result<Self, UsageError> {
         let known = Self::NAMES.iter().find(|(known, _)| *known == name);
         known.map(|(_, governor)| *governor).ok_or_else(|| {
             let names = Self::NAMES.map(|(name, _)| name);
-            Error::unknown("governor", name, &names)
+            UsageError::unknown("governor", name, &names)
         })
     }
 }
 
+impl TryFrom<String> for Governor {
+    type Error = UsageError;
+
+    fn try_from(name: String) -> Result<Self, UsageError> {
+        Self::parse(&name)
+    }
+}
+
 /// Which CPUs have one frequency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Domain {
     /// The threads of a core.
     Core,
@@ -52,32 +68,35 @@ impl Domain {
     }
 }
 
+const MAX_MHZ: u32 = 100_000;
+
 /// How frequencies change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Frequency {
     /// Which CPUs share one.
-    pub domain: Domain,
+    pub domain: Sourced<Domain>,
     /// Who asks.
-    pub governor: Governor,
+    pub governor: Sourced<Governor>,
     /// The lowest, in MHz.
-    pub min_mhz: u32,
+    pub min_mhz: Sourced<u32>,
     /// The highest with so many cores of the package active, from one on; the last holds for all
     /// further ones. In MHz.
-    pub turbo_mhz: Vec<u32>,
+    pub turbo_mhz: Sourced<Vec<u32>>,
     /// What the kernel takes for full speed when it measures: `arch_max_freq_ratio`. In MHz.
-    pub scale_mhz: u32,
+    pub scale_mhz: Sourced<u32>,
     /// From one decision to the next.
-    pub interval_ns: Ns,
-    /// Of a rise, in MHz for each decision.
-    pub up_mhz: u32,
-    /// Of a fall, in MHz for each decision.
-    pub down_mhz: u32,
+    pub interval_us: Sourced<u64>,
+    /// How fast it rises.
+    pub up_mhz_per_ms: Sourced<u32>,
+    /// How fast it falls.
+    pub down_mhz_per_ms: Sourced<u32>,
 }
 
 impl Frequency {
     /// False if it does not follow what the CPUs do.
     pub fn varies(&self) -> bool {
-        self.governor != Governor::Performance && self.min_mhz < self.max_mhz()
+        *self.governor != Governor::Performance && *self.min_mhz < self.max_mhz()
     }
 
     /// The highest of all.
@@ -92,21 +111,60 @@ impl Frequency {
         let last = self.turbo_mhz.len() - 1;
         self.turbo_mhz[active.saturating_sub(1).min(last)]
     }
+
+    /// From one decision to the next.
+    #[inline]
+    pub fn interval_ns(&self) -> Ns {
+        *self.interval_us * 1000
+    }
+
+    /// The most of a rise, in MHz for each decision.
+    pub fn up_mhz(&self) -> u32 {
+        self.step(*self.up_mhz_per_ms)
+    }
+
+    /// The most of a fall, in MHz for each decision.
+    pub fn down_mhz(&self) -> u32 {
+        self.step(*self.down_mhz_per_ms)
+    }
+
+    fn step(&self, mhz_per_ms: u32) -> u32 {
+        (u64::from(mhz_per_ms) * *self.interval_us / 1000).clamp(1, u64::from(MAX_MHZ)) as u32
+    }
+
+    pub(crate) fn check(&self, source: &Source<'_>) -> Result<(), Error> {
+        let turbo = &self.turbo_mhz;
+        let falls = turbo.windows(2).all(|pair| pair[0] >= pair[1]);
+        let (Some(&first), Some(&last)) = (turbo.first(), turbo.last()) else {
+            return Err(source.wrong(turbo.span(), "turbo_mhz", "it is empty"));
+        };
+        if !falls || last == 0 || first > MAX_MHZ {
+            let what = format!("{:?} are not from 1 to {MAX_MHZ}, none higher than the one before", **turbo);
+            return Err(source.wrong(turbo.span(), "turbo_mhz", what));
+        }
+        source.within("interval_us", self.interval_us.spanned(), 10..=1_000_000)?;
+        source.within("min_mhz", self.min_mhz.spanned(), 1..=last)?;
+        source.within("scale_mhz", self.scale_mhz.spanned(), 1..=first)?;
+        source.within("up_mhz_per_ms", self.up_mhz_per_ms.spanned(), 1..=MAX_MHZ)?;
+        source.within("down_mhz_per_ms", self.down_mhz_per_ms.spanned(), 1..=MAX_MHZ)
+    }
 }
 
 /// What a core's and a last-level cache hold, and how long it takes to fill them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CacheSizes {
-    /// Of a core alone, in bytes.
-    pub core_bytes: u64,
-    /// Of all cores that share a last-level cache, in bytes; 0: there is none.
-    pub shared_bytes: u64,
+    /// Of a core alone, in KiB.
+    pub core_kib: Sourced<u64>,
+    /// Of all cores that share a last-level cache, in KiB; 0: there is none.
+    pub shared_kib: Sourced<u64>,
     /// To bring a KiB to a core: from where.
-    pub load_ns_per_kib: LoadTimes,
+    pub load_ns_per_kib: Sourced<LoadTimes>,
 }
 
 /// See [`CacheSizes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LoadTimes {
     /// From the last-level cache of this core.
     pub shared: Ns,
@@ -116,6 +174,58 @@ pub struct LoadTimes {
     pub remote: Ns,
     /// From memory.
     pub memory: Ns,
+}
+
+impl CacheSizes {
+    /// Of a core alone, in bytes.
+    pub fn core_bytes(&self) -> u64 {
+        *self.core_kib << 10
+    }
+
+    /// Of all cores that share a last-level cache, in bytes; 0: there is none.
+    pub fn shared_bytes(&self) -> u64 {
+        *self.shared_kib << 10
+    }
+
+    pub(crate) fn check(&self, source: &Source<'_>) -> Result<(), Error> {
+        const MAX_KIB: u64 = 1 << 30;
+        const MAX_NS: Ns = 1_000_000;
+        let LoadTimes { shared, node, remote, memory } = *self.load_ns_per_kib;
+        if let Some(ns) = [shared, node, remote, memory].into_iter().find(|&ns| ns > MAX_NS) {
+            let what = format!("{ns} is not from 0 to {MAX_NS}");
+            return Err(source.wrong(self.load_ns_per_kib.span(), "load_ns_per_kib", what));
+        }
+        source.within("core_kib", self.core_kib.spanned(), 1..=MAX_KIB)?;
+        source.within("shared_kib", self.shared_kib.spanned(), 0..=MAX_KIB)
+    }
+}
+
+/// Checks `[smt]`: a core of several threads must say what they take from each other.
+pub(crate) fn check_smt(
+    source: &Source<'_>,
+    shares: Option<&Sourced<Vec<u32>>>,
+    topology: &Spanned<Topology>,
+) -> Result<(), Error> {
+    let threads = topology.get_ref().threads_per_core;
+    let Some(percent) = shares else {
+        return match threads {
+            1 => Ok(()),
+            _ => Err(source.wrong(
+                topology.span(),
+                "[topology]",
+                format!("cores have {threads} threads: [smt] must say how fast each of 1 to {threads} is"),
+            )),
+        };
+    };
+    let falls = percent.windows(2).all(|pair| pair[0] >= pair[1]);
+    if percent.len() != threads || percent[0] != 100 || !falls || percent.contains(&0) {
+        let what = format!(
+            "{:?} are not {threads} percentages, 100 first, none greater than the one before",
+            **percent
+        );
+        return Err(source.wrong(percent.span(), "[smt]", what));
+    }
+    Ok(())
 }
 
 /// All of it; what a machine's file leaves out is the same everywhere and always.

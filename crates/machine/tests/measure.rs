@@ -44,5 +44,5 @@ fn the_present_machine_can_be_simulated() {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let machine = Machine::find(file.path().to_str().unwrap()).unwrap();
-    assert_eq!(machine.costs.syscall_ns, found.syscall.ns().round() as u64);
+    assert_eq!(*machine.costs.syscall_ns, found.syscall.ns().round() as u64);
 }

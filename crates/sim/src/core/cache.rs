@@ -97,8 +97,8 @@ impl Caches {
 
     fn bring(&mut self, sizes: &CacheSizes, place: &Place, of: Owner, bytes: u64) -> Ns {
         let times = &sizes.load_ns_per_kib;
-        let shared_size = if sizes.shared_bytes > 0 { sizes.shared_bytes } else { sizes.core_bytes };
-        let to_core = self.cores[place.core].missing(of, bytes, sizes.core_bytes);
+        let shared_size = if *sizes.shared_kib > 0 { sizes.shared_bytes() } else { sizes.core_bytes() };
+        let to_core = self.cores[place.core].missing(of, bytes, sizes.core_bytes());
         let to_shared = self.shared[place.cache].missing(of, bytes, shared_size).min(to_core);
         let elsewhere = match self.home.get(&of) {
             Some(&(cache, node)) if cache != place.cache => {
@@ -121,13 +121,18 @@ impl Caches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flsched_machine::LoadTimes;
+    use flsched_machine::{Certainty, LoadTimes, Sourced};
 
-    const SIZES: CacheSizes = CacheSizes {
-        core_bytes: 64 << 10,
-        shared_bytes: 1 << 20,
-        load_ns_per_kib: LoadTimes { shared: 10, node: 100, remote: 1000, memory: 300 },
-    };
+    fn sizes() -> CacheSizes {
+        fn made_up<T>(value: T) -> Sourced<T> {
+            Sourced::new(value, "made up", Certainty::Estimated)
+        }
+        CacheSizes {
+            core_kib: made_up(64),
+            shared_kib: made_up(1024),
+            load_ns_per_kib: made_up(LoadTimes { shared: 10, node: 100, remote: 1000, memory: 300 }),
+        }
+    }
 
     /// Two nodes with two caches of two cores each.
     fn caches() -> Caches {
@@ -146,45 +151,45 @@ mod tests {
     #[test]
     fn what_is_there_costs_nothing() {
         let mut caches = caches();
-        assert_eq!(caches.load(&SIZES, &at(0), own(32), 1, 1), 32 * 300);
-        assert_eq!(caches.load(&SIZES, &at(0), own(32), 1, 1), 0);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 32 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 0);
     }
 
     #[test]
     fn the_nearer_the_cheaper() {
         for (core, per_kib) in [(0, 0), (1, 10), (2, 100), (4, 1000)] {
             let mut caches = caches();
-            caches.load(&SIZES, &at(0), own(32), 1, 1);
-            assert_eq!(caches.load(&SIZES, &at(core), own(32), 1, 1), 32 * per_kib, "core {core}");
+            caches.load(&sizes(), &at(0), own(32), 1, 1);
+            assert_eq!(caches.load(&sizes(), &at(core), own(32), 1, 1), 32 * per_kib, "core {core}");
         }
     }
 
     #[test]
     fn others_push_it_out_of_the_small_cache_first() {
         let mut caches = caches();
-        caches.load(&SIZES, &at(0), own(32), 1, 1);
-        caches.load(&SIZES, &at(0), own(48), 2, 2);
+        caches.load(&sizes(), &at(0), own(32), 1, 1);
+        caches.load(&sizes(), &at(0), own(48), 2, 2);
         // 16 KiB were in the way of the other's 48; what was loaded is partly still there.
-        assert_eq!(caches.load(&SIZES, &at(0), own(32), 1, 1), 16 * 10);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 16 * 10);
         for other in 3..40 {
-            caches.load(&SIZES, &at(0), own(48), other, other);
+            caches.load(&sizes(), &at(0), own(48), other, other);
         }
-        assert_eq!(caches.load(&SIZES, &at(0), own(32), 1, 1), 32 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 32 * 300);
     }
 
     #[test]
     fn threads_of_a_process_share() {
         let mut caches = caches();
         let both = Footprint { own_bytes: 8 << 10, shared_bytes: 16 << 10 };
-        assert_eq!(caches.load(&SIZES, &at(0), both, 1, 1), 24 * 300);
-        assert_eq!(caches.load(&SIZES, &at(0), both, 2, 1), 8 * 300);
-        assert_eq!(caches.load(&SIZES, &at(0), both, 3, 3), 24 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), both, 1, 1), 24 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), both, 2, 1), 8 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), both, 3, 3), 24 * 300);
     }
 
     #[test]
     fn more_than_a_cache_never_fits() {
         let mut caches = caches();
-        caches.load(&SIZES, &at(0), own(128), 1, 1);
-        assert_eq!(caches.load(&SIZES, &at(0), own(128), 1, 1), 64 * 10);
+        caches.load(&sizes(), &at(0), own(128), 1, 1);
+        assert_eq!(caches.load(&sizes(), &at(0), own(128), 1, 1), 64 * 10);
     }
 }

@@ -41,9 +41,9 @@ pub struct Frequencies {
 impl Frequencies {
     pub(super) fn new(machine: &Machine) -> Self {
         let Some(frequency) = &machine.speed.frequency else { return Self::default() };
-        let mhz = match frequency.governor {
+        let mhz = match *frequency.governor {
             Governor::Performance => frequency.max_mhz(),
-            Governor::Powersave | Governor::Schedutil => frequency.min_mhz,
+            Governor::Powersave | Governor::Schedutil => *frequency.min_mhz,
         };
         let domain_of: Vec<usize> = machine.places.iter().map(|place| frequency.domain.of(place)).collect();
         let count = domain_of.iter().max().map_or(0, |last| last + 1);
@@ -119,9 +119,9 @@ impl Core {
             domain.is_planned = true;
             let idle_for = self.now - domain.decided_at;
             // Nobody decided while it was at rest; utilisation fell all the same.
-            domain.utilisation *= decay(idle_for.saturating_sub(frequency.interval_ns));
-            domain.decided_at = domain.decided_at.max(self.now.saturating_sub(frequency.interval_ns));
-            self.queue.push(self.now + frequency.interval_ns, Event::Frequency { domain: index });
+            domain.utilisation *= decay(idle_for.saturating_sub(frequency.interval_ns()));
+            domain.decided_at = domain.decided_at.max(self.now.saturating_sub(frequency.interval_ns()));
+            self.queue.push(self.now + frequency.interval_ns(), Event::Frequency { domain: index });
         }
     }
 
@@ -145,16 +145,16 @@ impl Core {
         let package = machine.places[domain.cpus[0]].package;
         let limit = frequency.limit_mhz(self.frequencies.active[package]);
         let asked = domain.cpus.iter().filter_map(|&cpu| self.cpus[cpu].perf_target).max();
-        let target = target_mhz(frequency, domain, busy, asked).clamp(frequency.min_mhz, limit);
+        let target = target_mhz(frequency, domain, busy, asked).clamp(*frequency.min_mhz, limit);
         let before = domain.mhz;
-        domain.mhz =
-            target.clamp(before.saturating_sub(frequency.down_mhz), before.saturating_add(frequency.up_mhz));
+        domain.mhz = target
+            .clamp(before.saturating_sub(frequency.down_mhz()), before.saturating_add(frequency.up_mhz()));
         domain.mhz = domain.mhz.min(limit);
         let goes_on = domain.busy > 0 || domain.mhz != target || domain.mhz > resting_mhz(frequency);
         domain.is_planned = goes_on;
         let mhz = domain.mhz;
         if goes_on {
-            self.queue.push(now + frequency.interval_ns, Event::Frequency { domain: index });
+            self.queue.push(now + frequency.interval_ns(), Event::Frequency { domain: index });
         }
         if mhz != before {
             for position in 0..self.frequencies.domains[index].cpus.len() {
@@ -174,9 +174,9 @@ fn decay(ns: Ns) -> f64 {
 
 /// Where an idle domain comes to rest.
 fn resting_mhz(frequency: &Frequency) -> u32 {
-    match frequency.governor {
+    match *frequency.governor {
         Governor::Performance => frequency.max_mhz(),
-        Governor::Powersave | Governor::Schedutil => frequency.min_mhz,
+        Governor::Powersave | Governor::Schedutil => *frequency.min_mhz,
     }
 }
 
@@ -185,7 +185,7 @@ fn target_mhz(frequency: &Frequency, domain: &Domain, busy: f64, asked: Option<u
     /// What both governors add to what they see.
     const HEADROOM: f64 = 1.25;
     let max = f64::from(frequency.max_mhz());
-    match frequency.governor {
+    match *frequency.governor {
         Governor::Performance => frequency.max_mhz(),
         Governor::Powersave => {
             let target = (max * HEADROOM * busy) as u32;

@@ -68,7 +68,7 @@ impl Core {
         if let Some(frequency) = &self.machine.speed.frequency
             && let Some(mhz) = self.frequencies.at_tick(self.now, cpu)
         {
-            let perf = mhz * u64::from(FULL_SPEED) / u64::from(frequency.scale_mhz);
+            let perf = mhz * u64::from(FULL_SPEED) / u64::from(*frequency.scale_mhz);
             self.cpus[cpu].perf_seen = perf.min(u64::from(FULL_SPEED)) as u32;
         }
     }
@@ -143,9 +143,9 @@ impl Core {
         if footprint.is_empty() {
             return;
         }
-        let Some(sizes) = self.machine.speed.caches else { return };
+        let Some(sizes) = &self.machine.speed.caches else { return };
         let (own, group) = (task, self.tasks[task].tgid as usize - 1);
-        let ns = self.caches.load(&sizes, &self.machine.places[cpu], footprint, own, group);
+        let ns = self.caches.load(sizes, &self.machine.places[cpu], footprint, own, group);
         self.counts.reloading += ns;
         // Memory is no faster for a fast core: the time is given, the work is what fills it.
         self.tasks[task].work_left += self.cpus[cpu].pace.work(ns);

@@ -46,7 +46,7 @@ impl Simulation {
         }
         let here = self.core.online_near(0);
         self.interrupt(here);
-        self.core.spend(self.core.machine.costs.syscall_ns);
+        self.core.spend(*self.core.machine.costs.syscall_ns);
         self.set_affinity(task, &mask);
         self.settle(here);
     }

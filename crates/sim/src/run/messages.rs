@@ -11,7 +11,7 @@ use flsched_machine::ChannelCosts;
 impl Simulation {
     pub(super) fn costs_of(&self, channel: ChannelId) -> ChannelCosts {
         let costs = &self.core.machine.costs;
-        if self.world.channels[channel].is_pipe() { costs.pipe_ns } else { costs.socket_ns }
+        if self.world.channels[channel].is_pipe() { *costs.pipe_ns } else { *costs.socket_ns }
     }
 
     /// How long a task copies for this step, beside the call.

@@ -93,7 +93,7 @@ impl Simulation {
         for class in &mut classes {
             class.start(&mut core)?;
         }
-        let costs = classes.iter().map(|class| setup.machine.costs.callbacks(class.name())).collect();
+        let costs = classes.iter().map(|class| setup.machine.callbacks(class.name())).collect();
         let world = World::new(setup.seed);
         let alive = vec![0; classes.len()];
         Ok(Self {
@@ -239,7 +239,7 @@ impl Simulation {
                 self.interrupt(cpu);
                 self.core.cpus[cpu].is_interrupt_sent = false;
                 if self.core.cpus[cpu].curr.is_none() {
-                    self.core.spend(self.core.machine.costs.idle_exit_ns);
+                    self.core.spend(*self.core.machine.costs.idle_exit_ns);
                 }
                 self.settle(cpu);
             }

@@ -74,7 +74,7 @@ impl Simulation {
         self.account(task, Phase::Sleeping);
         self.core.counts.wakeups += 1;
         self.core.counts.events += 1;
-        self.core.spend(self.core.machine.costs.wakeup_ns);
+        self.core.spend(*self.core.machine.costs.wakeup_ns);
         self.core.tasks[task].woken_at = Some(self.core.clock());
         let class = self.core.tasks[task].class;
         // `ttwu_runnable()`: it has never left its run queue, and stays there.
@@ -258,7 +258,7 @@ impl Simulation {
                 self.update_idle(cpu, true, true);
             }
         }
-        self.core.spend(self.core.machine.costs.switch_ns);
+        self.core.spend(*self.core.machine.costs.switch_ns);
         self.core.counts.switches += 1;
         self.core.counts.events += 1;
     }
@@ -315,7 +315,7 @@ impl Simulation {
             return;
         }
         self.interrupt(cpu);
-        self.core.spend(self.core.machine.costs.tick_ns);
+        self.core.spend(*self.core.machine.costs.tick_ns);
         self.core.see_frequency(cpu);
         self.core.counts.ticks += 1;
         self.core.counts.events += 1;

@@ -56,15 +56,19 @@ impl Simulation {
         let costs = &self.core.machine.costs;
         match step {
             Step::Run(ns) => *ns,
-            Step::Write(_) | Step::Read(_) => costs.syscall_ns + self.copy_ns(step),
-            Step::Make(channel) => costs.syscall_ns + self.costs_of(*channel).make,
+            Step::Write(_) | Step::Read(_) => *costs.syscall_ns + self.copy_ns(step),
+            Step::Make(channel) => *costs.syscall_ns + self.costs_of(*channel).make,
             Step::Fork(child) => {
-                let slab_ns = if self.needs_task_slab() { costs.task_slab_ns } else { 0 };
+                let slab_ns = if self.needs_task_slab() {
+                    costs.task_slab_ns.as_deref().copied().unwrap_or(0)
+                } else {
+                    0
+                };
                 costs.fork_ns.of(child.is_thread) + slab_ns
             }
             Step::Exit => costs.exit_ns.of(self.core.tasks[task].is_thread()),
-            Step::Exec => costs.exec_ns,
-            Step::CopyOnWrite => costs.copy_on_write_ns,
+            Step::Exec => costs.exec_ns.as_deref().copied().unwrap_or(0),
+            Step::CopyOnWrite => costs.copy_on_write_ns.as_deref().copied().unwrap_or(0),
             Step::Sleep(_)
             | Step::SleepUntil(_)
             | Step::SynchronizeRcu
@@ -74,7 +78,7 @@ impl Simulation {
             | Step::Signal(_)
             | Step::Broadcast(_)
             | Step::WaitChildren { .. }
-            | Step::SetAffinity(_) => costs.syscall_ns,
+            | Step::SetAffinity(_) => *costs.syscall_ns,
             // In user space, as long as nobody sleeps.
             Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) => 0,
             Step::DisableMigration | Step::EnableMigration => 0,
@@ -122,7 +126,7 @@ impl Simulation {
             Step::Await(waiting) => self.await_round(cpu, task, waiting),
             Step::Down(semaphore) => {
                 if !self.world.semaphores[semaphore].down(task) {
-                    self.core.spend(self.core.machine.costs.syscall_ns);
+                    self.core.spend(*self.core.machine.costs.syscall_ns);
                     self.retry(cpu, task, Step::Down(semaphore));
                 }
             }
@@ -173,7 +177,7 @@ impl Simulation {
     fn up(&mut self, task: TaskId, semaphore: usize) {
         let woken = self.world.semaphores[semaphore].up();
         if woken.is_some() {
-            self.core.spend(self.core.machine.costs.syscall_ns);
+            self.core.spend(*self.core.machine.costs.syscall_ns);
         }
         self.wake_all(task, Vec::new(), woken);
     }
@@ -213,7 +217,8 @@ impl Simulation {
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
         let task = self.new_task(&spec, program);
-        self.core.tasks[task].work_left = self.ripple(self.core.machine.costs.start_ns.of(is_thread));
+        self.core.tasks[task].work_left = self
+            .ripple(self.core.machine.costs.start_ns.as_deref().copied().unwrap_or_default().of(is_thread));
         self.wake_new(task);
     }
 

@@ -31,7 +31,7 @@ impl Simulation {
                     self.cut_short(looker);
                 }
                 if !sleepers.is_empty() {
-                    self.core.spend(self.core.machine.costs.syscall_ns);
+                    self.core.spend(*self.core.machine.costs.syscall_ns);
                 }
                 self.wake_all(task, sleepers, None);
             }
@@ -47,7 +47,7 @@ impl Simulation {
         let waited = self.core.clock() - since;
         if wait.block_after.is_some_and(|after| waited >= after) {
             self.world.barriers[barrier].sleep(task);
-            self.core.spend(self.core.machine.costs.syscall_ns);
+            self.core.spend(*self.core.machine.costs.syscall_ns);
             self.retry(cpu, task, Step::Await(waiting));
             return;
         }
@@ -59,7 +59,7 @@ impl Simulation {
         }
         waiting.has_looked = true;
         let until_sleep = wait.block_after.map_or(Ns::MAX, |after| after - waited);
-        let entry = if wait.yields { self.core.machine.costs.syscall_ns } else { 0 };
+        let entry = if wait.yields { *self.core.machine.costs.syscall_ns } else { 0 };
         self.core.tasks[task].work_left = wait.poll.min(until_sleep).max(1) + entry;
         self.world.actors[task].pending = Some(Step::Await(waiting));
     }

@@ -19,7 +19,7 @@ const LIMIT_MS: u64 = 120_000;
 fn range(knob: &Knob, machine: &str) -> (u64, u64) {
     let frequency = || Machine::find(machine).ok()?.speed.frequency;
     match frequency().filter(|_| knob.name == THRESHOLD) {
-        Some(frequency) => (frequency.min_mhz.into(), frequency.max_mhz().into()),
+        Some(frequency) => ((*frequency.min_mhz).into(), frequency.max_mhz().into()),
         None => (knob.min, knob.max),
     }
 }

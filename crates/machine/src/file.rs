@@ -1,0 +1,189 @@
+//! The form of `machines/NAME.toml`, read and written.
+use crate::Error;
+use crate::costs::{CallbackCosts, Callbacks, Costs};
+use crate::sourced::Sourced;
+use crate::speed::{CacheSizes, Frequency, check_smt};
+use crate::topology::Topology;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+use toml::Spanned;
+use toml_edit::Item;
+
+/// A machine's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFile {
+    /// As in `machines/NAME.toml`.
+    pub name: String,
+    /// What it is, in a line.
+    pub description: String,
+    /// Where its CPUs are.
+    pub topology: Spanned<Topology>,
+    /// Percent of a thread's speed alone, with so many threads of its core running, from one on. Cores of one thread
+    /// need none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smt: Option<Sourced<Vec<u32>>>,
+    /// `None`: all CPUs are always at their highest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency: Option<Frequency>,
+    /// `None`: data are everywhere at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CacheSizes>,
+    /// Timer ticks in a second.
+    pub tick_hz: Sourced<u64>,
+    /// An idle CPU has no ticks.
+    pub tickless_idle: Sourced<bool>,
+    /// What things cost.
+    pub costs: Costs,
+    /// What each function of a scheduler costs: by scheduler, and `default` for those that are not named.
+    pub callbacks: BTreeMap<String, Sourced<Callbacks>>,
+}
+
+impl MachineFile {
+    /// Reads and checks a file's text; `path` is for messages.
+    ///
+    /// # Errors
+    /// The line and what is wrong with it.
+    pub fn parse(text: &str, path: &str) -> Result<Self, Error> {
+        let file: Self = toml::from_str(text).map_err(|e| Error::usage(format!("{path}: {e}")))?;
+        file.check(&Source { text, path })?;
+        Ok(file)
+    }
+
+    /// As text: one line a value, in sections.
+    pub fn to_toml(&self) -> String {
+        let mut document = toml_edit::ser::to_document(self).expect("plain data are TOML");
+        for (_, item) in document.iter_mut() {
+            *item = std::mem::take(item).into_table().map_or_else(|value| value, Item::Table);
+        }
+        document.to_string()
+    }
+
+    /// What no file can say by its form alone.
+    fn check(&self, source: &Source<'_>) -> Result<(), Error> {
+        self.topology.get_ref().check(source, self.topology.span())?;
+        source.within("tick_hz", self.tick_hz.spanned(), 1..=10_000)?;
+        check_smt(source, self.smt.as_ref(), &self.topology)?;
+        self.frequency.iter().try_for_each(|frequency| frequency.check(source))?;
+        self.caches.iter().try_for_each(|caches| caches.check(source))?;
+        for (name, costs) in &self.callbacks {
+            CallbackCosts::check(source, name, costs)?;
+        }
+        if !self.callbacks.contains_key("default") {
+            return Err(Error::usage(format!("{}: [callbacks.default] is missing", source.path)));
+        }
+        self.costs.check(source)
+    }
+}
+
+/// A file's text, for messages that say where.
+pub(crate) struct Source<'a> {
+    text: &'a str,
+    path: &'a str,
+}
+
+impl Source<'_> {
+    /// `field`, which is at `span`, is wrong.
+    pub(crate) fn wrong(&self, span: Range<usize>, field: &str, what: impl AsRef<str>) -> Error {
+        let line = self.text[..span.start].lines().count().max(1);
+        // A span may begin behind the end of its line's text.
+        let line = if self.text[..span.start].ends_with('\n') { line + 1 } else { line };
+        Error::usage(format!("{}, line {line}: {field}: {}", self.path, what.as_ref()))
+    }
+
+    /// Refuses a number that is not in the range.
+    pub(crate) fn within<T>(
+        &self,
+        field: &str,
+        of: &Spanned<T>,
+        range: RangeInclusive<T>,
+    ) -> Result<(), Error>
+    where
+        T: Copy + PartialOrd + Display,
+    {
+        if range.contains(of.get_ref()) {
+            return Ok(());
+        }
+        let what = format!("{} is not from {} to {}", of.get_ref(), range.start(), range.end());
+        Err(self.wrong(of.span(), field, what))
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNC: &str = include_str!("../../../machines/knc-31s1p.toml");
+    const XEON: &str = include_str!("../../../machines/xeon-e7-8870v4-4s.toml");
+
+    /// The message for a file in which `from` is `to`.
+    fn message(text: &str, from: &str, to: &str) -> String {
+        assert!(text.contains(from), "{from}");
+        let error = MachineFile::parse(&text.replacen(from, to, 1), "my.toml").unwrap_err();
+        error.to_string()
+    }
+
+    #[test]
+    fn says_where_and_what_was_expected() {
+        let cases = [
+            (KNC, "packages = 1", "packages = 0", ["[topology]", "0 × 1", "1 to"]),
+            (KNC, "packages = 1", "packages = -1", ["line", "packages", "-1"]),
+            (
+                KNC,
+                "threads_per_core = 4",
+                "threads_per_core = 4611686018427387904",
+                ["[topology]", "×", "1 to"],
+            ),
+            (KNC, "packages = 1", "pacakges = 1", ["line", "unknown field", "pacakges"]),
+            (KNC, "tick_hz]\nvalue = 100", "tick_hz]\nvalue = 0", ["line", "tick_hz", "1 to 10000"]),
+            (
+                KNC,
+                "switch_ns = { value = ",
+                "switch_ns = { value = 9",
+                ["line", "switch_ns", "0 to 60000000000"],
+            ),
+            (KNC, "[smt]\nvalue = [100, ", "[smt]\nvalue = [", ["line", "[smt]", "4 percentages"]),
+            (KNC, "[smt]\nvalue = [100, 100", "[smt]\nvalue = [100, 101", ["line", "[smt]", "none greater"]),
+            (KNC, "select_cpu = ", "selct_cpu = ", ["line", "callbacks.default", "selct_cpu"]),
+            (XEON, "[callbacks.default]", "[callbacks.fifo]", ["my.toml", "[callbacks.default]", "missing"]),
+            (XEON, "min_mhz = { value = 1200", "min_mhz = { value = 4000", ["line", "min_mhz", "1 to"]),
+            (XEON, "value = [3000, 3000", "value = [3000, 3100", ["line", "turbo_mhz", "none higher"]),
+            (XEON, "value = \"powersave\"", "value = \"powersafe\"", ["line", "governor", "powersave"]),
+            (XEON, "core_kib = { value = 256", "core_kib = { value = 0", ["line", "core_kib", "1 to"]),
+            (
+                XEON,
+                "interval_us = { value = ",
+                "interval_us = { value = 99999999",
+                ["line", "interval_us", "10 to"],
+            ),
+        ];
+        for (text, from, to, expected) in cases {
+            let to_9s = to.replace("value = 9", "value = 99999999999999");
+            let to = if from.starts_with("switch_ns") { &to_9s } else { to };
+            let message = message(text, from, to);
+            for part in expected {
+                assert!(message.contains(part), "{to}: {part} is not in: {message}");
+            }
+            assert!(message.starts_with("my.toml"), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in [KNC, XEON] {
+            let file = MachineFile::parse(text, "it").unwrap();
+            let written = file.to_toml();
+            assert_eq!(MachineFile::parse(&written, "it").unwrap(), file);
+            let sections = |text: &str| text.lines().filter(|line| line.starts_with('[')).count();
+            assert!(sections(&written) <= sections(text), "one line a value: {written}");
+        }
+    }
+
+    #[test]
+    fn the_line_is_the_right_one() {
+        let line = 1 + KNC.lines().position(|line| line == "[tick_hz]").unwrap() + 1;
+        let message = message(KNC, "tick_hz]\nvalue = 100", "tick_hz]\nvalue = 0");
+        assert_eq!(message, format!("my.toml, line {line}: tick_hz: 0 is not from 1 to 10000"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Numbers that say where they are from and how sure they are.
+use serde::{Deserialize, Serialize};
+use std::ops::{Deref, Range};
+use toml::Spanned;
+
+/// How sure a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// Printed in a publication or a data sheet.
+    Published,
+    /// Measured by us.
+    Measured,
+    /// Derived from something published or measured.
+    Inferred,
+    /// From experience with such machines.
+    Estimated,
+    /// Chosen so that a result comes out, which is therefore no evidence.
+    Fitted,
+}
+
+/// A value of a machine's file with its origin, which is for the reader of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced<T> {
+    value: Spanned<T>,
+    /// Where the value is from.
+    pub source: String,
+    /// How sure it is.
+    pub certainty: Certainty,
+}
+
+impl<T> Sourced<T> {
+    /// A value that is not from a file.
+    pub fn new(value: T, source: impl Into<String>, certainty: Certainty) -> Self {
+        Self { value: Spanned::new(0..0, value), source: source.into(), certainty }
+    }
+
+    /// The value with its place in the file's text.
+    pub(crate) fn spanned(&self) -> &Spanned<T> {
+        &self.value
+    }
+
+    /// Where the value is in the file's text.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.value.span()
+    }
+}
+
+impl<T> Deref for Sourced<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value.get_ref()
+    }
+}
