@@ -38,7 +38,7 @@ pub enum Command {
     Costs(Overhead),
     /// Run a workload on a simulated machine: the same policies on machines nobody here has
     Sim(Sim),
-    /// What switches, wake-ups, cache lines and cold caches cost here, for a simulated machine's file
+    /// Write a machine file of this machine, for sim --machine: what the kernel says of its CPUs, measured costs
     Calibrate(Calibrate),
     /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
     #[command(hide = true)]
@@ -280,6 +280,9 @@ pub struct Overhead {
 
 #[derive(Debug, Args)]
 pub struct Calibrate {
+    /// Write to this file, as in mine.toml, for sim --machine ./mine.toml [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Batches of each measurement
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     pub batches: u64,

@@ -1,39 +1,12 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
 //! for users who ask whether a policy that looks at frequencies has anything to look at.
-use flsched_machine::{Clock, Clocks};
+use flsched_machine::{Clock, Clocks, Scaling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::path::Path;
 
 const SYSFS: &str = "/sys/devices/system/cpu";
 const CPUINFO: &str = "/proc/cpuinfo";
-
-/// What cpufreq says of a CPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scaling {
-    /// Least frequency, in MHz.
-    pub min_mhz: u64,
-    /// Greatest frequency, in MHz.
-    pub max_mhz: u64,
-    /// Who chooses the frequency: `schedutil`, `powersave`, …
-    pub governor: String,
-    /// The kernel's driver: `intel_pstate`, `acpi-cpufreq`, …
-    pub driver: String,
-}
-
-impl Scaling {
-    /// True if the frequency does not follow what the CPU does. The drivers that leave the choice to
-    /// the hardware call that `powersave`, all others mean the least frequency by it.
-    pub fn is_pinned(&self) -> bool {
-        let by_hardware = matches!(self.driver.as_str(), "intel_pstate" | "amd-pstate-epp");
-        self.min_mhz >= self.max_mhz
-            || match self.governor.as_str() {
-                "performance" | "userspace" => true,
-                "powersave" => !by_hardware,
-                _ => false,
-            }
-    }
-}
 
 /// The CPUs' frequencies: who has one of its own, and who chooses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ mod topology;
 
 pub use error::Error;
 pub use exit::ExitReport;
-pub use frequency::{Frequencies, Scaling};
+pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, start, try_load};
 pub use supervise::{Backoff, Event, supervise};
 

@@ -18,6 +18,33 @@ pub struct Clock {
     pub range_mhz: Option<(u64, u64)>,
 }
 
+/// What cpufreq says of a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scaling {
+    /// Least frequency, in MHz.
+    pub min_mhz: u64,
+    /// Greatest frequency, in MHz.
+    pub max_mhz: u64,
+    /// Who chooses the frequency: `schedutil`, `powersave`, …
+    pub governor: String,
+    /// The kernel's driver: `intel_pstate`, `acpi-cpufreq`, …
+    pub driver: String,
+}
+
+impl Scaling {
+    /// True if the frequency does not follow what the CPU does. The drivers that leave the choice to
+    /// the hardware call that `powersave`, all others mean the least frequency by it.
+    pub fn is_pinned(&self) -> bool {
+        let by_hardware = matches!(self.driver.as_str(), "intel_pstate" | "amd-pstate-epp");
+        self.min_mhz >= self.max_mhz
+            || match self.governor.as_str() {
+                "performance" | "userspace" => true,
+                "powersave" => !by_hardware,
+                _ => false,
+            }
+    }
+}
+
 /// The clocks of a machine's CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clocks(pub Vec<Clock>);

@@ -18,7 +18,7 @@ mod speed;
 mod topology;
 
 pub use callback::Callback;
-pub use clocks::{Clock, Clocks, THRESHOLD};
+pub use clocks::{Clock, Clocks, Scaling, THRESHOLD};
 pub use costs::{ByDistance, ByKind, CallbackCosts, Callbacks, ChannelCosts, Costs};
 pub use error::Error;
 pub use file::MachineFile;

@@ -36,6 +36,16 @@ impl<T> Sourced<T> {
         Self { value: Spanned::new(0..0, value), source: source.into(), certainty }
     }
 
+    /// A value that has been measured.
+    pub(crate) fn measured(value: T, source: impl Into<String>) -> Self {
+        Self::new(value, source, Certainty::Measured)
+    }
+
+    /// A value that is usual.
+    pub(crate) fn estimated(value: T, source: impl Into<String>) -> Self {
+        Self::new(value, source, Certainty::Estimated)
+    }
+
     /// The value with its place in the file's text.
     pub(crate) fn spanned(&self) -> &Spanned<T> {
         &self.value

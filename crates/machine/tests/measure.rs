@@ -1,18 +1,7 @@
-//! What is measured here goes into a machine's file, and the simulator runs on it.
+//! What is measured here makes a machine's file that loads.
 use flsched_machine::Machine;
-use flsched_machine::measure::{calibrate, fragment};
-
-/// A machine's file with these sections in place of its own.
-fn with_fragment(text: &str, fragment: &str) -> String {
-    let mut file: toml::Table = toml::from_str(text).unwrap();
-    let new: toml::Table = toml::from_str(fragment).unwrap();
-    for (section, fields) in new {
-        let fields = fields.as_table().unwrap().clone();
-        let section = file.entry(section).or_insert_with(|| toml::Table::new().into());
-        section.as_table_mut().unwrap().extend(fields);
-    }
-    toml::to_string(&file).unwrap()
-}
+use flsched_machine::measure::{Cpufreq, calibrate, describe};
+use std::collections::BTreeMap;
 
 #[test]
 fn the_present_machine_can_be_simulated() {
@@ -38,11 +27,10 @@ fn the_present_machine_can_be_simulated() {
     assert!(found.pipes.write.ns() + found.pipes.read.ns() > 2.0 * found.syscall.ns());
     assert!(found.child.quantile(0.0) > found.fork.quantile(0.0));
     assert!(found.thread_life.quantile(0.0) > found.thread_start.quantile(0.0));
-    let fragment = fragment::render(&found);
-    assert!(fragment.starts_with("# Measured by flsched calibrate on "), "{fragment}");
-    let text = with_fragment(include_str!("../../../machines/ryzen-3400g.toml"), &fragment);
+    let nothing = Cpufreq { cpus: &BTreeMap::new(), domains: &BTreeMap::new() };
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    std::fs::write(file.path(), text).unwrap();
+    std::fs::write(file.path(), describe("here", &found, nothing).to_toml()).unwrap();
     let machine = Machine::find(file.path().to_str().unwrap()).unwrap();
     assert_eq!(*machine.costs.syscall_ns, found.syscall.ns().round() as u64);
+    assert!(machine.nr_cpus() >= found.layout.cpus.len());
 }

@@ -1,11 +1,26 @@
-//! `flsched calibrate`: what scheduling costs on this machine, as TOML.
+//! `flsched calibrate`: a machine file of this machine.
 use crate::args;
-use anyhow::Result;
-use flsched_machine::measure::{calibrate, fragment};
+use anyhow::{Context, Result};
+use flsched_compare::output::replace;
+use flsched_host::Frequencies;
+use flsched_machine::measure::{Cpufreq, calibrate, describe};
 use std::io::{self, Write};
+
+/// Its name, unless it goes to a file.
+const NAME: &str = "this-machine";
 
 pub fn run(args: &args::Calibrate) -> Result<u8> {
     let found = calibrate(args.batches as usize)?;
-    io::stdout().write_all(fragment::render(&found).as_bytes())?;
+    let frequencies = Frequencies::of_this_machine();
+    let cpufreq = Cpufreq { cpus: &frequencies.cpus, domains: &frequencies.domains };
+    let stem = args.out.as_ref().and_then(|path| path.file_stem());
+    let name = stem.map_or(NAME.into(), |stem| stem.to_string_lossy());
+    let text = describe(&name, &found, cpufreq).to_toml();
+    match &args.out {
+        Some(path) => {
+            replace(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?
+        }
+        None => io::stdout().write_all(text.as_bytes())?,
+    }
     Ok(0)
 }

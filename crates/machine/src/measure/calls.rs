@@ -1,7 +1,7 @@
 //! System calls, messages through pipes and sockets, wake-ups, switches, forks and threads.
 use super::Error;
+use super::layout::{pin, pinned};
 use super::sample::Sample;
-use super::topology::{pin, pinned};
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, fork as fork_process, pipe};
 use std::io;

@@ -3,8 +3,8 @@
 //! Lines are read in an order that no prefetcher guesses, each address independent of the last, so
 //! that as many are on their way at a time as the core can have.
 use super::Error;
+use super::layout::{Layout, pinned};
 use super::sample::Sample;
-use super::topology::{Topology, pinned};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -45,17 +45,17 @@ fn penalty(batches: usize, others: &mut [u8]) -> Sample {
 }
 
 /// From the cache that cores share; `None`: there is none, or it is not twice a core's.
-pub fn shared(batches: usize, cpu: usize, topology: &Topology) -> Result<Option<Sample>, Error> {
-    let size = 2 * topology.core_kib;
-    if topology.shared_kib < 2 * size {
+pub fn shared(batches: usize, cpu: usize, layout: &Layout) -> Result<Option<Sample>, Error> {
+    let size = 2 * layout.core_kib;
+    if layout.shared_kib < 2 * size {
         return Ok(None);
     }
     pinned(cpu, || Ok(Some(penalty(batches, &mut vec![0; (size as usize) << 10]))))
 }
 
 /// From memory.
-pub fn memory(batches: usize, cpu: usize, topology: &Topology) -> Result<Sample, Error> {
-    let size = (2 * topology.core_kib.max(topology.shared_kib)).min(MOST_KIB);
+pub fn memory(batches: usize, cpu: usize, layout: &Layout) -> Result<Sample, Error> {
+    let size = (2 * layout.core_kib.max(layout.shared_kib)).min(MOST_KIB);
     // What pushes out everything takes long, and a few batches of it will do.
     let batches = batches.min(10);
     pinned(cpu, || Ok(penalty(batches, &mut vec![0; (size as usize) << 10])))

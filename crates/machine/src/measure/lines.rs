@@ -1,7 +1,7 @@
 //! A cache line that two CPUs write in turns.
 use super::Error;
+use super::layout::pin;
 use super::sample::Sample;
-use super::topology::pin;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

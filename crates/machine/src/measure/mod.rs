@@ -1,24 +1,28 @@
-//! What a switch, a wake-up, a cache line and a cold cache cost on the present machine: small measurements, and
-//! their figures as sections of `machines/NAME.toml`.
+//! The present machine: what a switch, a wake-up, a cache line and a cold cache cost there, by small measurements, and
+//! all that is known of it as a machine's file.
 //!
 //! - [`sample`]: many short batches, and which of them to believe
 //! - [`calls`]: system calls, pipes, sockets, messages, wake-ups, switches, forks, threads
 //! - [`lines`]: a cache line from CPU to CPU
 //! - [`cold`]: data that are not in a cache
-//! - [`topology`]: which CPUs are how far apart
-//! - [`fragment`]: the figures as TOML
+//! - [`layout`]: where CPUs and caches are
+//! - [`describe`]: the machine's file
 pub mod calls;
 pub mod cold;
-pub mod fragment;
+mod describe;
+pub mod layout;
 pub mod lines;
 pub mod sample;
-pub mod topology;
 
+pub use describe::{Cpufreq, describe};
+
+use crate::Distance;
 use calls::Channels;
+use layout::Layout;
+use nix::time::{ClockId, clock_getres};
 use sample::Sample;
 use std::collections::BTreeMap;
 use thiserror::Error;
-use topology::{Distance, Topology};
 
 /// Why there is no figure.
 #[derive(Debug, Error)]
@@ -70,15 +74,17 @@ pub struct Calibration {
     pub shared: Option<Sample>,
     /// A KiB that no cache has.
     pub memory: Sample,
-    /// Sizes of the caches.
-    pub topology: Topology,
+    /// Timer ticks in a second.
+    pub tick_hz: u64,
+    /// Where CPUs are, and sizes of caches.
+    pub layout: Layout,
 }
 
 /// Measures everything; takes some seconds. `batches`: of each measurement.
 pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
-    let topology = Topology::read()?;
-    let home = topology.cpus[0];
-    let pairs = topology.pairs();
+    let layout = Layout::read()?;
+    let home = layout.cpus[0];
+    let pairs = layout.pairs();
     let mut one_way_to = BTreeMap::new();
     let mut line = BTreeMap::new();
     for (&distance, &(from, to)) in &pairs {
@@ -88,7 +94,7 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
     let (fork, child) = calls::fork(batches, home)?;
     let (thread_start, thread_life) = calls::thread(batches, home)?;
     Ok(Calibration {
-        machine: topology::machine(),
+        machine: layout::machine(),
         syscall: calls::syscall(batches, home)?,
         pipes: calls::pipes(batches, home)?,
         sockets: calls::sockets(batches, home)?,
@@ -99,8 +105,16 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
         thread_start,
         thread_life,
         line,
-        shared: cold::shared(batches, home, &topology)?,
-        memory: cold::memory(batches, home, &topology)?,
-        topology,
+        shared: cold::shared(batches, home, &layout)?,
+        memory: cold::memory(batches, home, &layout)?,
+        tick_hz: tick_hz()?,
+        layout,
     })
+}
+
+/// The coarse clock goes on at each tick.
+fn tick_hz() -> Result<u64, Error> {
+    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
+        .map_err(|e| Error::System { what: "clock_getres".into(), source: e.into() })?;
+    Ok((1e9 / std::time::Duration::from(tick).as_nanos().max(1) as f64).round() as u64)
 }

@@ -41,7 +41,7 @@ fn domains(frequencies: &Frequencies) -> Finding {
         );
     }
     let known = || frequencies.cpus.values().flatten();
-    let list = |of: fn(&flsched_host::Scaling) -> &str| {
+    let list = |of: fn(&flsched_machine::Scaling) -> &str| {
         let names: BTreeSet<&str> = known().map(of).collect();
         names.into_iter().collect::<Vec<_>>().join(", ")
     };
