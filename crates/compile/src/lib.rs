@@ -1,5 +1,8 @@
-//! Compiles a policy's C file at run time: for BPF, to run in a kernel, and for this machine, to run in the
-//! simulator. The headers that policies include are packed in here, so that no checkout is needed; clang is.
+//! Compiles a policy's C file: for BPF, to run in a kernel, and for this machine, to run in the simulator.
+//!
+//! The build compiles `policies/` by it, see [`build`], and `--policy FILE.bpf.c` the user's own at run time. The
+//! headers that policies include are packed in here, so that no checkout is needed; clang is.
+pub mod build;
 mod clang;
 mod headers;
 

@@ -10,12 +10,6 @@ const KFUNCS: &str = ".sim.kfuncs";
 /// Name and shared object of each.
 static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
-/// Those that the tests have beside them.
-#[cfg(test)]
-static FAULTY: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/faulty.rs"));
-#[cfg(not(test))]
-static FAULTY: &[(&str, &[u8])] = &[];
-
 /// A policy's shared object.
 #[derive(Debug)]
 pub(crate) struct Object {
@@ -30,7 +24,7 @@ impl Object {
     /// Of a policy of this build, or one from a file that was compiled for the simulator.
     pub(crate) fn of(policy: &Policy) -> Result<Self, Error> {
         let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
-        let of_build = || Some(OBJECTS.iter().chain(FAULTY).find(|(name, _)| *name == policy.name)?.1);
+        let of_build = || Some(OBJECTS.iter().find(|(name, _)| *name == policy.name)?.1);
         let bytes = policy.native.or_else(of_build);
         let bytes = bytes.ok_or_else(|| failed("it is not compiled for the simulator".into()))?;
         Self::read(bytes).map_err(|error| failed(error.to_string()))

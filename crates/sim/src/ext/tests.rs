@@ -3,9 +3,11 @@ use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, Simulation};
 use crate::workload::load;
 use crate::{Error, Violation};
+use flsched_compile::{Compiler, For};
 use flsched_machine::Machine;
 use flsched_spec::workload::Model;
 use flsched_spec::{Knob, Policy, PolicySpec, Scheduler, Statistic};
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 /// In the order of `enum fault`.
@@ -15,6 +17,8 @@ const FAULTS: &str = "none twice other late no_queue no_cpu error stall forbidde
 static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
     let names: Vec<String> = FAULTS.split_whitespace().map(str::to_owned).collect();
     let (name, doc, max) = ("fault".to_owned(), "what it does".to_owned(), names.len() as u64 - 1);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/policies/faulty.bpf.c");
+    let compiled = Compiler::new().unwrap().compile(&source, For::Simulator).unwrap();
     Policy {
         name: "faulty",
         knobs: vec![Knob { name, doc, min: 0, max, default: 0, names }],
@@ -22,7 +26,7 @@ static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
         statistics: vec![Statistic { name: "enqueued".into(), doc: "tasks that were enqueued".into() }],
         object: &[],
         version: "0",
-        native: None,
+        native: Some(compiled.object.leak()),
         file: None,
     }
 });
