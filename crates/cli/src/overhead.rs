@@ -4,7 +4,7 @@ use crate::exit::{self, INTERRUPTED, Usage};
 use crate::policy_file;
 use crate::signals;
 use anyhow::{Context, Result};
-use flsched_overhead::{Error, Request};
+use flsched_probes::{Error, Request};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};

@@ -2,7 +2,7 @@
 use crate::environment::Environment;
 use crate::residency::Residency;
 use crate::{Scheduler, Waits, Workload};
-use flsched_why::Why;
+use flsched_probes::why::Why;
 use serde::{Deserialize, Serialize};
 
 /// One workload under one scheduler, once.

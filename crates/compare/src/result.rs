@@ -8,8 +8,8 @@ use crate::plan::{Arm, Step};
 use crate::residency::Residency;
 use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
 use crate::verdict::{Evidence, Noise, Verdict, decide};
+use flsched_probes::why::Why;
 use flsched_spec::workload::Published;
-use flsched_why::Why;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! What scheduling itself costs: reports of `flsched locks` and `flsched costs` in a virtual machine.
-use flsched_overhead::{CostsReport, LocksReport, Machine};
+use flsched_probes::{CostsReport, LocksReport, Machine};
 use serde::Deserialize;
 
 /// One command, one file.

@@ -3,7 +3,7 @@
 use crate::args::Overhead;
 use crate::overhead;
 use anyhow::Result;
-use flsched_overhead::{costs, render_costs};
+use flsched_probes::{costs, render_costs};
 
 pub fn run(args: &Overhead) -> Result<u8> {
     overhead::measure(args, costs, render_costs)

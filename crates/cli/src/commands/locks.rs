@@ -2,7 +2,7 @@
 use crate::args::Overhead;
 use crate::overhead;
 use anyhow::Result;
-use flsched_overhead::{locks, render_locks};
+use flsched_probes::{locks, render_locks};
 
 pub fn run(args: &Overhead) -> Result<u8> {
     overhead::measure(args, locks, render_locks)

@@ -97,8 +97,8 @@ fn clock(args: &args::Vm) -> Result<Clock, VmError> {
 /// What the command is told: its clock, which it could not find out, and some of the user's variables.
 fn environment(clock: Clock) -> Vec<(OsString, OsString)> {
     let mut variables = passed_on();
-    variables.retain(|(name, _)| name != flsched_overhead::CLOCK_VARIABLE);
-    variables.push((flsched_overhead::CLOCK_VARIABLE.into(), clock.to_string().into()));
+    variables.retain(|(name, _)| name != flsched_probes::CLOCK_VARIABLE);
+    variables.push((flsched_probes::CLOCK_VARIABLE.into(), clock.to_string().into()));
     variables
 }
 

@@ -35,7 +35,7 @@ impl Executor for Script<'_> {
             proof: Proof { holds, ..Proof::default() },
             scheduler_version: Some("1.0".into()),
             stats: vec![("queued".into(), 7)],
-            why: request.why.then(|| flsched_why::Why { user: 42.0, ..Default::default() }),
+            why: request.why.then(|| flsched_probes::why::Why { user: 42.0, ..Default::default() }),
             ..RunOutcome::without_measurement(ending)
         })
     }

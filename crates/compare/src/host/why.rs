@@ -1,12 +1,12 @@
 //! A run with the probe that breaks its CPU time down.
 use super::Measurement;
 use crate::environment::online_cpus;
+use flsched_probes::why::{Error, Recording, Why};
 use flsched_spec::workload::Program;
-use flsched_why::{Error, Recording, Why};
 
 /// Does `run` with the probe in the kernel.
 pub(super) fn recorded<T>(run: impl FnOnce() -> T) -> Result<(T, Option<Recording>), Error> {
-    flsched_why::recorded(&online_cpus(), run).map(|(recording, done)| (done, Some(recording)))
+    flsched_probes::why::recorded(&online_cpus(), run).map(|(recording, done)| (done, Some(recording)))
 }
 
 /// Of the time that the workload measured, which ends with the run unless the workload says when; of all of the

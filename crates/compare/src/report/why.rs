@@ -2,7 +2,7 @@
 use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
 use comfy_table::{CellAlignment, Table};
-use flsched_why::Why;
+use flsched_probes::why::Why;
 use maud::{Markup, html};
 
 /// A column of the breakdown.

@@ -2,7 +2,7 @@
 use super::{Context, Rendered, SUBJECT, required};
 use crate::markers::Request;
 use crate::overhead::{parse_costs, parse_locks};
-use flsched_overhead::{CostsPart, LocksPart, render_costs_part, render_locks_part};
+use flsched_probes::{CostsPart, LocksPart, render_costs_part, render_locks_part};
 use flsched_spec::UsageError;
 
 /// Columns of a table in the documentation.

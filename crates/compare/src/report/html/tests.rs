@@ -6,7 +6,7 @@ use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{arms, plan};
 use crate::result::{Breakdown, Record, results};
 use crate::warnings::warnings;
-use flsched_why::Why;
+use flsched_probes::why::Why;
 use std::collections::BTreeMap;
 
 /// Median time, spread, context switches.

@@ -1,6 +1,6 @@
 //! From records to a breakdown.
-use crate::record::{MODES, Mode, OpenTurn, Recording, Switched};
-use crate::why::Why;
+use super::Why;
+use super::record::{MODES, Mode, OpenTurn, Recording, Switched};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Recordings made up, of machines with two CPUs; times in microseconds.
 use super::*;
-use crate::record::Woken;
+use crate::why::record::Woken;
 
 const US: u64 = 1000;
 

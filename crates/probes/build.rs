@@ -2,7 +2,7 @@
 use std::env;
 use std::path::Path;
 
-const PROBES: [&str; 4] = ["callback", "contention", "costs", "locks"];
+const PROBES: [&str; 6] = ["callback", "contention", "costs", "locks", "tally", "why"];
 
 fn main() {
     let sources = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap()).join("src/bpf");

@@ -4,10 +4,10 @@
 //! with what the CPU did since the one before, and every wake-up. [`Recording::why`] makes a [`Why`] of it. The
 //! first needs root and BTF of the kernel, the second nothing: its tests make their own recordings.
 mod attribute;
+mod causes;
 mod probe;
 mod record;
-mod why;
 
+pub use causes::Why;
 pub use probe::{Error, recorded};
 pub use record::{MODES, Mode, OpenTurn, Recording, Switched, Woken};
-pub use why::Why;

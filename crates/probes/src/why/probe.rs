@@ -1,5 +1,5 @@
 //! The probe: into the kernel, and what it has written out of it.
-use crate::record::{OpenTurn, Recording, Switched, Woken};
+use super::record::{OpenTurn, Recording, Switched, Woken};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, OpenObject};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
