@@ -1,6 +1,7 @@
 //! What can stand between two markers. Each kind has a module; to add one, put it into [`KINDS`].
 mod figure;
 mod growth;
+mod knobs;
 mod losses;
 mod overhead;
 mod picture;
@@ -59,7 +60,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 10] = [
+pub const KINDS: [Kind; 11] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -82,6 +83,7 @@ pub const KINDS: [Kind; 10] = [
         render: overhead::locks,
     },
     Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
+    Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
         name: "ratio",
         keys: &["file", "workload", "scheduler", "over"],
