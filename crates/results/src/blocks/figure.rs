@@ -25,9 +25,12 @@ pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered
     })
 }
 
-/// `0.385 s`.
+/// `0.385 s`; `62 µs` below a millisecond.
 pub(super) fn time(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let text = |time: f64| format!("{} s", words::seconds(time));
+    let text = |time: f64| match time < 1e-3 {
+        true => format!("{:.0} µs", time * 1e6),
+        false => format!("{} s", words::seconds(time)),
+    };
     figure(context, request, |_, result| Ok(result.time_s.map(|time| text(time.median))))
 }
 
@@ -61,7 +64,8 @@ mod tests {
     use std::path::Path;
 
     fn rendered(marker: &str) -> Result<String, String> {
-        let measured = report(&[("make:4:16", &[("eevdf", 1.0), ("rr", 1.0), ("flsched", 0.5)])]);
+        let measured =
+            report(&[("make:4:16", &[("eevdf", 1.0), ("rr", 1.0), ("flsched", 0.5), ("short", 62e-6)])]);
         let (_folder, store) = project(&[("a.json", &measured)]);
         let context = Context { store: &store, sets: &Sets::default(), document: Path::new("README.md") };
         render(&context, &Request::parse(marker).unwrap()).map(|it| it.text)
@@ -75,6 +79,7 @@ mod tests {
         assert!(text(&format!("ratio {of}rr")).starts_with("≈ 1.00× ["));
         assert!(text(&format!("ratio {of}rr over=flsched")).starts_with("0.50× [0."));
         assert_eq!(text(&format!("time {of}flsched")), "0.500 s");
+        assert_eq!(text(&format!("time {of}short")), "62 µs");
         assert_eq!(text(&format!("switches {of}flsched")), "1,234");
     }
 
