@@ -17,7 +17,7 @@ const SEEDS: u64 = 5;
 const PART: u64 = 10;
 const FEW: u64 = 10;
 
-/// Where the numbers differ, and under whom; `docs/explanation/simulator.md` has both and says why. There, too, all work
+/// Where the numbers differ, and under whom; `docs/explanation/simulator-and-kernel.md` has both and says why. There, too, all work
 /// must be done where it may be done.
 const DIFFERENT: &[(&str, &[&str])] = &[
     ("hackbench-four-cpus", crate::SCHEDULERS),
