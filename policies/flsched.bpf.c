@@ -13,9 +13,9 @@
  * What is given up, on purpose: fairness, responsiveness, priorities, cgroup weights and limits.
  *
  * What differs from the paper; variant=paper does without all of it:
- * - The delay is bounded: a task that waits behind a computing one gets its turn in time, but is
- *   not given one before that bound is in danger; see is_due().
+ * - A task that waits behind a computing one gets its turn in time, but no sooner; see is_due().
  * - A task that yields comes a tick later than those with work; see flsched_enqueue().
+ * - A task that gets a message waits in its sender's queue; see waits_with_waker().
  * - A CPU that has nothing to do takes a task from another one's queue. The paper only pushes.
  * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
  */
@@ -110,12 +110,24 @@ static bool has_yielded(const struct task_struct *p, const struct cpu_state *sta
 }
 
 /*
+ * A sender of messages says that it will sleep soon. If the receiver waits behind it, messages
+ * collect until then, and no other CPU's lock is taken; on its own CPU it would run for each one.
+ * The CPUs must share a cache, and the waker's queue is at most a crowd longer.
+ */
+static bool waits_with_waker(const struct task_struct *p, s32 waker, s32 prev_cpu, u64 wake_flags)
+{
+	return variant != PAPER && (wake_flags & SCX_WAKE_SYNC) &&
+	       group_of(waker) == group_of(prev_cpu) && bpf_cpumask_test_cpu(waker, p->cpus_ptr) &&
+	       nr_queued(run_queue(waker)) <= nr_queued(run_queue(prev_cpu)) + CROWD;
+}
+
+/*
  * A CPU is chosen only for a task that wakes up or is new: its last one if that is idle, else the
- * nearest idle one by cache and node, else its last one's queue (3.3).
+ * nearest idle one by cache and node, else its last one's queue (3.3), or its waker's.
  */
 s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	s32 cpu = NOBODY;
+	s32 cpu = NOBODY, waker = bpf_get_smp_processor_id();
 
 	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) && remove_cpu(&idle_cpus, prev_cpu)) {
 		COUNT(idle_own);
@@ -128,7 +140,7 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	if (cpu < 0)
 		cpu = claim_idle(p, prev_cpu, reach, NEARBY);
 	if (cpu < 0)
-		return prev_cpu;
+		return waits_with_waker(p, waker, prev_cpu, wake_flags) ? waker : prev_cpu;
 	COUNT(idle_near);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
 	return cpu;
@@ -295,7 +307,7 @@ static void become_idle(s32 cpu)
 		remove_cpu(&idle_cpus, cpu);
 }
 
-/* No other task is to run: @p has another turn. */
+/* @p has another turn. */
 static void go_on(struct task_struct *p, struct cpu_state *state, u64 slice_ns)
 {
 	state->ended = NOBODY;
@@ -332,10 +344,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		become_idle(cpu);
 }
 
-/*
- * A CPU that begins or ceases to idle. An idle CPU that was claimed or kicked in vain does not
- * cease to, which is why become_idle() says so, too.
- */
+/* An idle CPU that was claimed or kicked in vain does not cease to idle; see become_idle(). */
 void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 {
 	if (idle)
