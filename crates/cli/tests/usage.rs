@@ -146,7 +146,8 @@ fn a_comparison_takes_what_its_place_has() {
         ("--on vm --clock work --why -- true", "--why: not with --clock work"),
         ("--on sim -- true", "a command: not with --on sim"),
         ("--on sim --machine knc", "did you mean `knc-31s1p`"),
-        ("--on sim --workload libomp:ep", "unknown workload `libomp`"),
+        ("--on sim --workload libomp:ep", "`libomp:ep` is a program: the simulator has no model of it"),
+        ("--on vm --workload hogs:4", "`hogs:4` is a model: only the simulator has it (--on sim)"),
     ] {
         let arguments: Vec<&str> = std::iter::once("compare").chain(arguments.split(' ')).collect();
         let text = refused(&arguments);
