@@ -1,8 +1,8 @@
 //! Real runs on this machine, under the kernel's own classes. A program of its own rather than the
 //! test harness, because it is also the helper process that runs the built-in workloads.
 use flsched_compare::Target;
-use flsched_compare::agent::serve;
 use flsched_compare::execute::{Ending, RunOutcome};
+use flsched_compare::executors::vm::agent::serve;
 use flsched_compare::workload::{self, BuildError, runnable};
 use flsched_compare::{
     CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Waits, Workload, compare, workload_main,
@@ -259,7 +259,7 @@ fn a_whole_comparison() {
         ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };
-    flsched_compare::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
+    flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let outputs = Outputs {
         json: Some(folder.path().join("report.json")),

@@ -6,8 +6,8 @@ use crate::policy_file;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result};
+use flsched_compare::executors::vm::programs;
 use flsched_compare::report::table::{Style, render};
-use flsched_compare::vm::programs;
 use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
@@ -162,7 +162,7 @@ fn executor(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
     if spec.on == Target::Host {
-        flsched_compare::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
+        flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
         return Ok(Box::new(HostExecutor::new(cancel.clone())));
     }
     if spec.on == Target::Sim {
@@ -238,7 +238,7 @@ pub fn agent(args: &args::MeasureAgent) -> Result<u8> {
     }
     let cancel = Arc::new(AtomicBool::new(false));
     let mut executor = HostExecutor::new(cancel);
-    flsched_compare::agent::serve(BufReader::new(io::stdin()), io::stdout(), &mut executor)?;
+    flsched_compare::executors::vm::agent::serve(BufReader::new(io::stdin()), io::stdout(), &mut executor)?;
     Ok(0)
 }
 

@@ -1,8 +1,10 @@
-//! Runs inside a VM: boots it, talks to the [`crate::agent`] inside, and boots another when it dies.
-use crate::agent::{Answer, Request};
+//! Runs inside a VM: boots it, talks to the [`agent`] inside, and boots another when it dies.
+pub mod agent;
+
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::{Contender, Workload, workload};
+use agent::{Answer, Request};
 use flsched_spec::UsageError;
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
 use std::collections::BTreeMap;
