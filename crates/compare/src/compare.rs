@@ -1,13 +1,11 @@
 //! Drives a comparison: plan, runs, report after every run.
-mod spec;
-
-pub use spec::CompareSpec;
-
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
 use crate::plan::{Arm, Step, arms, breakdowns, plan};
-use crate::result::{Record, Report, VERSION, arm_name, results};
+use crate::result::{Report, VERSION};
+use crate::spec::CompareSpec;
+use crate::summary::{Record, arm_name, results};
 use crate::timestamp::timestamp;
 use crate::warnings::warnings;
 use crate::{Contender, Target};

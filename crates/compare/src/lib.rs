@@ -4,8 +4,8 @@
 //! [`clock`], [`environment`], [`contender`], [`waits`] and [`workload`] say *what* is compared and where,
 //! [`execute`] what one run takes and gives, and [`executors`] do the runs: on this machine, in a virtual one, in the
 //! simulator. [`stats`] and [`verdict`] make figures of times, [`residency`] is time by frequency, and [`result`] is
-//! the report as data. [`mod@compare`] drives it all: it writes the data to [`output`], and as pages and tables by
-//! [`report`].
+//! the report as data, which [`report`] shows and [`output`] writes. [`spec`] is what to compare, [`plan`] in which
+//! order, `summary` makes the report of the runs so far, and [`mod@compare`] drives it all.
 //!
 //! A caller builds a [`CompareSpec`], picks an [`Executor`] ([`HostExecutor`], [`VmExecutor`] or [`SimExecutor`]) and
 //! calls [`compare()`].
@@ -20,7 +20,9 @@ pub mod plan;
 pub mod report;
 pub mod residency;
 pub mod result;
+pub mod spec;
 pub mod stats;
+mod summary;
 mod timestamp;
 pub mod verdict;
 pub mod waits;
@@ -28,7 +30,7 @@ mod warnings;
 pub mod workload;
 
 pub use clock::Clock;
-pub use compare::{CompareError, CompareSpec, Event, Observer, compare};
+pub use compare::{CompareError, Event, Observer, compare};
 pub use contender::Contender;
 pub use execute::{ExecError, Executor, RunOutcome, RunRequest};
 pub use executors::host::HostExecutor;
@@ -37,5 +39,6 @@ pub use executors::vm::VmExecutor;
 pub use flsched_spec::{Scheduler, Target, Workload};
 pub use output::Outputs;
 pub use result::Report;
+pub use spec::CompareSpec;
 pub use waits::Waits;
 pub use workload::workload_main;

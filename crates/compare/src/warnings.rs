@@ -1,9 +1,9 @@
 //! What to know before believing a comparison's figures, each with what would mend it.
 use crate::Target;
 use crate::clock::Clock;
-use crate::compare::CompareSpec;
 use crate::environment::Environment;
 use crate::result::ArmResult;
+use crate::spec::CompareSpec;
 use crate::verdict::MIN_RUNS;
 use crate::{Contender, Waits};
 

@@ -1,10 +1,11 @@
 //! A made-up report, and what its page must and must not contain.
 use super::*;
-use crate::compare::CompareSpec;
 use crate::environment::VmEnvironment;
 use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{arms, plan};
-use crate::result::{Breakdown, Record, results};
+use crate::result::Breakdown;
+use crate::spec::CompareSpec;
+use crate::summary::{Record, results};
 use crate::warnings::warnings;
 use flsched_probes::why::Why;
 use std::collections::BTreeMap;

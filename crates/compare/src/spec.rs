@@ -80,7 +80,7 @@ impl CompareSpec {
     }
 
     /// Makes the programs that the workloads need and that come as source: before
-    /// [`compare()`](super::compare()), on the machine with the compiler.
+    /// [`compare()`](crate::compare()), on the machine with the compiler.
     pub fn build(&mut self) -> Result<(), BuildError> {
         self.workloads.iter_mut().try_for_each(workload::build)
     }
