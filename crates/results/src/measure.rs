@@ -3,7 +3,7 @@ use crate::job::Job;
 use crate::sets::Sets;
 use crate::store::FOLDER;
 use anyhow::{Context, Result, bail};
-use flsched_compare::output::replace;
+use flsched_files::replace;
 use flsched_spec::UsageError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

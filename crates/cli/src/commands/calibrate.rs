@@ -1,7 +1,7 @@
 //! `flsched calibrate`: a machine file of this machine.
 use crate::args;
 use anyhow::{Context, Result};
-use flsched_compare::output::replace;
+use flsched_files::replace;
 use flsched_host::Frequencies;
 use flsched_machine::measure::{Cpufreq, calibrate, describe};
 use std::io::{self, Write};

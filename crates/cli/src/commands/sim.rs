@@ -3,7 +3,7 @@ use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
 use crate::{machine, policy_file, signals};
 use anyhow::{Context, Result};
-use flsched_compare::output::replace;
+use flsched_files::replace;
 use flsched_machine::Machine;
 use flsched_sim::core::Recording;
 use flsched_sim::output::Colouring;

@@ -1,0 +1,57 @@
+//! Writes a file as a whole or not at all: nobody ever reads half of it, and an interruption leaves the old one.
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Writes a new file beside the old one and renames it.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    // A link keeps pointing to the file, and a device is not replaced by a file.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if path.metadata().is_ok_and(|meta| !meta.is_file()) {
+        return Err(io::Error::other("it exists and is not a file"));
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".flsched-")
+        // As for any other new file: what umask leaves of it.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_and_leaves_nothing_else_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        replace(&path, b"one").unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn keeps_links_and_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert!(replace(Path::new("/dev/null"), b"x").is_err());
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error() {
+        let error = replace(Path::new("/no/such/folder/report.json"), b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
