@@ -9,6 +9,7 @@ mod exit;
 mod frequency;
 mod loader;
 mod object;
+mod pidfd;
 mod processes;
 pub mod sched_ext;
 mod supervise;
@@ -18,6 +19,7 @@ pub use error::Error;
 pub use exit::ExitReport;
 pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, start, try_load};
+pub use pidfd::Pidfd;
 pub use supervise::{Backoff, Event, supervise};
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler

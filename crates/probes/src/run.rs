@@ -1,14 +1,13 @@
 //! The command that is measured, under one scheduler after the other.
 use crate::Error;
-use flsched_host::{Running, Scope, start};
+use flsched_host::{Pidfd, Running, Scope, start};
 use flsched_spec::PolicySpec;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -73,10 +72,10 @@ impl Request<'_> {
             .stdout(io::stderr().as_fd().try_clone_to_owned()?)
             .spawn()
             .map_err(|source| Error::Start { program: name(), source })?;
-        let handle = pidfd(child.id())?;
+        let end = Pidfd::of(&child)?;
         let mut stopped = false;
         let status = loop {
-            let _ = poll(&mut [PollFd::new(handle.as_fd(), PollFlags::POLLIN)], timeout(LOOK));
+            end.wait(LOOK);
             let elapsed = began.elapsed();
             if let Some(status) = child.try_wait()? {
                 break (status, elapsed);
@@ -92,21 +91,6 @@ impl Request<'_> {
         match status {
             (status, elapsed) if status.success() => Ok(elapsed.as_secs_f64()),
             (status, _) => Err(Error::Failed { program: name(), scheduler: scheduler.into(), status }),
-        }
-    }
-}
-
-fn timeout(limit: Duration) -> PollTimeout {
-    PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO)
-}
-
-/// A handle that becomes readable when the process ends.
-fn pidfd(process: u32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved; the result is a new descriptor that nobody else owns.
-    unsafe {
-        match libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, 0) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd as libc::c_int)),
         }
     }
 }

@@ -7,21 +7,19 @@ use crate::partial;
 use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
-use flsched_host::{Running, Scope, start};
+use flsched_host::{Pidfd, Running, Scope, start};
 use flsched_spec::PolicySpec;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 use standstill::Watch;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-/// How often the scheduler is asked whether it is still attached, in milliseconds.
-const CHECK_MS: u16 = 200;
+/// How often the scheduler is asked whether it is still attached.
+const CHECK: Duration = Duration::from_millis(200);
 
 pub fn run(args: &Run) -> Result<u8> {
     let spec = policy_file::read(&args.policy)?;
@@ -60,11 +58,12 @@ pub fn run(args: &Run) -> Result<u8> {
             });
         }
     };
+    let end = Pidfd::of(&child).context("cannot wait for the command")?;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        wait_a_moment(&child);
+        end.wait(CHECK);
         signals.forward(Pid::from_raw(child.id() as i32));
         running = check(running, &spec, scope);
         keep_going(&mut running, &mut watch)?;
@@ -103,23 +102,6 @@ fn keep_going(running: &mut Option<Running>, watch: &mut Option<Watch>) -> Resul
     );
     standstill::release();
     detach(running.take())
-}
-
-/// Until the child ends, a signal arrives, or it is time to look after the scheduler.
-fn wait_a_moment(child: &Child) {
-    // SAFETY: pidfd_open() takes two integers; the descriptor it returns is ours.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
-    let timeout = PollTimeout::from(CHECK_MS);
-    match i32::try_from(fd) {
-        Ok(fd) if fd >= 0 => {
-            // SAFETY: just opened, owned by nobody else.
-            let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
-            let _ = poll(&mut [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)], timeout);
-        }
-        _ => {
-            let _ = poll(&mut [], timeout);
-        }
-    }
 }
 
 /// Starts the policy again after CPU hotplug; says it loudly if the kernel threw it out.

@@ -1,15 +1,14 @@
 //! A workload's process: started in its class, waited for, and gone afterwards with all it started.
 use super::class::{self, Class};
 use crate::execute::ExecError;
+use flsched_host::Pidfd;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,7 @@ const TAIL: u64 = 2_000;
 /// A process, leader of its own group.
 pub(super) struct Child {
     process: std::process::Child,
-    handle: OwnedFd,
+    handle: Pidfd,
     started: Instant,
     output: Captured,
     error: Captured,
@@ -84,7 +83,7 @@ impl Child {
             };
             io::Error::new(error.kind(), text)
         })?;
-        let handle = pidfd(process.id())?;
+        let handle = Pidfd::of(&process)?;
         Ok(Self { process, handle, started, output, error })
     }
 
@@ -103,7 +102,7 @@ impl Child {
                 return Err(ExecError::Interrupted);
             }
             let left = limit.saturating_sub(self.started.elapsed());
-            if self.ended(left.min(LOOK)) {
+            if self.handle.wait(left.min(LOOK)) {
                 break;
             }
             if left.is_zero() {
@@ -114,12 +113,6 @@ impl Child {
         let elapsed = self.started.elapsed();
         let status = self.process.wait().map_err(|error| ExecError::Unable(error.to_string()))?;
         Ok(self.end(Some(status), elapsed))
-    }
-
-    fn ended(&self, within: Duration) -> bool {
-        let mut watched = [PollFd::new(self.handle.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(within + Duration::from_millis(1));
-        matches!(poll(&mut watched, timeout.unwrap_or(PollTimeout::ZERO)), Ok(1))
     }
 
     fn end(self, status: Option<ExitStatus>, elapsed: Duration) -> ChildEnd {
@@ -189,17 +182,6 @@ fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
-}
-
-/// A handle that becomes readable when the process ends.
-fn pidfd(process: u32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved; the result is a new descriptor that nobody else owns.
-    unsafe {
-        match libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, 0) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd as libc::c_int)),
-        }
     }
 }
 
