@@ -4,7 +4,6 @@ mod commands;
 mod exit;
 mod machine;
 mod overhead;
-mod partial;
 mod policy_file;
 mod progress;
 mod signals;

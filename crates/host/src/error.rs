@@ -1,4 +1,5 @@
 //! What can go wrong, each with its remedy.
+use crate::partial::{Obstacle, REMEDY};
 use flsched_spec::UsageError;
 
 /// Why a policy is not running.
@@ -64,6 +65,9 @@ pub enum Error {
         /// What is missing.
         what: String,
     },
+    /// In partial mode its tasks would stand still.
+    #[error("{0}; {REMEDY}; --force does it all the same")]
+    CpusBusy(Obstacle),
     /// Ejected again and again; the machine stays on the default scheduler.
     #[error(
         "the kernel ejected {policy} {count} times within {} s: the machine stays on the default scheduler \

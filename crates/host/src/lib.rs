@@ -4,14 +4,18 @@
 //! [`supervise`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
 //! tells what the kernel says about it all.
 mod constants;
+pub mod doctor;
 mod error;
 mod exit;
 mod frequency;
 mod loader;
 mod object;
+mod partial;
 mod pidfd;
 mod processes;
 pub mod sched_ext;
+mod standstill;
+pub mod status;
 mod supervise;
 mod topology;
 
@@ -19,7 +23,9 @@ pub use error::Error;
 pub use exit::ExitReport;
 pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, start, try_load};
+pub use partial::{Obstacle, check_partial};
 pub use pidfd::Pidfd;
+pub use standstill::{Standstill, release_children};
 pub use supervise::{Backoff, Event, supervise};
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler

@@ -1,13 +1,12 @@
 //! `flsched attach POLICY [knobs]`: system-wide until Ctrl-C or SIGTERM.
 use crate::args::Attach;
 use crate::exit;
-use crate::partial;
 use crate::policy_file;
 use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_host::{Backoff, Event, Running, Scope, supervise};
+use flsched_host::{Backoff, Event, Running, Scope, check_partial, supervise};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -98,7 +97,7 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
     let policy = spec.policy;
     let stop = signals::stop_flag()?;
     if matches.get_flag("partial") && !matches.get_flag("force") {
-        partial::check()?;
+        check_partial()?;
     }
     let knob = |knob: &Knob| Some((knob.name.clone(), *matches.get_one::<u64>(&knob.name)?));
     let list = |list: &PidList| Some((list.name.clone(), matches.get_one::<Vec<u32>>(&list.name)?.clone()));

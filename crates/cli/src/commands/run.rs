@@ -1,17 +1,13 @@
 //! `flsched run -- CMD`: attached while CMD runs; its exit code and its signals are passed through.
-mod standstill;
-
 use crate::args::Run;
 use crate::exit::{self, Usage};
-use crate::partial;
 use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
-use flsched_host::{Pidfd, Running, Scope, start};
+use flsched_host::{Pidfd, Running, Scope, Standstill, check_partial, release_children, start};
 use flsched_spec::PolicySpec;
 use nix::errno::Errno;
 use nix::unistd::Pid;
-use standstill::Watch;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -28,7 +24,7 @@ pub fn run(args: &Run) -> Result<u8> {
     let waits = args.waits.map(|waits| (waits, waits.choose_here()));
 
     if args.partial && !args.force {
-        partial::check()?;
+        check_partial()?;
     }
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let mut running = Some(start(&spec, scope)?);
@@ -45,7 +41,7 @@ pub fn run(args: &Run) -> Result<u8> {
         // SAFETY: between fork and exec only a system call is made.
         unsafe { command.pre_exec(enter_sched_ext) };
     }
-    let mut watch = args.partial.then(Watch::new);
+    let mut watch = args.partial.then(Standstill::default);
     let mut child = match spawn(command, &mut running, &mut watch)? {
         Ok(child) => child,
         Err(error) => {
@@ -77,7 +73,7 @@ pub fn run(args: &Run) -> Result<u8> {
 fn spawn(
     mut command: Command,
     running: &mut Option<Running>,
-    watch: &mut Option<Watch>,
+    watch: &mut Option<Standstill>,
 ) -> Result<io::Result<Child>> {
     if watch.is_none() {
         return Ok(command.spawn());
@@ -91,8 +87,8 @@ fn spawn(
 }
 
 /// Detaches the scheduler if the command stands still under it.
-fn keep_going(running: &mut Option<Running>, watch: &mut Option<Watch>) -> Result<()> {
-    if running.is_none() || !watch.as_mut().is_some_and(Watch::stands_still) {
+fn keep_going(running: &mut Option<Running>, watch: &mut Option<Standstill>) -> Result<()> {
+    if running.is_none() || !watch.as_mut().is_some_and(Standstill::is_seen) {
         return Ok(());
     }
     *watch = None;
@@ -100,7 +96,7 @@ fn keep_going(running: &mut Option<Running>, watch: &mut Option<Watch>) -> Resul
         "flsched: *** DETACHED *** for 2 s no task of the command has run, as the kernel prefers other tasks to \
          those of --partial: the rest of the command runs under the default scheduler"
     );
-    standstill::release();
+    release_children();
     detach(running.take())
 }
 

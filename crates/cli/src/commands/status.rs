@@ -1,188 +1,38 @@
 //! `flsched status`: which scheduler runs this machine.
 use crate::args;
 use anyhow::Result;
-use flsched_host::sched_ext;
-use flsched_spec::Policy;
-use serde::Serialize;
-use std::fs;
-
-#[derive(Debug, Serialize)]
-struct Report {
-    kernel: String,
-    /// `default` or the name of the sched_ext scheduler as the kernel knows it.
-    scheduler: String,
-    /// Policy and version, if it is one of this build's.
-    policy: Option<String>,
-    version: Option<String>,
-    state: Option<String>,
-    /// Every normal task is under it, or only tasks of class SCHED_EXT.
-    scope: Option<&'static str>,
-    tasks: u64,
-    /// Schedulers enabled since boot.
-    enabled_since_boot: u64,
-    /// Schedulers that the kernel threw out since boot, from its log; none: the log cannot be read.
-    ejections_since_boot: Option<u64>,
-    /// The kernel's log no longer reaches back to boot.
-    log_is_partial: bool,
-}
+use flsched_host::status::{Status, status};
 
 pub fn run(args: &args::Status) -> Result<u8> {
-    let report = report();
+    let status = status();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        println!("{}", serde_json::to_string_pretty(&status)?);
     } else {
-        print(&report);
+        print(&status);
     }
     Ok(0)
 }
 
-fn report() -> Report {
-    let status = sched_ext::status();
-    let active = status.as_ref().filter(|status| status.is_active());
-    let ops = active.and_then(|status| status.ops.clone());
-    let (policy, version) = match &ops {
-        Some(ops) => identify(ops),
-        None => (None, None),
-    };
-    let log = kernel_log();
-    Report {
-        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
-        scheduler: match (&active, ops) {
-            (Some(_), ops) => ops.unwrap_or_else(|| "(unnamed sched_ext scheduler)".into()),
-            (None, _) => "default".into(),
-        },
-        policy,
-        version,
-        state: status.as_ref().map(|status| status.state.clone()),
-        scope: active.map(|status| if status.switch_all { "all normal tasks" } else { "SCHED_EXT tasks" }),
-        tasks: active.map_or(0, |status| count_tasks(status.switch_all)),
-        enabled_since_boot: status.as_ref().map_or(0, |status| status.enable_seq),
-        ejections_since_boot: log.as_ref().map(|log| log.ejections),
-        log_is_partial: log.is_some_and(|log| log.partial),
-    }
-}
-
-fn print(report: &Report) {
-    let Some(state) = &report.state else {
-        println!("scheduler   default (this kernel, {}, has no sched_ext)", report.kernel);
+fn print(status: &Status) {
+    let Some(state) = &status.state else {
+        println!("scheduler   default (this kernel, {}, has no sched_ext)", status.kernel);
         return;
     };
-    match (&report.policy, &report.version) {
-        (Some(policy), Some(version)) => println!("scheduler   {policy} {version}  ({})", report.scheduler),
-        _ => println!("scheduler   {}", report.scheduler),
+    match (&status.policy, &status.version) {
+        (Some(policy), Some(version)) => println!("scheduler   {policy} {version}  ({})", status.scheduler),
+        _ => println!("scheduler   {}", status.scheduler),
     }
     println!("state       {state}");
-    if let Some(scope) = report.scope {
-        println!("tasks       {} under it ({scope})", report.tasks);
+    if let Some(scope) = status.scope {
+        println!("tasks       {} under it ({scope})", status.tasks);
     }
-    println!("enabled     {} times since boot", report.enabled_since_boot);
-    match report.ejections_since_boot {
-        Some(count) if report.log_is_partial => {
+    println!("enabled     {} times since boot", status.enabled_since_boot);
+    match status.ejections_since_boot {
+        Some(count) if status.log_is_partial => {
             println!("ejections   {count} in the kernel's log, which no longer reaches back to boot");
         }
         Some(count) => println!("ejections   {count} since boot"),
         None => println!("ejections   unknown: reading the kernel's log needs root"),
     }
-    println!("kernel      {}", report.kernel);
-}
-
-/// `flsched_0.1.0` → policy and version, if it is one of ours.
-fn identify(ops: &str) -> (Option<String>, Option<String>) {
-    let ours = Policy::all().iter().find_map(|policy| {
-        let version = ops.strip_prefix(policy.name)?.strip_prefix('_')?;
-        // Not `flsched_mine_1e05ae29f6d1`, a policy from a file.
-        let is_version = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        is_version.then_some(())?;
-        Some((policy.name.to_owned(), version.to_owned()))
-    });
-    match ours {
-        Some((policy, version)) => (Some(policy), Some(version)),
-        None => (None, None),
-    }
-}
-
-/// Tasks whose class the attached scheduler serves.
-fn count_tasks(switch_all: bool) -> u64 {
-    let numbered = |path: &str| {
-        fs::read_dir(path)
-            .into_iter()
-            .flatten()
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
-            .map(|entry| entry.path())
-            .collect::<Vec<_>>()
-    };
-    let mut count = 0;
-    for process in numbered("/proc") {
-        for task in numbered(&process.join("task").to_string_lossy()) {
-            let policy = fs::read_to_string(task.join("stat")).ok().and_then(|stat| policy_of(&stat));
-            let served = match policy {
-                Some(7) => true,               // SCHED_EXT
-                Some(0 | 3 | 5) => switch_all, // SCHED_NORMAL, BATCH, IDLE
-                _ => false,
-            };
-            count += u64::from(served);
-        }
-    }
-    count
-}
-
-/// Field 41 of `/proc/PID/stat`; the name in parentheses before it may hold anything.
-fn policy_of(stat: &str) -> Option<u32> {
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    after_name.split_whitespace().nth(41 - 3)?.parse().ok()
-}
-
-struct Log {
-    ejections: u64,
-    partial: bool,
-}
-
-/// Counts the kernel's own words for an ejection: "disabled" with a reason that is an error.
-fn kernel_log() -> Option<Log> {
-    let output =
-        std::process::Command::new("dmesg").output().ok().filter(|output| output.status.success())?;
-    Some(count_ejections(&String::from_utf8_lossy(&output.stdout)))
-}
-
-fn count_ejections(log: &str) -> Log {
-    let ejected = |line: &&str| {
-        line.contains("sched_ext: BPF scheduler")
-            && line.contains(" disabled (")
-            && !["unregistered from user space", "unregistered from BPF", "unregistered from the main kernel"]
-                .iter()
-                .any(|normal| line.contains(normal))
-    };
-    let first = log.lines().next().unwrap_or_default();
-    Log { ejections: log.lines().filter(ejected).count() as u64, partial: !first.contains("Linux version") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_only_errors_as_ejections() {
-        let log = "[    0.000000] Linux version 6.18.15\n\
-            [   10.1] sched_ext: BPF scheduler \"flsched_0.1.0\" enabled\n\
-            [   12.1] sched_ext: BPF scheduler \"flsched_0.1.0\" disabled (unregistered from user space)\n\
-            [   13.1] sched_ext: BPF scheduler \"flsched_0.1.0\" disabled (runnable task stall)\n\
-            [   14.1] sched_ext: flsched_0.1.0: sh[1] failed to run for 30.0s\n\
-            [   15.1] sched_ext: BPF scheduler \"x\" disabled (runtime error)\n";
-        let counted = count_ejections(log);
-        assert_eq!((counted.ejections, counted.partial), (2, false));
-        assert!(count_ejections("[ 99.0] eth0: up\n").partial);
-    }
-
-    #[test]
-    fn reads_the_policy_of_a_task() {
-        let stat = format!("12 (a ) b) S 1 {}7 0", "0 ".repeat(36));
-        assert_eq!(policy_of(&stat), Some(7));
-    }
-
-    #[test]
-    fn knows_its_own_policies() {
-        assert_eq!(identify("flsched_0.1.0"), (Some("flsched".into()), Some("0.1.0".into())));
-        assert_eq!(identify("bpfland_1.2"), (None, None));
-    }
+    println!("kernel      {}", status.kernel);
 }

@@ -1,4 +1,5 @@
 //! Whether the command stands still: it has tasks that could run, and none of them does.
+use nix::libc;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ const EVERY: Duration = Duration::from_millis(400);
 const COST: u32 = 100;
 
 /// Follows the children of this process and theirs.
-pub struct Watch {
+pub struct Standstill {
     due: Instant,
     since: Instant,
     samples: u32,
@@ -28,14 +29,16 @@ struct Task {
     runnable: bool,
 }
 
-impl Watch {
-    pub fn new() -> Self {
+impl Default for Standstill {
+    fn default() -> Self {
         let now = Instant::now();
         Self { due: now + EVERY, since: now, samples: 0, last: Vec::new() }
     }
+}
 
-    /// Takes a sample if it is due.
-    pub fn stands_still(&mut self) -> bool {
+impl Standstill {
+    /// Takes a sample if it is due; whether the command has stood still for 2 s.
+    pub fn is_seen(&mut self) -> bool {
         let began = Instant::now();
         if began < self.due {
             return false;
@@ -60,7 +63,7 @@ impl Watch {
 
 /// Puts all tasks of the command into the default class, where they run at once. To be done before the
 /// scheduler is detached: the kernel waits then for tasks that are amid a fork, and those may stand still, too.
-pub fn release() {
+pub fn release_children() {
     let none = libc::sched_param { sched_priority: 0 };
     for task in tasks() {
         // SAFETY: the parameter outlives the call. A task that has ended needs no class.
@@ -113,7 +116,7 @@ mod tests {
 
     /// Whether it stands still at the last of these samples, 500 ms apart.
     fn at_last(samples: &[Vec<Task>]) -> bool {
-        let mut watch = Watch::new();
+        let mut watch = Standstill::default();
         let mut last = false;
         for (number, tasks) in (0..).zip(samples) {
             last = watch.add(tasks.clone(), watch_began(&watch) + number * Duration::from_millis(500));
@@ -121,7 +124,7 @@ mod tests {
         last
     }
 
-    fn watch_began(watch: &Watch) -> Instant {
+    fn watch_began(watch: &Standstill) -> Instant {
         watch.due - EVERY
     }
 
@@ -149,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_whole_machine_is_none() {
-        let mut watch = Watch::new();
+        let mut watch = Standstill::default();
         let began = watch_began(&watch);
         assert!(!watch.add(vec![task(1, 7, true)], began));
         assert!(!watch.add(vec![task(1, 7, true)], began + Duration::from_secs(60)));

@@ -1,9 +1,10 @@
 //! Partial mode beside other load. The kernel prefers tasks of the default class to those of SCHED_EXT:
 //! without its deadline server for sched_ext, the latter stand still on a CPU that the former keep busy.
-use flsched_host::sched_ext;
+use crate::{Error, sched_ext};
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,31 +16,42 @@ const SAMPLES: usize = 3;
 const IDLE_SHARE: f64 = 0.1;
 
 /// What to do instead.
-pub const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
+pub(crate) const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
                           start flsched in a cpuset whose CPUs are free";
 
-/// What stands in the way of partial mode now, on a kernel without the server; `None`: nothing.
-pub fn obstacle() -> Option<String> {
-    let allowed = allowed_cpus();
-    let busy = busy_cpus(&allowed);
-    (busy > 0).then(|| {
-        format!(
-            "other tasks keep {busy} of {} CPUs busy, where tasks of --partial would stand still, as this \
-             kernel has no deadline server for sched_ext",
-            allowed.len()
-        )
-    })
+/// What stands in the way of partial mode now, on a kernel without the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Obstacle {
+    /// CPUs that other tasks keep busy.
+    pub busy: usize,
+    /// Of so many that this process may use.
+    pub of: usize,
 }
 
-/// Refuses it on a busy machine.
-pub fn check() -> anyhow::Result<()> {
+impl fmt::Display for Obstacle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { busy, of } = self;
+        write!(
+            out,
+            "other tasks keep {busy} of {of} CPUs busy, where tasks of --partial would stand still, as this \
+             kernel has no deadline server for sched_ext"
+        )
+    }
+}
+
+/// `None`: nothing.
+pub(crate) fn obstacle() -> Option<Obstacle> {
+    let allowed = allowed_cpus();
+    let busy = busy_cpus(&allowed);
+    (busy > 0).then_some(Obstacle { busy, of: allowed.len() })
+}
+
+/// Refuses it on a busy machine: [`Error::CpusBusy`].
+pub fn check_partial() -> Result<(), Error> {
     if sched_ext::has_deadline_server() {
         return Ok(());
     }
-    match obstacle() {
-        Some(obstacle) => Err(anyhow::anyhow!("{obstacle}; {REMEDY}; --force does it all the same")),
-        None => Ok(()),
-    }
+    obstacle().map_or(Ok(()), |obstacle| Err(Error::CpusBusy(obstacle)))
 }
 
 /// How many of these CPUs are busy in every sample.

@@ -1,8 +1,8 @@
 //! Whether there are faster and slower CPUs at a time, who decides which, and how long one takes to
 //! become fast: what Smove lives on.
 use super::{Finding, ok, warning};
-use anyhow::Result;
-use flsched_host::Frequencies;
+use crate::Frequencies;
+use flsched_machine::Scaling;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_millis(1);
 const FAST: f64 = 0.9;
 
 /// What there is to say of this machine.
-pub fn findings() -> Vec<Finding> {
+pub(super) fn findings() -> Vec<Finding> {
     let frequencies = Frequencies::of_this_machine();
     let mut findings = vec![domains(&frequencies)];
     let mut scaled = frequencies.cpus.iter().filter(|(_, scaling)| scaling.is_some()).map(|(cpu, _)| *cpu);
@@ -41,7 +41,7 @@ fn domains(frequencies: &Frequencies) -> Finding {
         );
     }
     let known = || frequencies.cpus.values().flatten();
-    let list = |of: fn(&flsched_machine::Scaling) -> &str| {
+    let list = |of: fn(&Scaling) -> &str| {
         let names: BTreeSet<&str> = known().map(of).collect();
         names.into_iter().collect::<Vec<_>>().join(", ")
     };
@@ -87,7 +87,7 @@ fn transition(cpu: usize) -> Finding {
 type Sample = (Duration, Duration);
 
 /// Keeps a CPU busy that was idle; the calling thread goes back to where it was allowed.
-fn measure(cpu: usize) -> Result<Vec<Sample>> {
+fn measure(cpu: usize) -> nix::Result<Vec<Sample>> {
     let me = Pid::from_raw(0);
     let allowed = sched_getaffinity(me)?;
     let mut only = CpuSet::new();

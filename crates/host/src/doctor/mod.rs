@@ -1,0 +1,315 @@
+//! Can this machine run it? Each finding with its remedy.
+mod frequency;
+
+use crate::{Error, malformed_kfuncs, partial, sched_ext, try_load};
+use flsched_spec::Policy;
+use nix::unistd::geteuid;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// The oldest kernel that FLSCHED is tested on.
+const OLDEST_TESTED: (u32, u32) = (6, 16);
+/// The first kernel with sched_ext.
+const FIRST_SCHED_EXT: (u32, u32) = (6, 12);
+const IN_A_VM: &str = "try it in a virtual machine, which needs nothing of this kernel: flsched vm -- CMD";
+
+/// What a finding means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing to do.
+    Ok,
+    /// Something does not work, or not as well as it could.
+    Warning,
+    /// No policy runs.
+    Failure,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// In a word.
+    pub check: &'static str,
+    /// What it means.
+    pub verdict: Verdict,
+    /// How it is.
+    pub found: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// All is well.
+pub fn ok(check: &'static str, found: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Ok, found: found.into(), remedy: None }
+}
+
+/// See [`Verdict::Warning`].
+pub fn warning(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Warning, found: found.into(), remedy: Some(remedy.into()) }
+}
+
+fn failure(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Failure, found: found.into(), remedy: Some(remedy.into()) }
+}
+
+/// What there is to say of this machine. Whether policies load is tried if nothing else stands in the way; a CPU is
+/// kept busy for a moment where frequencies change.
+pub fn examine() -> Vec<Finding> {
+    let mut findings =
+        vec![kernel_version(), sched_ext_present(), kernel_config(), kfunc_types(), privileges(), attached()];
+    if can_run(&findings) {
+        findings.extend(Policy::all().into_iter().map(loads));
+    }
+    findings.push(partial_mode());
+    findings.extend(frequency::findings());
+    findings.push(cgroup_limits(Path::new("/sys/fs/cgroup")));
+    findings
+}
+
+/// Whether none of these is a failure.
+pub fn can_run(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| finding.verdict != Verdict::Failure)
+}
+
+fn release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// Major and minor number of a release.
+fn version_of(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn kernel_version() -> Finding {
+    const CHECK: &str = "kernel";
+    let release = release();
+    match version_of(&release) {
+        Some(version) if version >= OLDEST_TESTED => ok(CHECK, release),
+        Some(version) if version >= FIRST_SCHED_EXT => warning(
+            CHECK,
+            format!("{release}: has sched_ext, but FLSCHED is tested on 6.16 and newer"),
+            format!("boot 6.16 or newer, or {IN_A_VM}"),
+        ),
+        _ => failure(
+            CHECK,
+            format!("{release}: older than sched_ext (6.12)"),
+            format!("boot 6.16 or newer, or {IN_A_VM}"),
+        ),
+    }
+}
+
+fn sched_ext_present() -> Finding {
+    match sched_ext::status() {
+        Some(_) => ok("sched_ext", "in this kernel"),
+        None => failure(
+            "sched_ext",
+            "not in this kernel (no /sys/kernel/sched_ext)",
+            format!("boot a kernel built with CONFIG_SCHED_CLASS_EXT=y, or {IN_A_VM}"),
+        ),
+    }
+}
+
+/// Options without which no policy loads, or a part of it does not work.
+const NEEDED: &[&str] =
+    &["CONFIG_SCHED_CLASS_EXT", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF"];
+
+fn kernel_config() -> Finding {
+    const CHECK: &str = "config";
+    let release = release();
+    let Some(config) = read_config(&release) else {
+        return warning(
+            CHECK,
+            "this kernel's configuration cannot be read (no /proc/config.gz, no /boot/config-…)",
+            format!(
+                "FLSCHED does not need it, other sched_ext schedulers may: put it at /boot/config-{release}"
+            ),
+        );
+    };
+    let missing = missing_options(&config);
+    if missing.is_empty() {
+        return ok(CHECK, format!("{} are set", NEEDED.join(", ")));
+    }
+    failure(
+        CHECK,
+        format!("not set: {}", missing.join(", ")),
+        format!(
+            "boot a kernel built with them, as Debian's backports and most distributions have, or {IN_A_VM}"
+        ),
+    )
+}
+
+fn missing_options(config: &str) -> Vec<&'static str> {
+    NEEDED
+        .iter()
+        .copied()
+        .filter(|option| !config.lines().any(|line| line == format!("{option}=y")))
+        .collect()
+}
+
+fn read_config(release: &str) -> Option<String> {
+    [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
+        .iter()
+        .find_map(|path| fs::read_to_string(path).ok())
+        .or_else(|| {
+            let packed = fs::File::open("/proc/config.gz").ok()?;
+            std::io::read_to_string(flate2::read::GzDecoder::new(packed)).ok()
+        })
+}
+
+fn kfunc_types() -> Finding {
+    const CHECK: &str = "BTF";
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return failure(
+            CHECK,
+            "no /sys/kernel/btf/vmlinux",
+            format!("boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, or {IN_A_VM}"),
+        );
+    }
+    let malformed = malformed_kfuncs();
+    if malformed.is_empty() {
+        return ok(CHECK, "types of the scx kernel functions are well formed");
+    }
+    failure(
+        CHECK,
+        format!(
+            "types of {} scx kernel functions are malformed (first: {}): no scheduler loads",
+            malformed.len(),
+            malformed[0]
+        ),
+        format!("this kernel was built with pahole older than 1.26: boot another build of it, or {IN_A_VM}"),
+    )
+}
+
+fn privileges() -> Finding {
+    const CHECK: &str = "privileges";
+    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return failure(
+            CHECK,
+            "the kernel is locked down (confidentiality): it refuses BPF programs",
+            "boot without lockdown=confidentiality",
+        );
+    }
+    if geteuid().is_root() {
+        ok(CHECK, "root")
+    } else {
+        failure(CHECK, format!("user {}", geteuid()), "attaching a scheduler needs root: run it with sudo")
+    }
+}
+
+fn attached() -> Finding {
+    const CHECK: &str = "attached";
+    match sched_ext::status().filter(|status| status.is_active()) {
+        None => ok(CHECK, "no other sched_ext scheduler"),
+        Some(status) => failure(
+            CHECK,
+            format!("{} is {}", status.ops.as_deref().unwrap_or("a scheduler"), status.state),
+            "stop it first: one sched_ext scheduler runs a machine at a time",
+        ),
+    }
+}
+
+/// Whether tasks of partial mode get a CPU beside others.
+fn partial_mode() -> Finding {
+    const CHECK: &str = "--partial";
+    if sched_ext::has_deadline_server() {
+        return ok(
+            CHECK,
+            "the kernel has a deadline server for sched_ext, so that no other load stops its tasks",
+        );
+    }
+    match partial::obstacle() {
+        Some(obstacle) => warning(CHECK, obstacle.to_string(), partial::REMEDY),
+        None => ok(
+            CHECK,
+            "CPUs are free now; beside other load its tasks would stand still (no deadline server for sched_ext)",
+        ),
+    }
+}
+
+/// The whole way but the last step: the kernel's verifier has its say, nothing is attached.
+fn loads(policy: &'static Policy) -> Finding {
+    match try_load(policy) {
+        Ok(()) => ok(policy.name, "loads on this kernel"),
+        Err(error @ Error::Load { .. }) => failure(
+            policy.name,
+            error.to_string(),
+            format!("please report this with the text above; meanwhile {IN_A_VM}"),
+        ),
+        Err(error) => failure(policy.name, error.to_string(), IN_A_VM),
+    }
+}
+
+/// sched_ext keeps cpusets but none of the CPU controller's weights and limits for its tasks.
+fn cgroup_limits(root: &Path) -> Finding {
+    const CHECK: &str = "cgroups";
+    let limited = limits_below(root, 6);
+    if limited.is_empty() {
+        return ok(CHECK, "no CPU weights or limits that would be ignored");
+    }
+    let shown: Vec<&str> = limited.iter().take(3).map(String::as_str).collect();
+    let more = limited.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    warning(
+        CHECK,
+        format!("CPU weights or limits that FLSCHED ignores: {}{more}", shown.join(", ")),
+        "use cpusets, which are kept, or flsched run --partial, which leaves all other tasks alone",
+    )
+}
+
+fn limits_below(dir: &Path, depth: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    for (file, default) in [("cpu.max", "max"), ("cpu.weight", "100")] {
+        let Ok(text) = fs::read_to_string(dir.join(file)) else { continue };
+        let value = text.trim();
+        if value.split(' ').next() != Some(default) {
+            found.push(format!("{}/{file} = {value}", dir.display()));
+        }
+    }
+    if depth > 0 {
+        let mut folders: Vec<_> = fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.path())
+            .collect();
+        folders.sort();
+        found.extend(folders.iter().flat_map(|folder| limits_below(folder, depth - 1)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_versions() {
+        assert_eq!(version_of("6.18.15+deb13-cloud-amd64"), Some((6, 18)));
+        assert_eq!(version_of("7.0-rc1"), Some((7, 0)));
+        assert_eq!(version_of("x"), None);
+        assert!((6, 9) < FIRST_SCHED_EXT && (7, 0) > OLDEST_TESTED);
+    }
+
+    #[test]
+    fn names_missing_options() {
+        let config = "CONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n# CONFIG_SCHED_CLASS_EXT is not set\nCONFIG_DEBUG_INFO_BTF=y\n";
+        assert_eq!(missing_options(config), ["CONFIG_SCHED_CLASS_EXT"]);
+    }
+
+    #[test]
+    fn finds_cgroup_limits() {
+        let root = std::env::temp_dir().join(format!("flsched-cgroup-{}", std::process::id()));
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/cpu.max"), "max 100000\n").unwrap();
+        fs::write(root.join("a/cpu.weight"), "100\n").unwrap();
+        fs::write(root.join("a/b/cpu.max"), "50000 100000\n").unwrap();
+        let found = limits_below(&root, 6);
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].ends_with("a/b/cpu.max = 50000 100000"), "{found:?}");
+    }
+}
