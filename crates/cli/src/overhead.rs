@@ -1,16 +1,12 @@
 //! What `flsched locks` and `flsched costs` have in common.
 use crate::args::Overhead;
-use crate::exit::{self, INTERRUPTED, Usage};
+use crate::exit::{self, INTERRUPTED};
 use crate::policy_file;
 use crate::signals;
 use anyhow::{Context, Result};
-use flsched_probes::{Error, Request};
+use flsched_probes::{Error, Request, default_command};
 use serde::Serialize;
-use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
-
-/// Without a command: what the paper's table was made with, small enough for any machine.
-const DEFAULT_COMMAND: [&str; 6] = ["hackbench", "-p", "-g", "4", "-l", "100"];
 
 /// Measures as asked for and prints the report.
 pub fn measure<R: Serialize>(
@@ -19,7 +15,9 @@ pub fn measure<R: Serialize>(
     render: fn(&R, u16) -> String,
 ) -> Result<u8> {
     let stop = signals::stop_flag().context("cannot catch signals")?;
-    let request = Request { spec: policy_file::read(&args.policy)?, command: command(args)?, stop: &stop };
+    let spec = policy_file::read(&args.policy)?;
+    let command = if args.command.is_empty() { default_command()? } else { args.command.clone() };
+    let request = Request { spec, command, stop: &stop };
     let report = match measure(&request) {
         Ok(report) => report,
         Err(Error::Interrupted) => {
@@ -46,18 +44,4 @@ pub fn measure<R: Serialize>(
         write!(out, "{}", render(&report, columns))?;
     }
     Ok(0)
-}
-
-fn command(args: &Overhead) -> Result<Vec<OsString>, Usage> {
-    if !args.command.is_empty() {
-        return Ok(args.command.clone());
-    }
-    let in_path = |folder: std::path::PathBuf| folder.join(DEFAULT_COMMAND[0]).is_file();
-    if std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(in_path)) {
-        Ok(DEFAULT_COMMAND.map(Into::into).into())
-    } else {
-        Err(Usage(
-            "hackbench is not installed (package rt-tests): install it, or name a command after --".into(),
-        ))
-    }
 }

@@ -24,5 +24,5 @@ pub use costs::{CostsReport, costs};
 pub use error::Error;
 pub use locks::{LocksReport, locks};
 pub use report::{CostsPart, LocksPart, render_costs, render_costs_part, render_locks, render_locks_part};
-pub use run::{CLOCK_VARIABLE, Machine, Request};
+pub use run::{CLOCK_VARIABLE, Machine, Request, default_command};
 pub use waits::Waits;

@@ -1,7 +1,7 @@
 //! The command that is measured, under one scheduler after the other.
 use crate::Error;
 use flsched_host::{Pidfd, Running, Scope, start};
-use flsched_spec::PolicySpec;
+use flsched_spec::{PolicySpec, UsageError};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,19 @@ pub struct Request<'a> {
     pub command: Vec<OsString>,
     /// Set to stop early.
     pub stop: &'a AtomicBool,
+}
+
+/// Without a command: what the paper's table was made with, small enough for any machine.
+const DEFAULT_COMMAND: [&str; 6] = ["hackbench", "-p", "-g", "4", "-l", "100"];
+
+/// What is measured if nothing is named.
+pub fn default_command() -> Result<Vec<OsString>, UsageError> {
+    which::which(DEFAULT_COMMAND[0]).map_err(|_| {
+        UsageError(
+            "hackbench is not installed (package rt-tests): install it, or name a command after --".into(),
+        )
+    })?;
+    Ok(DEFAULT_COMMAND.map(Into::into).into())
 }
 
 /// The name of the default scheduler in reports.
