@@ -1,7 +1,7 @@
 //! The schedulers on this machine, by one generic loader.
 //!
 //! Nothing here knows a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
-//! [`supervise`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
+//! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
 //! tells what the kernel says about it all.
 mod constants;
 pub mod doctor;
@@ -26,7 +26,7 @@ pub use loader::{Running, Scope, check_machine, start, try_load};
 pub use partial::{Obstacle, check_partial};
 pub use pidfd::Pidfd;
 pub use standstill::{Standstill, release_children};
-pub use supervise::{Backoff, Event, supervise};
+pub use supervise::{Backoff, Change, Supervisor};
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler
 /// loads; empty on a healthy kernel. Source: `/sys/kernel/btf/vmlinux`.

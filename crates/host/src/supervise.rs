@@ -17,77 +17,120 @@ pub struct Backoff {
     pub first_wait: Duration,
 }
 
+impl Backoff {
+    /// The first ejection is one too many.
+    pub const NEVER: Self = Self { give_up_after: 1, window: Duration::ZERO, first_wait: Duration::ZERO };
+}
+
 impl Default for Backoff {
     fn default() -> Self {
         Self { give_up_after: 3, window: Duration::from_secs(600), first_wait: Duration::from_secs(1) }
     }
 }
 
-/// What the supervisor tells while it works.
-pub enum Event<'a> {
-    /// Attached (again).
-    Attached(&'a Running),
-    /// CPUs came or went: the kernel ended it and it starts again at once.
+/// What has happened to a policy that is kept attached.
+#[derive(Debug)]
+pub enum Change {
+    /// It is attached again.
+    Attached,
+    /// CPUs came or went: the kernel ended it, and it starts again at once.
     Hotplug,
     /// The kernel threw it out; it starts again after the wait.
-    Ejected(&'a ExitReport, Duration),
-    /// Called about ten times a second while it is attached.
-    Tick(&'a Running),
+    Ejected(ExitReport, Duration),
+    /// The kernel threw it out too often: it stays off.
+    GivenUp(ExitReport),
+    /// It ended in another way, and stays off.
+    Ended(ExitReport),
 }
 
-const POLL: Duration = Duration::from_millis(100);
 /// Tries in a row against CPUs that come and go faster than the scheduler attaches.
 const HOTPLUG_TRIES: usize = 100;
+/// From one of these tries to the next.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs the policy until `stop` is set; returns its last report, with the default scheduler restored.
-pub fn supervise(
-    spec: &PolicySpec,
+/// A policy that is kept attached. Dropping it restores the default scheduler.
+pub struct Supervisor<'a> {
+    spec: &'a PolicySpec,
     scope: Scope,
-    backoff: Backoff,
-    stop: &AtomicBool,
-    mut tell: impl FnMut(Event<'_>),
-) -> Result<ExitReport, Error> {
-    let mut ejections = Ejections::new(backoff);
-    loop {
-        let running = start(spec, scope, stop)?;
-        tell(Event::Attached(&running));
-        let report = loop {
-            if stop.load(Ordering::Relaxed) {
-                return running.stop();
+    stop: &'a AtomicBool,
+    ejections: Ejections,
+    state: State,
+}
+
+enum State {
+    Attached(Running),
+    Waiting { until: Instant },
+    Off,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Attaches it. `stop` ends a wait for CPUs that come and go.
+    pub fn attach(
+        spec: &'a PolicySpec,
+        scope: Scope,
+        backoff: Backoff,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, Error> {
+        let state = State::Attached(start(spec, scope, stop)?);
+        Ok(Self { spec, scope, stop, ejections: Ejections::new(backoff), state })
+    }
+
+    /// While it is attached.
+    pub fn running(&self) -> Option<&Running> {
+        match &self.state {
+            State::Attached(running) => Some(running),
+            State::Waiting { .. } | State::Off => None,
+        }
+    }
+
+    /// Does what is due; what has changed since the last call. To be called several times a second. An error leaves it
+    /// off.
+    pub fn check(&mut self) -> Result<Option<Change>, Error> {
+        let now = Instant::now();
+        match std::mem::replace(&mut self.state, State::Off) {
+            State::Attached(running) => match running.exited() {
+                None => {
+                    self.state = State::Attached(running);
+                    Ok(None)
+                }
+                Some(report) => {
+                    running.stop()?;
+                    Ok(Some(self.ended(report, now)))
+                }
+            },
+            State::Waiting { until } if until <= now => {
+                self.state = State::Attached(start(self.spec, self.scope, self.stop)?);
+                Ok(Some(Change::Attached))
             }
-            if let Some(report) = running.exited() {
-                running.stop()?;
-                break report;
+            state => {
+                self.state = state;
+                Ok(None)
             }
-            tell(Event::Tick(&running));
-            std::thread::sleep(POLL);
-        };
+        }
+    }
+
+    fn ended(&mut self, report: ExitReport, now: Instant) -> Change {
         if report.restart {
-            tell(Event::Hotplug);
-            continue;
+            self.state = State::Waiting { until: now };
+            return Change::Hotplug;
         }
         if !report.ejected {
-            return Ok(report);
+            return Change::Ended(report);
         }
-        match ejections.add(Instant::now()) {
+        match self.ejections.add(now) {
             Some(wait) => {
-                tell(Event::Ejected(&report, wait));
-                let until = Instant::now() + wait;
-                while Instant::now() < until {
-                    if stop.load(Ordering::Relaxed) {
-                        return Ok(report);
-                    }
-                    std::thread::sleep(POLL);
-                }
+                self.state = State::Waiting { until: now + wait };
+                Change::Ejected(report, wait)
             }
-            None => {
-                return Err(Error::EjectedRepeatedly {
-                    policy: spec.policy.name.to_owned(),
-                    count: backoff.give_up_after,
-                    window: backoff.window,
-                    last: report.reason,
-                });
-            }
+            None => Change::GivenUp(report),
+        }
+    }
+
+    /// Restores the default scheduler; `None`: it was in force already.
+    pub fn detach(&mut self) -> Result<Option<ExitReport>, Error> {
+        match std::mem::replace(&mut self.state, State::Off) {
+            State::Attached(running) => running.stop().map(Some),
+            State::Waiting { .. } | State::Off => Ok(None),
         }
     }
 }
@@ -95,7 +138,7 @@ pub fn supervise(
 fn start(spec: &PolicySpec, scope: Scope, stop: &AtomicBool) -> Result<Running, Error> {
     for _ in 1..HOTPLUG_TRIES {
         match start_once(spec, scope) {
-            Err(Error::HotplugRace) if !stop.load(Ordering::Relaxed) => std::thread::sleep(POLL),
+            Err(Error::HotplugRace) if !stop.load(Ordering::Relaxed) => std::thread::sleep(PAUSE),
             outcome => return outcome,
         }
     }
@@ -133,6 +176,11 @@ mod tests {
         assert_eq!(ejections.add(now), Some(Duration::from_secs(1)));
         assert_eq!(ejections.add(now), Some(Duration::from_secs(2)));
         assert_eq!(ejections.add(now), None);
+    }
+
+    #[test]
+    fn without_a_second_try_the_first_ejection_is_the_last() {
+        assert_eq!(Ejections::new(Backoff::NEVER).add(Instant::now()), None);
     }
 
     #[test]

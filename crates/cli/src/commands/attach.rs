@@ -6,10 +6,15 @@ use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_host::{Backoff, Event, Running, Scope, check_partial, supervise};
+use flsched_host::{Backoff, Change, Error, Running, Scope, Supervisor, check_partial};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::ffi::OsString;
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
+
+/// Between two looks after the policy.
+const LOOK: Duration = Duration::from_millis(100);
 
 pub fn run(args: Attach) -> Result<u8> {
     let mut words = args.words;
@@ -106,40 +111,62 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
     let mut stats =
         matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
     let scheduled = if scope == Scope::Partial { "SCHED_EXT tasks" } else { "this machine" };
-    let ended = supervise(&spec, scope, Backoff::default(), &stop, |event| match event {
-        Event::Attached(running) => {
-            eprintln!(
-                "{} {} schedules {scheduled}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
-                 default scheduler",
-                policy.name, policy.version
-            );
-            for warning in running.warnings() {
-                eprintln!("warning: {warning}");
+    let backoff = Backoff::default();
+    let mut supervisor = Supervisor::attach(&spec, scope, backoff, &stop)?;
+    let mut change = Some(Change::Attached);
+    let mut last = None;
+    while !stop.load(Ordering::Relaxed) {
+        match change {
+            None => thread::sleep(LOOK),
+            Some(Change::Attached) => {
+                last = None;
+                eprintln!(
+                    "{} {} schedules {scheduled}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
+                     default scheduler",
+                    policy.name, policy.version
+                );
+                for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
+                    eprintln!("warning: {warning}");
+                }
+                if let (Some(stats), Some(running)) = (&mut stats, supervisor.running()) {
+                    stats.restart(running);
+                }
             }
-            if let Some(stats) = &mut stats {
-                stats.restart(running);
+            Some(Change::Hotplug) => eprintln!("CPUs went on- or offline: {} starts again", policy.name),
+            Some(Change::Ejected(report, wait)) => {
+                eprintln!(
+                    "EJECTED by the kernel: {}\nthe default scheduler runs the machine; {} starts again in {} s",
+                    report.reason,
+                    policy.name,
+                    wait.as_secs()
+                );
+                last = Some(report);
+            }
+            Some(Change::GivenUp(report)) => {
+                return Err(Error::EjectedRepeatedly {
+                    policy: policy.name.to_owned(),
+                    count: backoff.give_up_after,
+                    window: backoff.window,
+                    last: report.reason,
+                }
+                .into());
+            }
+            Some(Change::Ended(_)) => {
+                last = None;
+                break;
             }
         }
-        Event::Hotplug => eprintln!("CPUs went on- or offline: {} starts again", policy.name),
-        Event::Ejected(report, wait) => eprintln!(
-            "EJECTED by the kernel: {}\nthe default scheduler runs the machine; {} starts again in {} s",
-            report.reason,
-            policy.name,
-            wait.as_secs()
-        ),
-        Event::Tick(running) => {
-            if let Some(stats) = &mut stats {
-                stats.tick(running);
-            }
+        if let (Some(stats), Some(running)) = (&mut stats, supervisor.running()) {
+            stats.tick(running);
         }
-    });
-    match ended {
-        Ok(report) if report.ejected => Err(anyhow::anyhow!("ejected by the kernel: {}", report.reason)),
-        Ok(_) => {
+        change = supervisor.check()?;
+    }
+    match supervisor.detach()?.or(last) {
+        Some(report) if report.ejected => Err(anyhow::anyhow!("ejected by the kernel: {}", report.reason)),
+        _ => {
             eprintln!("detached; the default scheduler runs the machine");
             Ok(0)
         }
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,13 +4,15 @@ use crate::exit::{self, Usage};
 use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
-use flsched_host::{Pidfd, Running, Scope, Standstill, check_partial, release_children, start};
-use flsched_spec::PolicySpec;
+use flsched_host::{
+    Backoff, Change, Pidfd, Running, Scope, Standstill, Supervisor, check_partial, release_children,
+};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -27,8 +29,9 @@ pub fn run(args: &Run) -> Result<u8> {
         check_partial()?;
     }
     let mut signals = Forwarder::new().context("cannot catch signals")?;
-    let mut running = Some(start(&spec, scope)?);
-    for warning in running.iter().flat_map(Running::warnings) {
+    let stop = AtomicBool::new(false);
+    let mut supervisor = Supervisor::attach(&spec, scope, Backoff::NEVER, &stop)?;
+    for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
         eprintln!("flsched: warning: {warning}");
     }
     let mut command = Command::new(program);
@@ -42,10 +45,10 @@ pub fn run(args: &Run) -> Result<u8> {
         unsafe { command.pre_exec(enter_sched_ext) };
     }
     let mut watch = args.partial.then(Standstill::default);
-    let mut child = match spawn(command, &mut running, &mut watch)? {
+    let mut child = match spawn(command, &mut supervisor, &mut watch)? {
         Ok(child) => child,
         Err(error) => {
-            detach(running)?;
+            detach(&mut supervisor)?;
             eprintln!("flsched: {}: {error}", program.to_string_lossy());
             return Ok(match error.kind() {
                 std::io::ErrorKind::NotFound => exit::NOT_FOUND,
@@ -61,10 +64,10 @@ pub fn run(args: &Run) -> Result<u8> {
         }
         end.wait(CHECK);
         signals.forward(Pid::from_raw(child.id() as i32));
-        running = check(running, &spec, scope);
-        keep_going(&mut running, &mut watch)?;
+        check(&mut supervisor, spec.policy.name);
+        keep_going(&mut supervisor, &mut watch)?;
     };
-    detach(running)?;
+    detach(&mut supervisor)?;
     Ok(exit::of_status(status))
 }
 
@@ -72,7 +75,7 @@ pub fn run(args: &Run) -> Result<u8> {
 /// process with it, which waits for that: then the scheduler is detached meanwhile.
 fn spawn(
     mut command: Command,
-    running: &mut Option<Running>,
+    supervisor: &mut Supervisor<'_>,
     watch: &mut Option<Standstill>,
 ) -> Result<io::Result<Child>> {
     if watch.is_none() {
@@ -81,14 +84,14 @@ fn spawn(
     let spawning = thread::spawn(move || command.spawn());
     while !spawning.is_finished() {
         thread::sleep(Duration::from_millis(1));
-        keep_going(running, watch)?;
+        keep_going(supervisor, watch)?;
     }
     spawning.join().map_err(|_| anyhow::anyhow!("the thread that starts the command has panicked"))
 }
 
 /// Detaches the scheduler if the command stands still under it.
-fn keep_going(running: &mut Option<Running>, watch: &mut Option<Standstill>) -> Result<()> {
-    if running.is_none() || !watch.as_mut().is_some_and(Standstill::is_seen) {
+fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<Standstill>) -> Result<()> {
+    if supervisor.running().is_none() || !watch.as_mut().is_some_and(Standstill::is_seen) {
         return Ok(());
     }
     *watch = None;
@@ -97,37 +100,25 @@ fn keep_going(running: &mut Option<Running>, watch: &mut Option<Standstill>) -> 
          those of --partial: the rest of the command runs under the default scheduler"
     );
     release_children();
-    detach(running.take())
+    detach(supervisor)
 }
 
-/// Starts the policy again after CPU hotplug; says it loudly if the kernel threw it out.
-fn check(running: Option<Running>, spec: &PolicySpec, scope: Scope) -> Option<Running> {
-    let current = running?;
-    let Some(report) = current.exited() else { return Some(current) };
-    if let Err(error) = current.stop() {
-        eprintln!("flsched: {error}");
-    }
-    if report.restart {
-        match start(spec, scope) {
-            Ok(again) => return Some(again),
-            Err(error) => eprintln!("flsched: after CPU hotplug: {error}"),
+/// Says it loudly if the kernel threw the policy out.
+fn check(supervisor: &mut Supervisor<'_>, policy: &str) {
+    const REST: &str = "the rest of the command runs under the default scheduler";
+    match supervisor.check() {
+        Ok(None | Some(Change::Attached | Change::Hotplug)) => {}
+        Ok(Some(Change::Ejected(report, _) | Change::GivenUp(report) | Change::Ended(report))) => {
+            eprintln!("flsched: *** EJECTED *** the kernel threw {policy} out ({}): {REST}", report.reason)
         }
+        Err(error) => eprintln!("flsched: *** DETACHED *** {error}: {REST}"),
     }
-    eprintln!(
-        "flsched: *** EJECTED *** the kernel threw {} out ({}): the rest of the command runs under the \
-         default scheduler",
-        spec.policy.name, report.reason
-    );
-    None
 }
 
-fn detach(running: Option<Running>) -> Result<()> {
-    if let Some(running) = running {
-        let name = running.policy().name;
-        let report = running.stop()?;
-        if report.ejected {
-            eprintln!("flsched: *** EJECTED *** the kernel threw {name} out: {}", report.reason);
-        }
+fn detach(supervisor: &mut Supervisor<'_>) -> Result<()> {
+    let Some(name) = supervisor.running().map(|running| running.policy().name) else { return Ok(()) };
+    if let Some(report) = supervisor.detach()?.filter(|report| report.ejected) {
+        eprintln!("flsched: *** EJECTED *** the kernel threw {name} out: {}", report.reason);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::judge::Tally;
 use crate::player::{FIRST, TASK, wait_for_tick};
 use crate::read;
 use flsched_compare::workload::runnable;
-use flsched_host::{Backoff, Error, Event, Scope, supervise};
+use flsched_host::{Backoff, Change, Error, Scope, Supervisor};
 use flsched_probes::tally::{Whom, counted};
 use flsched_sim::scenario::Scenario;
 use flsched_spec::workload::Program;
@@ -17,10 +17,13 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::thread::scope;
+use std::thread::{scope, sleep};
+use std::time::Duration;
 
 pub const PLAYS: usize = 3;
 const PREFIX: &str = "play";
+/// Between two looks after a policy.
+const CHECK: Duration = Duration::from_millis(100);
 
 pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
     // Nobody is held back for tasks that none of the scenarios has.
@@ -86,12 +89,20 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
     let stop = AtomicBool::new(false);
     let (told, attached) = channel();
     scope(|threads| {
-        let keeper = threads.spawn(|| {
-            supervise(&spec, Scope::Machine, Backoff::default(), &stop, |event| match event {
-                Event::Attached(_) => drop(told.send(Ok(()))),
-                Event::Ejected(report, _) => drop(told.send(Err(report.reason.clone()))),
-                Event::Hotplug | Event::Tick(_) => {}
-            })
+        let (spec, stop) = (&spec, &stop);
+        let keeper = threads.spawn(move || -> Result<(), Error> {
+            let mut supervisor = Supervisor::attach(spec, Scope::Machine, Backoff::default(), stop)?;
+            drop(told.send(Ok(())));
+            while !stop.load(Ordering::Relaxed) {
+                match supervisor.check()? {
+                    Some(Change::Ejected(report, _) | Change::GivenUp(report)) => {
+                        drop(told.send(Err(report.reason)));
+                    }
+                    Some(_) => {}
+                    None => sleep(CHECK),
+                }
+            }
+            supervisor.detach().map(drop)
         });
         let outcome = match attached.recv() {
             Ok(Ok(())) => play(),
@@ -101,7 +112,7 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
         stop.store(true, Ordering::Relaxed);
         match keeper.join().expect("it does not panic") {
             // CPUs come and go, and it is being attached again.
-            Ok(_) | Err(Error::HotplugRace) => {}
+            Ok(()) | Err(Error::HotplugRace) => {}
             Err(error) => return Err(error.to_string()),
         }
         match attached.try_iter().find_map(Result::err) {
