@@ -15,7 +15,7 @@ fn failure(scenario: &Scenario) -> Violation {
 }
 
 fn reader() -> TaskPlan {
-    TaskPlan { start_us: 0, nice: 0, is_thread: false, cpus: vec![], times: 3, steps: vec![Act::Read(77)] }
+    TaskPlan { rounds: 3, steps: vec![Act::Read(77)], ..TaskPlan::default() }
 }
 
 #[test]
@@ -67,15 +67,14 @@ fn an_idle_cpu_is_found_again_after_an_affinity_has_changed() {
                     limit_ms = 1000\n"
         .to_owned();
     for (cpus, steps) in [
-        ("", "run 425"),
+        ("", "{ run_us = 425 }"),
         ("", ""),
         ("", ""),
-        ("", "run 343"),
-        ("", "run 18113"),
-        ("", "run 20000"),
+        ("", "{ run_us = 343 }"),
+        ("", "{ run_us = 18113 }"),
+        ("", "{ run_us = 20000 }"),
         ("2", ""),
     ] {
-        let steps = if steps.is_empty() { String::new() } else { format!("{steps:?}") };
         text += &format!("[[task]]\nstart_us = 4861\ncpus = [{cpus}]\nsteps = [{steps}]\n");
     }
     text += "[[event]]\nat_us = 34375\naffinity = { task = 7, cpus = [1, 3] }\n";
@@ -90,7 +89,7 @@ fn tasks_that_exit_do_not_interrupt_each_other() {
         "seed = 14387\nmachine = \"ryzen-3400g\"\ncpus = 5\nscheduler = \"rr2\"\nlimit_ms = 1000\n"
             .to_owned();
     for (nice, run_us) in [(0, 200), (0, 69), (0, 34), (13, 1), (8, 1), (0, 0)] {
-        let steps = if run_us > 0 { format!("\"run {run_us}\"") } else { String::new() };
+        let steps = if run_us > 0 { format!("{{ run_us = {run_us} }}") } else { String::new() };
         let is_thread = run_us < 2;
         text += &format!(
             "[[task]]\nstart_us = 28226\nnice = {nice}\nis_thread = {is_thread}\nsteps = [{steps}]\n"
@@ -104,10 +103,10 @@ fn tasks_that_exit_do_not_interrupt_each_other() {
 #[test]
 fn an_idle_cpu_is_found_while_another_is_offline() {
     let text = "seed = 25848\nmachine = \"ryzen-3400g\"\ncpus = 3\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
-                [[task]]\nsteps = [\"run 11973\"]\n\
+                [[task]]\nsteps = [{ run_us = 11973 }]\n\
                 [[task]]\nstart_us = 6374\nsteps = []\n\
-                [[task]]\nstart_us = 26397\nsteps = [\"run 5791\"]\n\
-                [[task]]\nstart_us = 28628\nsteps = [\"run 20000\"]\n\
+                [[task]]\nstart_us = 26397\nsteps = [{ run_us = 5791 }]\n\
+                [[task]]\nstart_us = 28628\nsteps = [{ run_us = 20000 }]\n\
                 [[task]]\nstart_us = 37031\nsteps = []\n\
                 [[event]]\nat_us = 1303\noffline = 0\n[[event]]\nat_us = 7310\nonline = 0\n\
                 [[event]]\nat_us = 7516\noffline = 2\n[[event]]\nat_us = 28818\nonline = 2\n\
@@ -127,7 +126,7 @@ fn all_that_is_not_needed_to_fail_is_left_out() {
     }
     let violation = failure(&scenario);
     let small = shrink(&scenario, &violation);
-    assert_eq!(small.tasks, [TaskPlan { times: 1, ..reader() }]);
+    assert_eq!(small.tasks, [TaskPlan { rounds: 1, ..reader() }]);
     assert_eq!((small.events.len(), small.cpus, &*small.scheduler), (0, 1, "flsched"));
     let again = Scenario::parse(&small.to_toml().unwrap(), "small.toml").unwrap();
     assert_eq!(failure(&again).what, violation.what);
@@ -137,7 +136,7 @@ fn all_that_is_not_needed_to_fail_is_left_out() {
 #[test]
 fn who_yields_in_the_background_alone_goes_on() {
     let text = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 6\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
-                [[task]]\nnice = 18\ncpus = [5]\nsteps = [\"yield\"]\n";
+                [[task]]\nnice = 18\ncpus = [5]\nsteps = [{ yields = 1 }]\n";
     Scenario::parse(text, "it").unwrap().run().unwrap();
 }
 
@@ -179,7 +178,7 @@ fn a_slice_of_a_tick_lasts_for_two() {
 #[test]
 fn who_ends_lets_its_equals_go_first() {
     let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 1\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
-                [[task]]\nsteps = [\"run 1000\"]\n[[task]]\nsteps = [\"run 1000\"]\n";
+                [[task]]\nsteps = [{ run_us = 1000 }]\n[[task]]\nsteps = [{ run_us = 1000 }]\n";
     let switches = |scheduler: &str| {
         let scenario = Scenario { scheduler: scheduler.into(), ..Scenario::parse(text, "it").unwrap() };
         let (_, tasks) = scenario.run_counted().unwrap();
@@ -193,7 +192,7 @@ fn who_ends_lets_its_equals_go_first() {
 #[test]
 fn what_each_task_did_is_counted() {
     let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
-                [[task]]\ntimes = 3\nsteps = [\"sleep 1000\", \"pin 0\", \"run 10\", \"pin 1\"]\n";
+                [[task]]\nrounds = 3\nsteps = [{ sleep_us = 1000 }, { pin = 0 }, { run_us = 10 }, { pin = 1 }]\n";
     let scenario = Scenario::parse(text, "it").unwrap();
     let (outcome, tasks) = scenario.run_counted().unwrap();
     // It sleeps three times, leaves a CPU five or six times for the other one, and ends.
@@ -213,14 +212,14 @@ fn a_bad_file_is_refused_by_file_and_fault() {
     for (bad, what) in [
         ("seeds = 1\n".to_owned(), "unknown field"),
         (good.replace("limit_ms = 10", "limit_ms = 0"), "limit_ms"),
-        (format!("{good}[[task]]\nsteps = [\"jump\"]\n"), "jump is not one of"),
+        (format!("{good}[[task]]\nsteps = [\"jump\"]\n"), "unknown variant `jump`, expected one of `run_us`"),
         (format!("{good}[[task]]\nsteps = []\ncpus = [2]\n"), "task 1: CPU 2"),
-        (format!("{good}[[task]]\nsteps = []\nnice = 20\n"), "nice 20"),
+        (format!("{good}[[task]]\nsteps = []\nnice = 20\n"), "nice: 20"),
         (
             format!("{good}[[task]]\nstart_us = 2\nsteps = []\n[[task]]\nsteps = []\n"),
             "task 2: starts before",
         ),
-        (format!("{good}[[task]]\nsteps = [\"pin 2\"]\n"), "task 1: CPU 2"),
+        (format!("{good}[[task]]\nsteps = [{{ pin = 2 }}]\n"), "task 1: CPU 2"),
         (format!("workload = \"hogs\"\n{good}[[task]]\nsteps = []\n"), "both a workload and tasks"),
         (format!("{good}[[event]]\nat_us = 1\noffline = 9\n"), "event 1: CPU 9"),
         (format!("{good}[[event]]\nat_us = 1\naffinity = {{ task = 1, cpus = [0] }}\n"), "event 1: needs"),

@@ -124,9 +124,9 @@ impl Stage {
         }
         let mut strays = 0;
         let mut allowed = plan.cpus.clone();
-        for _ in 0..plan.times {
+        for _ in 0..plan.rounds {
             for act in &plan.steps {
-                self.carry_out(*act);
+                self.carry_out(act);
                 if let Act::Pin(cpu) = act {
                     allowed = vec![*cpu];
                 }
@@ -139,19 +139,20 @@ impl Stage {
         (&self.results).write_all(format!("{strays}\n").as_bytes()).expect("somebody reads");
     }
 
-    fn carry_out(&self, act: Act) {
+    fn carry_out(&self, act: &Act) {
         match act {
-            Act::Run(us) => work(us * self.loops_per_us),
-            Act::Sleep(us) => sleep(Duration::from_micros(us)),
-            Act::Yield => std::thread::yield_now(),
+            Act::RunUs(us) => work(us * self.loops_per_us),
+            Act::SleepUs(us) => sleep(Duration::from_micros(*us)),
+            Act::Yields(times) => (0..*times).for_each(|_| std::thread::yield_now()),
             Act::Write(channel) => {
-                (&self.channels[channel].1).write_all(&[1; MESSAGE_BYTES]).expect("somebody reads");
+                (&self.channels[*channel].1).write_all(&[1; MESSAGE_BYTES]).expect("somebody reads");
             }
             Act::Read(channel) => {
-                (&self.channels[channel].0).read_exact(&mut [0; MESSAGE_BYTES]).expect("somebody writes");
+                (&self.channels[*channel].0).read_exact(&mut [0; MESSAGE_BYTES]).expect("somebody writes");
             }
-            Act::Pin(cpu) => allow(0, [cpu]),
-            Act::Stay | Act::Move => panic!("{act}: only the kernel can do that"),
+            Act::Pin(cpu) => allow(0, [*cpu]),
+            Act::Stay | Act::Move => panic!("{act:?}: only the kernel can do that"),
+            Act::Barrier(_) | Act::Wake(_) | Act::Wait(_) => panic!("{act:?}: only the simulator plays that"),
         }
     }
 }

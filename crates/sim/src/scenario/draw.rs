@@ -5,6 +5,7 @@ use crate::workload::{Act, TaskPlan};
 use flsched_machine::Machine;
 use flsched_machine::THRESHOLD;
 use flsched_spec::{Knob, PidList, Policy};
+use std::collections::BTreeMap;
 
 /// The schedulers of the kernel that are drawn beside the policies.
 const CLASSES: &[&str] = &["fifo", "rr", "eevdf", "batch", "cfs"];
@@ -48,6 +49,8 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
         limit_ms: LIMIT_MS,
         begin_us: 0,
         workload: None,
+        jobs: None,
+        barriers: BTreeMap::new(),
         tasks,
         events,
     }
@@ -108,22 +111,25 @@ impl Draw {
     fn kind(&mut self, tasks: &mut Vec<TaskPlan>, channels: &mut usize, cpus: usize) {
         let many = 1 + self.up_to(2 * cpus as u64 + 6).min(48);
         match self.below(7) {
-            0 => self.add(tasks, many, cpus, |draw| (vec![Act::Run(draw.up_to(20_000))], 1)),
+            0 => self.add(tasks, many, cpus, |draw| (vec![Act::RunUs(draw.up_to(20_000))], 1)),
             1 => self.add(tasks, many, cpus, |draw| {
-                (vec![Act::Run(draw.up_to(2_000)), Act::Sleep(draw.up_to(5_000))], draw.up_to(20))
+                (vec![Act::RunUs(draw.up_to(2_000)), Act::SleepUs(draw.up_to(5_000))], draw.up_to(20))
             }),
             2 => self.add(tasks, many, cpus, |draw| {
-                (vec![Act::Run(draw.up_to(100)), Act::Yield], draw.up_to(100))
+                (vec![Act::RunUs(draw.up_to(100)), Act::Yields(1)], draw.up_to(100))
             }),
             3 => self.add(tasks, many, cpus, |draw| {
-                let sleep = Act::Sleep(draw.up_to(300));
-                (vec![Act::Stay, Act::Run(draw.up_to(2_000)), sleep, Act::Move, Act::Yield], draw.up_to(10))
+                let sleep = Act::SleepUs(draw.up_to(300));
+                (
+                    vec![Act::Stay, Act::RunUs(draw.up_to(2_000)), sleep, Act::Move, Act::Yields(1)],
+                    draw.up_to(10),
+                )
             }),
             4 => {
                 // Forked one right after the other, and soon gone.
                 let start = self.below(SPAN_US);
                 for _ in 0..4 * many {
-                    let steps = vec![Act::Run(self.up_to(200))];
+                    let steps = vec![Act::RunUs(self.up_to(200))];
                     tasks.push(TaskPlan { start_us: start, ..self.task(steps, 1, cpus) });
                 }
             }
@@ -146,15 +152,16 @@ impl Draw {
         }
     }
 
-    fn task(&mut self, steps: Vec<Act>, times: u64, cpus: usize) -> TaskPlan {
+    fn task(&mut self, steps: Vec<Act>, rounds: u64, cpus: usize) -> TaskPlan {
         let nice = if self.once_in(4) { self.below(40) as i32 - 20 } else { 0 };
         TaskPlan {
             start_us: self.below(SPAN_US),
             nice,
             is_thread: self.once_in(2),
             cpus: if self.once_in(6) { self.cpus(cpus) } else { Vec::new() },
-            times,
+            rounds,
             steps,
+            ..TaskPlan::default()
         }
     }
 
@@ -173,7 +180,7 @@ impl Draw {
         *channels += count;
         for index in 0..count {
             let (from, to) = (first + index, first + (index + 1) % count);
-            let run = Act::Run(self.up_to(100));
+            let run = Act::RunUs(self.up_to(100));
             let steps = if index == 0 {
                 vec![Act::Write(to), run, Act::Read(from)]
             } else {
@@ -189,9 +196,9 @@ impl Draw {
         let (pairs, times) = (self.up_to(12), self.up_to(300));
         let channel = *channels;
         *channels += 1;
-        for act in [Act::Write(channel), Act::Read(channel)] {
+        for act in [Act::Write, Act::Read] {
             for _ in 0..pairs {
-                let task = self.task(vec![act], times, cpus);
+                let task = self.task(vec![act(channel)], times, cpus);
                 tasks.push(task);
             }
         }
@@ -230,6 +237,8 @@ mod tests {
             assert_eq!(scenario, draw(seed, &[]));
             let text = scenario.to_toml().unwrap();
             assert_eq!(Scenario::parse(&text, "it").unwrap(), scenario);
+            let lines = text.lines().filter(|line| line.starts_with("steps = [")).count();
+            assert_eq!(lines, scenario.tasks.len(), "one line for each task's steps: {text}");
         }
     }
 }

@@ -12,13 +12,15 @@ use crate::classes::keeps_cpus_busy;
 use crate::core::CpuMask;
 use crate::output::Outcome;
 use crate::run::{Disturbance, Setup, TaskCounts};
-use crate::workload::{self, Act, Mix, TaskPlan};
+use crate::workload::{self, Act, BarrierPlan, TaskPlan, Tasks};
 use crate::{Error, Simulation};
 use flsched_machine::Machine;
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use toml_edit::Item;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +42,12 @@ pub struct Scenario {
     /// As for `flsched sim --workload`, in place of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
+    /// So many tasks work at a time; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u64>,
+    /// Where tasks wait for each other, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub barriers: BTreeMap<String, BarrierPlan>,
     /// By number, from 1; sorted by when they start.
     #[serde(default, rename = "task")]
     pub tasks: Vec<TaskPlan>,
@@ -97,7 +105,15 @@ impl Scenario {
 
     /// As a file.
     pub fn to_toml(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|e| Error::Usage(format!("the scenario cannot be written: {e}")))
+        let document = toml_edit::ser::to_document(self);
+        let mut document =
+            document.map_err(|e| Error::Usage(format!("the scenario cannot be written: {e}")))?;
+        // Each task and each event is a section, each step stays in its line.
+        for (_, item) in document.iter_mut() {
+            *item =
+                std::mem::take(item).into_array_of_tables().map_or_else(|value| value, Item::ArrayOfTables);
+        }
+        Ok(document.to_string())
     }
 
     /// What no file can say by its form alone.
@@ -115,6 +131,8 @@ impl Scenario {
         if self.workload.is_some() && !self.tasks.is_empty() {
             return Err("it has both a workload and tasks".into());
         }
+        let plan = self.plan();
+        plan.check()?;
         for (index, task) in self.tasks.iter().enumerate() {
             let name = format!("task {}", index + 1);
             valid(&task.cpus, &name)?;
@@ -122,15 +140,6 @@ impl Scenario {
                 if let Act::Pin(cpu) = act {
                     valid(&[*cpu], &name)?;
                 }
-            }
-            if !(-20..=19).contains(&task.nice) {
-                return Err(format!("{name}: nice {} is not from -20 to 19", task.nice));
-            }
-            if task.start_us > MOST_MS * 1000 {
-                return Err(format!("{name}: start_us {} is more than {}", task.start_us, MOST_MS * 1000));
-            }
-            if index > 0 && self.tasks[index - 1].start_us > task.start_us {
-                return Err(format!("{name}: starts before the task above it; sort them by start_us"));
             }
         }
         for (index, event) in self.events.iter().enumerate() {
@@ -142,13 +151,18 @@ impl Scenario {
                 What::Offline(cpu) | What::Online(cpu) => valid(&[*cpu], &name)?,
                 What::Affinity { task, cpus } => {
                     valid(cpus, &name)?;
-                    if *task == 0 || *task > self.tasks.len() || cpus.is_empty() {
+                    if *task == 0 || *task as u64 > plan.count() || cpus.is_empty() {
                         return Err(format!("{name}: needs one of the tasks and at least one CPU"));
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Its tasks, as a file of their own would have them.
+    fn plan(&self) -> Tasks {
+        Tasks { jobs: self.jobs, barriers: self.barriers.clone(), tasks: self.tasks.clone() }
     }
 
     /// Runs it.
@@ -170,7 +184,10 @@ impl Scenario {
             scheduler: self.scheduler()?,
             workload: match &self.workload {
                 Some(workload) => workload::load(&Model::read(workload)?)?,
-                None => Arc::new(Mix(Arc::new(self.tasks.clone()))),
+                None => {
+                    let label = format!("mix of {} tasks", self.tasks.len());
+                    Arc::new(Arc::new(self.plan().script(label, "the scenario")))
+                }
             },
             seed: self.seed,
             limit: self.limit_ms * 1_000_000,
@@ -193,7 +210,7 @@ impl Scenario {
     /// In one line.
     pub fn summary(&self) -> String {
         let Self { machine, cpus, scheduler, tasks, events, .. } = self;
-        let steps: u64 = tasks.iter().map(|task| task.times * task.steps.len() as u64).sum();
+        let steps: u64 = tasks.iter().map(|task| task.rounds * task.steps.len() as u64).sum();
         format!("{machine}/{cpus} {scheduler} tasks={} steps={steps} events={}", tasks.len(), events.len())
     }
 }

@@ -98,11 +98,11 @@ fn fewer_steps(best: &mut Scenario, fails: Fails<'_>) {
 
 fn shorter(best: &mut Scenario, fails: Fails<'_>) {
     while attempt(best, fails, |scenario| {
-        scenario.tasks.iter_mut().for_each(|task| task.times = task.times.div_ceil(2))
+        scenario.tasks.iter_mut().for_each(|task| task.rounds = task.rounds.div_ceil(2))
     }) {}
     for task in 0..best.tasks.len() {
         while attempt(best, fails, |scenario| {
-            scenario.tasks[task].times = scenario.tasks[task].times.div_ceil(2)
+            scenario.tasks[task].rounds = scenario.tasks[task].rounds.div_ceil(2)
         }) {}
     }
 }

@@ -5,7 +5,6 @@ mod co_threads;
 mod hackbench;
 mod hogs;
 mod make;
-mod mix;
 mod npb;
 mod perf_pipe;
 mod phases;
@@ -16,7 +15,7 @@ mod sync;
 mod team;
 
 pub use channel::{Channel, ChannelId, Outcome};
-pub use mix::{Act, Mix, TaskPlan};
+pub use script::{Act, BarrierPlan, TaskPlan, Tasks};
 pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait};
 
 use crate::Error;

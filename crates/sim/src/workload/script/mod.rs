@@ -1,24 +1,32 @@
-//! Workloads from files: what each task does, as a list of operations. Three forms lead here: `tasks`
-//! (TOML of this project), `rt-app` (JSON) and `trace` (recorded on a real machine).
+//! Workloads from files: what each task does, as a list of operations. Three forms lead here: [`Tasks`] (TOML of this
+//! project, also in scenarios), `rt-app` (JSON) and `trace` (recorded on a real machine).
 mod json;
 mod rt_app;
 mod tasks;
 mod trace;
 
-use super::team::Team;
-use super::{BarrierId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload, World};
+pub use tasks::{Act, BarrierPlan, TaskPlan, Tasks};
+
+use super::{
+    BarrierId, Channel, ChannelId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload,
+    World,
+};
 use crate::Error;
 use crate::core::{CpuId, CpuMask};
 use crate::engine::Ns;
 use flsched_spec::workload::{Format, ScriptFile};
 use std::fmt;
+use std::iter::Peekable;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// The longest time that a file may name: about 11 days. Sums of many such times do not overflow.
 const MOST_NS: Ns = 1_000_000_000_000_000;
 
-/// What a task does next. Numbers of barriers, semaphores and conditions count within the script.
+/// Bytes of a message through a pipe, as hackbench's.
+const MESSAGE: u32 = 100;
+
+/// What a task does next. Numbers of barriers, semaphores, conditions and pipes count within the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Op {
     Run(Ns),
@@ -31,6 +39,10 @@ enum Op {
         is_absolute: bool,
     },
     Yield,
+    Write(ChannelId),
+    Read(ChannelId),
+    DisableMigration,
+    EnableMigration,
     Meet(BarrierId, Wait),
     Down(SemaphoreId),
     Up(SemaphoreId),
@@ -54,6 +66,8 @@ struct Kind {
     count: u64,
     nice: i32,
     is_thread: bool,
+    /// When they are forked, at the earliest.
+    start: Ns,
     ops: Vec<Op>,
     timers: usize,
 }
@@ -61,7 +75,8 @@ struct Kind {
 /// All of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    form: &'static str,
+    /// For people: what it is.
+    label: String,
     path: String,
     kinds: Vec<Kind>,
     /// Parties of each.
@@ -69,6 +84,8 @@ pub struct Script {
     /// First count of each.
     semaphores: Vec<u64>,
     conditions: usize,
+    /// Pipes.
+    channels: usize,
     /// When it ends, whoever is not done.
     duration: Option<Ns>,
 }
@@ -80,15 +97,19 @@ impl Workload for Arc<Script> {
             barrier: first(self.barriers.iter().map(|&parties| world.add_barrier(parties)).collect()),
             semaphore: first(self.semaphores.iter().map(|&count| world.add_semaphore(count)).collect()),
             condition: first((0..self.conditions).map(|_| world.add_condition()).collect()),
+            channel: first((0..self.channels).map(|_| world.add(Channel::pipe(MESSAGE))).collect()),
         };
         let shared = Rc::new((Arc::clone(self), bases));
         let mut children = Vec::new();
         for (number, kind) in self.kinds.iter().enumerate() {
-            children.extend((0..kind.count).map(|_| child(&shared, number)));
+            children.extend((0..kind.count).map(|_| (kind.start, child(&shared, number))));
         }
         match self.duration {
-            None => Box::new(Team::new(children, Vec::new)),
-            Some(duration) => Box::new(Timed { duration, children: children.into_iter(), at: 0 }),
+            None => Box::new(Main { children: children.into_iter().peekable(), at: 0 }),
+            Some(duration) => {
+                let children: Vec<Child> = children.into_iter().map(|(_, child)| child).collect();
+                Box::new(Timed { duration, children: children.into_iter(), at: 0 })
+            }
         }
     }
 
@@ -111,7 +132,7 @@ impl Workload for Arc<Script> {
 
 impl fmt::Display for Script {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}", self.form, self.path)
+        out.write_str(&self.label)
     }
 }
 
@@ -132,6 +153,7 @@ struct Bases {
     barrier: BarrierId,
     semaphore: SemaphoreId,
     condition: ConditionId,
+    channel: ChannelId,
 }
 
 fn child(shared: &Rc<(Arc<Script>, Bases)>, number: usize) -> Child {
@@ -144,6 +166,34 @@ fn child(shared: &Rc<(Arc<Script>, Bases)>, number: usize) -> Child {
         timers: vec![None; kind.timers],
     };
     Child { is_thread: kind.is_thread, nice: kind.nice, ..Child::process(kind.name.clone(), actor) }
+}
+
+/// Forks each task when its time has come, and waits for all.
+struct Main {
+    children: Peekable<std::vec::IntoIter<(Ns, Child)>>,
+    at: u8,
+}
+
+impl Program for Main {
+    fn next(&mut self, view: &mut View<'_>) -> Step {
+        if self.at == 1 {
+            match self.children.next_if(|(start, _)| *start <= view.now) {
+                Some((_, child)) => return Step::Fork(child),
+                None => {
+                    if let Some((start, _)) = self.children.peek() {
+                        return Step::Sleep(start - view.now);
+                    }
+                }
+            }
+        }
+        self.at += 1;
+        match self.at {
+            1 => Step::Start,
+            2 => Step::WaitChildren { at_most: 0 },
+            3 => Step::Stop,
+            _ => Step::Exit,
+        }
+    }
 }
 
 /// Ends the run at a given time, or when all are done.
@@ -210,6 +260,10 @@ impl Program for Actor {
                     Step::SleepUntil(due)
                 }
                 Some(Op::Yield) => Step::Yield,
+                Some(Op::Write(channel)) => Step::Write(bases.channel + channel),
+                Some(Op::Read(channel)) => Step::Read(bases.channel + channel),
+                Some(Op::DisableMigration) => Step::DisableMigration,
+                Some(Op::EnableMigration) => Step::EnableMigration,
                 Some(Op::Meet(barrier, wait)) => Step::Meet(bases.barrier + barrier, *wait),
                 Some(Op::Down(semaphore)) => Step::Down(bases.semaphore + semaphore),
                 Some(Op::Up(semaphore)) => Step::Up(bases.semaphore + semaphore),

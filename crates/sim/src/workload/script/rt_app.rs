@@ -72,12 +72,13 @@ fn script(text: &str, path: &str) -> Result<Script, String> {
     }
     reader.check(&kinds)?;
     Ok(Script {
-        form: "rt-app",
+        label: format!("rt-app:{path}"),
         path: path.to_owned(),
         kinds,
         barriers: reader.barriers.values().map(|barrier| barrier.parties).collect(),
         semaphores: vec![1; reader.mutexes.len()],
         conditions: reader.conditions.len(),
+        channels: 0,
         duration,
     })
 }
@@ -219,7 +220,7 @@ impl Reader {
         before.append(&mut ops);
         repeat(&mut before, shift, times.unwrap_or(-1), node)?;
         let (count, timers) = (self.instances, self.timers.len());
-        Ok(Kind { name: name.to_owned(), count, nice, is_thread: true, ops: before, timers })
+        Ok(Kind { name: name.to_owned(), count, nice, is_thread: true, start: 0, ops: before, timers })
     }
 
     fn phase(&mut self, thread: &str, node: &Node<'_>, ops: &mut Vec<Op>) -> Result<(), String> {

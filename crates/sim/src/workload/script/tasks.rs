@@ -1,4 +1,4 @@
-//! `tasks:FILE`: tasks with what they do, in TOML.
+//! Tasks with what they do, in TOML: `tasks:FILE`, and the same in scenarios.
 //!
 //! ```toml
 //! jobs = 8                       # at most so many tasks work at a time; without: all
@@ -8,132 +8,331 @@
 //! wait = "yield"                 # spin, yield or futex
 //!
 //! [[task]]
-//! name = "worker"
+//! name = "worker"                # task-1, task-2, … if left out
 //! count = 4                      # 1 if left out
+//! start_us = 500                 # when it is forked: 0 if left out
 //! nice = 0
-//! cpus = [0, 1]                  # all if left out
+//! is_thread = false              # a thread of the first process
+//! cpus = [0, 1]                  # all if left out or empty
 //! needs = ["setup"]              # begins when these have ended
 //! rounds = 10                    # how often it does its steps: 1 if left out
 //! steps = [{ run_us = 100 }, { barrier = "meet" }, { sleep_us = 50 }, { yields = 3 }]
 //! ```
 //!
-//! Further steps: `{ wake = "NAME" }` and `{ wait = "NAME" }`: as often as somebody wakes a name,
-//! somebody who waits for it goes on.
+//! Further steps: see [`Act`].
 use super::{Kind, MOST_NS, Op, Script, ns_of_us};
 use crate::Error;
 use crate::core::CpuId;
 use crate::workload::Wait;
-use serde::Deserialize;
+use flsched_machine::MAX_CPUS;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Deserialize)]
+/// A file of tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    jobs: Option<u64>,
+pub struct Tasks {
+    /// So many work at a time; `None`: all.
+    pub jobs: Option<u64>,
+    /// By name.
     #[serde(default)]
-    barriers: BTreeMap<String, FileBarrier>,
-    task: Vec<FileTask>,
+    pub barriers: BTreeMap<String, BarrierPlan>,
+    /// In the order in which they are forked.
+    #[serde(rename = "task")]
+    pub tasks: Vec<TaskPlan>,
 }
 
-#[derive(Deserialize)]
+/// Where tasks wait for each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileBarrier {
-    parties: u64,
-    wait: String,
+pub struct BarrierPlan {
+    /// How many tasks meet there.
+    pub parties: u64,
+    /// How they wait: spin, yield or futex.
+    pub wait: String,
 }
 
-#[derive(Deserialize)]
+/// A task, or several that are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileTask {
-    name: String,
+pub struct TaskPlan {
+    /// `None`: `task-` and its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub count: u64,
+    /// When it is forked, in µs from the beginning.
+    #[serde(default)]
+    pub start_us: u64,
+    /// From -20 to 19.
+    #[serde(default)]
+    pub nice: i32,
+    /// A thread of the first process, not a process.
+    #[serde(default)]
+    pub is_thread: bool,
+    /// Where it may run; empty: everywhere.
+    #[serde(default)]
+    pub cpus: Vec<CpuId>,
+    /// Begins when these have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// How often it does all its steps.
     #[serde(default = "one")]
-    count: u64,
-    #[serde(default)]
-    nice: i32,
-    cpus: Option<Vec<CpuId>>,
-    #[serde(default)]
-    needs: Vec<String>,
-    #[serde(default = "one")]
-    rounds: u64,
-    steps: Vec<FileStep>,
+    pub rounds: u64,
+    /// In this order.
+    pub steps: Vec<Act>,
 }
 
-#[derive(Deserialize)]
+/// What a task does: a step, as it is in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum FileStep {
+pub enum Act {
+    /// Computes, in µs of a CPU at full speed.
     RunUs(u64),
+    /// Sleeps, in µs.
     SleepUs(u64),
+    /// `sched_yield()`, so many times.
     Yields(u64),
+    /// Sends a message into the pipe of this number, or waits for room.
+    Write(usize),
+    /// Receives one, or waits for it.
+    Read(usize),
+    /// May run on this CPU only, from here on.
+    Pin(CpuId),
+    /// Must not be moved from here on.
+    Stay,
+    /// May be moved again.
+    Move,
+    /// Waits at the barrier of this name.
     Barrier(String),
+    /// Lets one task that waits for this name go on, now or later.
     Wake(String),
+    /// Waits for that.
     Wait(String),
+}
+
+impl Act {
+    /// The pipe that it uses.
+    pub fn channel(&self) -> Option<usize> {
+        match self {
+            Self::Write(channel) | Self::Read(channel) => Some(*channel),
+            _ => None,
+        }
+    }
+}
+
+impl Default for TaskPlan {
+    /// One task that does nothing, once.
+    fn default() -> Self {
+        Self {
+            name: None,
+            count: 1,
+            start_us: 0,
+            nice: 0,
+            is_thread: false,
+            cpus: Vec::new(),
+            needs: Vec::new(),
+            rounds: 1,
+            steps: Vec::new(),
+        }
+    }
 }
 
 fn one() -> u64 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(count: &u64) -> bool {
+    *count == 1
+}
+
 /// Tasks of a file.
 const MOST_TASKS: u64 = 1_000_000;
+/// Numbers of pipes in a file.
+const MOST_CHANNELS: usize = 100_000;
 
 /// Reads and checks the file's text; `path` is for messages.
-pub fn read(text: &str, path: &str) -> Result<Script, Error> {
+pub(super) fn read(text: &str, path: &str) -> Result<Script, Error> {
     let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
-    let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    check(&file).map_err(wrong)?;
-    let tasks = &file.task;
-    let named = |name: &str| tasks.iter().position(|task| task.name == name);
-    let mut names = Names::default();
-    // One semaphore each for "has ended", then the slots, then those that steps name.
-    names.semaphores.extend(tasks.iter().map(|_| 0));
-    let slots = file.jobs.map(|jobs| {
-        names.semaphores.push(jobs);
-        names.semaphores.len() - 1
-    });
-    let barriers: Vec<&String> = file.barriers.keys().collect();
-    let mut kinds = Vec::new();
-    for (number, task) in tasks.iter().enumerate() {
-        let mut ops = Vec::new();
-        ops.extend(task.cpus.clone().map(Op::Affinity));
-        for needed in task.needs.iter().filter_map(|name| named(name)) {
-            ops.extend((0..tasks[needed].count).map(|_| Op::Down(needed)));
+    let file: Tasks = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    if file.tasks.is_empty() {
+        return Err(wrong("at least one [[task]] is needed".into()));
+    }
+    file.check().map_err(wrong)?;
+    Ok(file.script(format!("tasks:{path}"), path))
+}
+
+impl Tasks {
+    /// How many there are of all kinds.
+    pub fn count(&self) -> u64 {
+        self.tasks.iter().fold(0, |sum, task| sum.saturating_add(task.count))
+    }
+
+    /// Ready to run; it has been checked.
+    pub(crate) fn script(&self, label: String, path: &str) -> Script {
+        let tasks = &self.tasks;
+        let named = |name: &str| tasks.iter().position(|task| task.name.as_deref() == Some(name));
+        let mut names = Names::default();
+        // One semaphore each for "has ended", then the slots, then those that steps name.
+        names.semaphores.extend(tasks.iter().map(|_| 0));
+        let slots = self.jobs.map(|jobs| {
+            names.semaphores.push(jobs);
+            names.semaphores.len() - 1
+        });
+        let barriers: Vec<&String> = self.barriers.keys().collect();
+        let mut kinds = Vec::new();
+        for (number, task) in tasks.iter().enumerate() {
+            let mut ops = Vec::new();
+            if !task.cpus.is_empty() {
+                ops.push(Op::Affinity(task.cpus.clone()));
+            }
+            for needed in task.needs.iter().filter_map(|name| named(name)) {
+                ops.extend((0..tasks[needed].count).map(|_| Op::Down(needed)));
+            }
+            ops.extend(slots.map(Op::Down));
+            let from = ops.len();
+            for step in &task.steps {
+                match step {
+                    Act::RunUs(us) => ops.push(Op::Run(us * 1000)),
+                    Act::SleepUs(us) => ops.push(Op::Sleep(us * 1000)),
+                    Act::Yields(count) => {
+                        ops.push(Op::Yield);
+                        ops.push(Op::Again { to: ops.len() - 1, times: Some(count - 1) });
+                    }
+                    Act::Write(channel) => ops.push(Op::Write(*channel)),
+                    Act::Read(channel) => ops.push(Op::Read(*channel)),
+                    Act::Pin(cpu) => ops.push(Op::Affinity(vec![*cpu])),
+                    Act::Stay => ops.push(Op::DisableMigration),
+                    Act::Move => ops.push(Op::EnableMigration),
+                    Act::Barrier(name) => {
+                        let barrier = barriers.iter().position(|known| *known == name).unwrap_or(0);
+                        let wait = Wait::named(&self.barriers[name].wait).unwrap_or(Wait::YIELD);
+                        ops.push(Op::Meet(barrier, wait));
+                    }
+                    Act::Wake(name) => ops.push(Op::Up(names.semaphore(name))),
+                    Act::Wait(name) => ops.push(Op::Down(names.semaphore(name))),
+                }
+            }
+            if ops.len() > from {
+                ops.push(Op::Again { to: from, times: Some(task.rounds - 1) });
+            }
+            ops.extend(slots.map(Op::Up));
+            let dependants = tasks
+                .iter()
+                .filter(|other| task.name.as_ref().is_some_and(|name| other.needs.contains(name)));
+            ops.extend((0..dependants.map(|other| other.count).sum()).map(|_| Op::Up(number)));
+            kinds.push(Kind {
+                name: task.name.clone().unwrap_or_else(|| format!("task-{}", number + 1)),
+                count: task.count,
+                nice: task.nice,
+                is_thread: task.is_thread,
+                start: task.start_us * 1000,
+                ops,
+                timers: 0,
+            });
         }
-        ops.extend(slots.map(Op::Down));
-        let from = ops.len();
-        for step in &task.steps {
-            match step {
-                FileStep::RunUs(us) => ops.push(Op::Run(us * 1000)),
-                FileStep::SleepUs(us) => ops.push(Op::Sleep(us * 1000)),
-                FileStep::Yields(count) => {
-                    ops.push(Op::Yield);
-                    ops.push(Op::Again { to: ops.len() - 1, times: Some(count - 1) });
-                }
-                FileStep::Barrier(name) => {
-                    let barrier = barriers.iter().position(|known| *known == name).unwrap_or(0);
-                    let wait = Wait::named(&file.barriers[name].wait).unwrap_or(Wait::YIELD);
-                    ops.push(Op::Meet(barrier, wait));
-                }
-                FileStep::Wake(name) => ops.push(Op::Up(names.semaphore(name))),
-                FileStep::Wait(name) => ops.push(Op::Down(names.semaphore(name))),
+        let channels = tasks.iter().flat_map(|task| &task.steps).filter_map(Act::channel).max();
+        Script {
+            label,
+            path: path.to_owned(),
+            kinds,
+            barriers: self.barriers.values().map(|barrier| barrier.parties).collect(),
+            semaphores: names.semaphores,
+            conditions: 0,
+            channels: channels.map_or(0, |most| most + 1),
+            duration: None,
+        }
+    }
+
+    /// What no file can say by its form alone.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Self { tasks, .. } = self;
+        if self.jobs == Some(0) {
+            return Err("jobs: at least 1".into());
+        }
+        if self.count() > MOST_TASKS {
+            return Err(format!("more than {MOST_TASKS} tasks"));
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            let name = task.name.clone().unwrap_or_else(|| (number + 1).to_string());
+            let wrong = |what: String| Err(format!("task {name}: {what}"));
+            if task.name.is_some() && tasks[..number].iter().any(|other| other.name == task.name) {
+                return wrong("there are two of that name".into());
+            }
+            if task.count == 0 || task.rounds == 0 {
+                return wrong("count and rounds are at least 1".into());
+            }
+            if !(-20..=19).contains(&task.nice) {
+                return wrong(format!("nice: {} is not from -20 to 19", task.nice));
+            }
+            if ns_of_us(task.start_us).is_none() {
+                return wrong(format!("start_us: {} is more than {}", task.start_us, MOST_NS / 1000));
+            }
+            if number > 0 && tasks[number - 1].start_us > task.start_us {
+                return wrong("starts before the task above it; sort them by start_us".into());
+            }
+            let is_there = |need: &String| tasks.iter().any(|it| it.name.as_ref() == Some(need));
+            if let Some(needed) = task.needs.iter().find(|need| !is_there(need)) {
+                return wrong(format!("needs: there is no task {needed}"));
+            }
+            let mut life = 0u64;
+            for step in &task.steps {
+                let ns = match step {
+                    Act::RunUs(us) | Act::SleepUs(us) => ns_of_us(*us),
+                    Act::Yields(0) => return wrong("yields: at least 1".into()),
+                    Act::Write(channel) | Act::Read(channel) if *channel > MOST_CHANNELS => {
+                        return wrong(format!("{channel} is not the number of a pipe, 0 to {MOST_CHANNELS}"));
+                    }
+                    Act::Pin(cpu) if *cpu >= MAX_CPUS => {
+                        return wrong(format!("pin: CPU {cpu}: there are 0 to {}", MAX_CPUS - 1));
+                    }
+                    Act::Barrier(name) if !self.barriers.contains_key(name) => {
+                        return wrong(format!("barrier: there is no [barriers.{name}]"));
+                    }
+                    _ => Some(0),
+                };
+                life = ns.and_then(|ns| life.checked_add(ns)).unwrap_or(u64::MAX);
+            }
+            if life.checked_mul(task.rounds).is_none_or(|ns| ns > MOST_NS) {
+                return wrong(format!("its times add up to more than {} s", MOST_NS / 1_000_000_000));
             }
         }
-        ops.push(Op::Again { to: from, times: Some(task.rounds - 1) });
-        ops.extend(slots.map(Op::Up));
-        let dependants: u64 =
-            tasks.iter().filter(|other| other.needs.contains(&task.name)).map(|other| other.count).sum();
-        ops.extend((0..dependants).map(|_| Op::Up(number)));
-        let (name, count, nice) = (task.name.clone(), task.count, task.nice);
-        kinds.push(Kind { name, count, nice, is_thread: false, ops, timers: 0 });
+        for (name, barrier) in &self.barriers {
+            self.check_barrier(name, barrier)?;
+        }
+        match cycle(tasks) {
+            Some(cycle) => Err(format!("needs go in a circle: {}", cycle.join(" → "))),
+            None => Ok(()),
+        }
     }
-    Ok(Script {
-        form: "tasks",
-        path: path.to_owned(),
-        kinds,
-        barriers: file.barriers.values().map(|barrier| barrier.parties).collect(),
-        semaphores: names.semaphores,
-        conditions: 0,
-        duration: None,
-    })
+
+    fn check_barrier(&self, name: &str, barrier: &BarrierPlan) -> Result<(), String> {
+        let meets = |step: &Act| matches!(step, Act::Barrier(other) if other == name);
+        let tasks: u64 =
+            self.tasks.iter().filter(|task| task.steps.iter().any(meets)).map(|task| task.count).sum();
+        if barrier.parties == 0 || barrier.parties > tasks {
+            return Err(format!(
+                "barrier {name}: {} parties, and {tasks} tasks that meet there: nobody would ever pass",
+                barrier.parties
+            ));
+        }
+        if self.jobs.is_some_and(|jobs| jobs < barrier.parties) {
+            return Err(format!(
+                "barrier {name}: {} parties, and fewer jobs: nobody would ever pass",
+                barrier.parties
+            ));
+        }
+        if Wait::named(&barrier.wait).is_none() {
+            return Err(format!(
+                "barrier {name}: wait: {} is none of {}",
+                barrier.wait,
+                Wait::NAMES.join(", ")
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Numbers for names in the order of their appearance.
@@ -152,95 +351,27 @@ impl Names {
     }
 }
 
-fn check(file: &File) -> Result<(), String> {
-    let tasks = &file.task;
-    if tasks.is_empty() || file.jobs == Some(0) {
-        return Err("at least one [[task]], and at least one of jobs, is needed".into());
-    }
-    let count = tasks.iter().try_fold(0u64, |sum, task| sum.checked_add(task.count));
-    if count.is_none_or(|count| count > MOST_TASKS) {
-        return Err(format!("more than {MOST_TASKS} tasks"));
-    }
-    for (number, task) in tasks.iter().enumerate() {
-        let wrong = |what: String| Err(format!("task {}: {what}", task.name));
-        if tasks[..number].iter().any(|other| other.name == task.name) {
-            return wrong("there are two of that name".into());
-        }
-        if task.count == 0 || task.rounds == 0 {
-            return wrong("count and rounds are at least 1".into());
-        }
-        if !(-20..=19).contains(&task.nice) {
-            return wrong(format!("nice: {} is not from -20 to 19", task.nice));
-        }
-        if task.cpus.as_ref().is_some_and(Vec::is_empty) {
-            return wrong("cpus: it may run nowhere".into());
-        }
-        if let Some(needed) = task.needs.iter().find(|need| !tasks.iter().any(|it| it.name == **need)) {
-            return wrong(format!("needs: there is no task {needed}"));
-        }
-        let mut life = 0u64;
-        for step in &task.steps {
-            let ns = match step {
-                FileStep::RunUs(us) | FileStep::SleepUs(us) => ns_of_us(*us),
-                FileStep::Yields(0) => return wrong("yields: at least 1".into()),
-                FileStep::Barrier(name) if !file.barriers.contains_key(name) => {
-                    return wrong(format!("barrier: there is no [barriers.{name}]"));
-                }
-                _ => Some(0),
-            };
-            life = ns.and_then(|ns| life.checked_add(ns)).unwrap_or(u64::MAX);
-        }
-        if life.checked_mul(task.rounds).is_none_or(|ns| ns > MOST_NS) {
-            return wrong(format!("its times add up to more than {} s", MOST_NS / 1_000_000_000));
-        }
-    }
-    for (name, barrier) in &file.barriers {
-        let meets = |step: &FileStep| matches!(step, FileStep::Barrier(other) if other == name);
-        let tasks: u64 =
-            tasks.iter().filter(|task| task.steps.iter().any(meets)).map(|task| task.count).sum();
-        if barrier.parties == 0 || barrier.parties > tasks {
-            return Err(format!(
-                "barrier {name}: {} parties, and {tasks} tasks that meet there: nobody would ever pass",
-                barrier.parties
-            ));
-        }
-        if file.jobs.is_some_and(|jobs| jobs < barrier.parties) {
-            return Err(format!(
-                "barrier {name}: {} parties, and fewer jobs: nobody would ever pass",
-                barrier.parties
-            ));
-        }
-        if Wait::named(&barrier.wait).is_none() {
-            return Err(format!(
-                "barrier {name}: wait: {} is none of {}",
-                barrier.wait,
-                Wait::NAMES.join(", ")
-            ));
-        }
-    }
-    match cycle(tasks) {
-        Some(cycle) => Err(format!("needs go in a circle: {}", cycle.join(" → "))),
-        None => Ok(()),
-    }
-}
-
 /// Tasks that need each other, the first one again at the end.
-fn cycle(tasks: &[FileTask]) -> Option<Vec<String>> {
+fn cycle(tasks: &[TaskPlan]) -> Option<Vec<String>> {
     let mut is_done = vec![false; tasks.len()];
     // What cannot be taken away, task by task whose needs are met, is on a circle or behind one.
     while let Some(next) = (0..tasks.len()).find(|&at| {
-        let met = |need: &String| tasks.iter().zip(&is_done).any(|(task, done)| *done && task.name == *need);
+        let met = |need: &String| {
+            tasks.iter().zip(&is_done).any(|(task, done)| *done && task.name.as_ref() == Some(need))
+        };
         !is_done[at] && tasks[at].needs.iter().all(met)
     }) {
         is_done[next] = true;
     }
-    let left = |name: &str| tasks.iter().position(|task| task.name == name).filter(|&at| !is_done[at]);
+    let left = |name: &str| {
+        tasks.iter().position(|task| task.name.as_deref() == Some(name)).filter(|&at| !is_done[at])
+    };
     let mut path = vec![is_done.iter().position(|done| !done)?];
     loop {
         let next = tasks[*path.last()?].needs.iter().find_map(|need| left(need))?;
         if let Some(from) = path.iter().position(|at| *at == next) {
             path.push(next);
-            return Some(path[from..].iter().map(|&at| tasks[at].name.clone()).collect());
+            return Some(path[from..].iter().map(|&at| tasks[at].name.clone().unwrap_or_default()).collect());
         }
         path.push(next);
     }
@@ -263,6 +394,15 @@ mod tests {
         let script = read(text, "x.toml").unwrap();
         assert_eq!(script.barriers, [2]);
         assert_eq!(script.kinds[1].ops[..2], [Op::Down(0), Op::Down(0)], "two instances are needed");
+    }
+
+    #[test]
+    fn all_steps_are_written_as_they_are_read() {
+        let text = "steps = [{ run_us = 7 }, { sleep_us = 1 }, { yields = 2 }, { write = 0 }, { read = 3 }, { pin = 1 }, \
+                    \"stay\", \"move\", { barrier = \"b\" }, { wake = \"x\" }, { wait = \"x\" }]";
+        let task: TaskPlan = toml::from_str(text).unwrap();
+        assert_eq!(task.steps.len(), 11);
+        assert!(toml_edit::ser::to_string(&task).unwrap().contains(text), "one line");
     }
 
     #[test]
@@ -293,6 +433,8 @@ mod tests {
             "[[task]]\nname = \"a\"\nrounds = 2\nsteps = [{ run_us = 9223372036854775807 }]\n",
             "add up to more",
         );
+        refused("[[task]]\nsteps = [{ write = 99999999 }]\n", "task 1: 99999999 is not the number of a pipe");
+        refused("[[task]]\nsteps = [{ run_us = -1 }]\n", "line 2");
         refused("[[task]]\nname = \"a\"\nnice = 20\nsteps = []\n", "nice: 20");
     }
 }

@@ -59,12 +59,13 @@ pub fn read(text: &str, path: &str) -> Result<Script, Error> {
     trace.check().map_err(wrong)?;
     let (kinds, semaphores) = trace.kinds();
     Ok(Script {
-        form: "trace",
+        label: format!("trace:{path}"),
         path: path.to_owned(),
         kinds,
         barriers: Vec::new(),
         semaphores,
         conditions: 0,
+        channels: 0,
         duration: None,
     })
 }
@@ -268,7 +269,15 @@ impl Trace {
         let end = self.events[self.events.len() - 1].at;
         let kinds = states.into_iter().zip(&self.names).map(|(mut state, name)| {
             state.ran_until(end, start);
-            Kind { name: name.clone(), count: 1, nice: 0, is_thread: false, ops: state.ops, timers: 0 }
+            Kind {
+                name: name.clone(),
+                count: 1,
+                nice: 0,
+                is_thread: false,
+                start: 0,
+                ops: state.ops,
+                timers: 0,
+            }
         });
         (kinds.collect(), vec![0; self.names.len()])
     }
