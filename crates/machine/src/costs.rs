@@ -82,22 +82,8 @@ pub struct Costs {
     pub socket_ns: Sourced<ChannelCosts>,
     /// A new task, for its parent.
     pub fork_ns: Sourced<ByKind>,
-    /// How much longer that takes if there is no memory for the task. 0 unless the file says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_slab_ns: Option<Sourced<Ns>>,
-    /// What it does before its program goes on: a process has faults on the pages that it shares with its
-    /// parent. 0 unless the file says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_ns: Option<Sourced<ByKind>>,
-    /// What its parent writes then, which it shares with it, as hackbench before the fork of a receiver. 0
-    /// unless the file says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copy_on_write_ns: Option<Sourced<Ns>>,
     /// Its end.
     pub exit_ns: Sourced<ByKind>,
-    /// From a program's start to its work: `exec`, its libraries, what it sets up. 0 unless the file says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exec_ns: Option<Sourced<Ns>>,
     /// The timer interrupt, without the scheduler's callback.
     pub tick_ns: Sourced<Ns>,
     /// From an idle CPU's interrupt to its first instruction of the scheduler.
@@ -116,11 +102,7 @@ impl Costs {
         check(source, "pipe_ns", &self.pipe_ns)?;
         check(source, "socket_ns", &self.socket_ns)?;
         check(source, "fork_ns", &self.fork_ns)?;
-        self.task_slab_ns.iter().try_for_each(|of| check(source, "task_slab_ns", of))?;
-        self.start_ns.iter().try_for_each(|of| check(source, "start_ns", of))?;
-        self.copy_on_write_ns.iter().try_for_each(|of| check(source, "copy_on_write_ns", of))?;
         check(source, "exit_ns", &self.exit_ns)?;
-        self.exec_ns.iter().try_for_each(|of| check(source, "exec_ns", of))?;
         check(source, "tick_ns", &self.tick_ns)?;
         check(source, "idle_exit_ns", &self.idle_exit_ns)?;
         check(source, "ipi_ns", &self.ipi_ns)?;
@@ -128,7 +110,7 @@ impl Costs {
     }
 }
 
-fn check<T: Parts>(source: &Source<'_>, field: &str, of: &Sourced<T>) -> Result<(), Error> {
+pub(crate) fn check<T: Parts>(source: &Source<'_>, field: &str, of: &Sourced<T>) -> Result<(), Error> {
     match of.parts().find(|&ns| ns > MAX_COST_NS) {
         None => Ok(()),
         Some(ns) => Err(source.wrong(of.span(), field, format!("{ns} is not from 0 to {MAX_COST_NS}"))),
@@ -136,7 +118,7 @@ fn check<T: Parts>(source: &Source<'_>, field: &str, of: &Sourced<T>) -> Result<
 }
 
 /// A cost, or several of them.
-trait Parts {
+pub(crate) trait Parts {
     fn parts(&self) -> impl Iterator<Item = Ns>;
 }
 

@@ -3,6 +3,7 @@ use crate::Error;
 use crate::costs::{CallbackCosts, Callbacks, Costs};
 use crate::sourced::Sourced;
 use crate::speed::{CacheSizes, Frequency, check_smt};
+use crate::startup::Startup;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +38,9 @@ pub struct MachineFile {
     pub tickless_idle: Sourced<bool>,
     /// What things cost.
     pub costs: Costs,
+    /// What starting programs and tasks costs beside; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup: Option<Startup>,
     /// What each function of a scheduler costs: by scheduler, and `default` for those that are not named.
     pub callbacks: BTreeMap<String, Sourced<Callbacks>>,
 }
@@ -74,7 +78,8 @@ impl MachineFile {
         if !self.callbacks.contains_key("default") {
             return Err(Error::usage(format!("{}: [callbacks.default] is missing", source.path)));
         }
-        self.costs.check(source)
+        self.costs.check(source)?;
+        self.startup.iter().try_for_each(|startup| startup.check(source))
     }
 }
 
@@ -117,6 +122,8 @@ mod tests {
     const KNC: &str = include_str!("../../../machines/knc-31s1p.toml");
     const XEON: &str = include_str!("../../../machines/xeon-e7-8870v4-4s.toml");
 
+    const INSTRUCTIONS: &str = include_str!("../../../machines/instructions-clock.toml");
+
     /// The message for a file in which `from` is `to`.
     fn message(text: &str, from: &str, to: &str) -> String {
         assert!(text.contains(from), "{from}");
@@ -150,6 +157,12 @@ mod tests {
             (XEON, "min_mhz = { value = 1200", "min_mhz = { value = 4000", ["line", "min_mhz", "1 to"]),
             (XEON, "value = [3000, 3000", "value = [3000, 3100", ["line", "turbo_mhz", "none higher"]),
             (XEON, "value = \"powersave\"", "value = \"powersafe\"", ["line", "governor", "powersave"]),
+            (
+                INSTRUCTIONS,
+                "exec_ns = { value = ",
+                "exec_ns = { value = 9999999999",
+                ["line", "exec_ns", "0 to 60000000000"],
+            ),
             (XEON, "core_kib = { value = 256", "core_kib = { value = 0", ["line", "core_kib", "1 to"]),
             (
                 XEON,
@@ -171,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for text in [KNC, XEON] {
+        for text in [KNC, XEON, INSTRUCTIONS] {
             let file = MachineFile::parse(text, "it").unwrap();
             let written = file.to_toml();
             assert_eq!(MachineFile::parse(&written, "it").unwrap(), file);

@@ -15,6 +15,7 @@ pub mod measure;
 mod places;
 mod sourced;
 mod speed;
+mod startup;
 mod topology;
 
 pub use callback::Callback;
@@ -27,6 +28,7 @@ pub use places::{MAX_CPUS, MAX_GROUPS, Places, Seat};
 pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
 
+pub use startup::Startup;
 pub use topology::{Distance, Numbering, Place, Small, Topology};
 
 /// A CPU's number.

@@ -3,6 +3,7 @@ use crate::costs::{CallbackCosts, Costs};
 use crate::file::MachineFile;
 use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, FULL_SPEED, Governor, Speed};
+use crate::startup::Startup;
 use crate::topology::{Distance, Place};
 use crate::{Clock, Clocks, CpuId, Error, MAX_CPUS, Ns, Places, Seat};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Machine {
     pub speed: Speed,
     /// What things cost.
     pub costs: Costs,
+    /// What starting programs and tasks costs beside; `None`: nothing.
+    pub startup: Option<Startup>,
     /// By scheduler; `default` for those that are not named.
     callbacks: BTreeMap<String, CallbackCosts>,
 }
@@ -207,6 +210,7 @@ impl From<MachineFile> for Machine {
                 caches: file.caches,
             },
             costs: file.costs,
+            startup: file.startup,
             callbacks: file.callbacks.iter().map(|(name, of)| (name.clone(), (&**of).into())).collect(),
             name: file.name,
             description: file.description,

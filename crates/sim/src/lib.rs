@@ -9,6 +9,7 @@
 //! - [`workload`]: what the tasks do
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
+//! - [`startup`]: what a comparison of counts with the emulated machine needs
 //! - [`output`]: what came out
 pub mod classes;
 pub mod core;
@@ -20,6 +21,7 @@ pub mod output;
 mod perf_script;
 pub mod run;
 pub mod scenario;
+pub mod startup;
 pub mod workload;
 
 pub use error::{Error, Violation};

@@ -80,6 +80,7 @@ pub fn describe(name: &str, of: &Calibration, cpufreq: Cpufreq<'_>) -> MachineFi
         tick_hz: Sourced::measured(of.tick_hz, "resolution of CLOCK_MONOTONIC_COARSE"),
         tickless_idle: Sourced::estimated(true, "not measured: usual"),
         costs: costs(of),
+        startup: None,
         callbacks: BTreeMap::from([("default".to_owned(), callbacks())]),
     }
 }
@@ -118,10 +119,6 @@ fn costs(of: &Calibration) -> Costs {
             [&of.fork, &of.thread_start],
             [of.fork.ns(), of.thread_start.ns()],
         ),
-        task_slab_ns: None,
-        start_ns: None,
-        copy_on_write_ns: None,
-        exec_ns: None,
         exit_ns: by_kind(
             "from there to the end of one that only ends, less the former",
             [&of.child, &of.thread_life],

@@ -14,6 +14,7 @@ use crate::classes::{Class, scheduling, set_up};
 use crate::core::{Core, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
+use crate::startup::TaskSlabs;
 use crate::workload::{Program, Workload, World};
 use crate::{Error, Violation};
 use flsched_machine::{CallbackCosts, Machine};
@@ -68,8 +69,7 @@ pub struct Simulation {
     costs: Vec<CallbackCosts>,
     /// How many tasks of each class are alive.
     alive: Vec<usize>,
-    /// Slabs of `task_struct` that there are so far; they stay.
-    task_slabs: usize,
+    task_slabs: TaskSlabs,
     world: World,
     /// From one look at everything to the next.
     check_every: Ns,
@@ -98,7 +98,7 @@ impl Simulation {
         let alive = vec![0; classes.len()];
         Ok(Self {
             alive,
-            task_slabs: steps::EMPTY_TASK_SLABS,
+            task_slabs: TaskSlabs::default(),
             setup,
             core,
             classes,
@@ -197,7 +197,7 @@ impl Simulation {
         self.settle(0);
         self.core.queue.push(self.core.now + self.check_every, Event::Watchdog);
         let mut events = 0u64;
-        while self.alive.iter().sum::<usize>() > 0 && !self.world.is_over {
+        while self.count_alive() > 0 && !self.world.is_over {
             let Some((at, event)) = self.core.queue.pop() else {
                 return Err(self.stuck().into());
             };

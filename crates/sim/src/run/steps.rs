@@ -2,17 +2,12 @@
 use super::Simulation;
 use crate::core::{CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
+use crate::startup::{first_work_ns, grace_period_end};
 use crate::workload::{Child, Step, View};
 
 /// How much longer or shorter a call is than its cost, at most.
 const RIPPLE_PERCENT: u64 = 2;
-/// From a tick to the wake-up of who waits for the grace period that has passed, as measured on the
-/// work clock.
-const RCU_NS: Ns = 20_000;
-/// `/sys/kernel/slab/task_struct/objs_per_slab` of Linux 6.18.
-const TASKS_PER_SLAB: usize = 3;
-/// How many slabs are there and empty before a program begins: `min_partial` in the same folder.
-pub(super) const EMPTY_TASK_SLABS: usize = 6;
+
 impl Simulation {
     /// The running task of `cpu` has done its last piece of work: what is next?
     ///
@@ -54,21 +49,16 @@ impl Simulation {
     /// How long a task works on a step before it takes effect.
     fn cost_of(&self, task: TaskId, step: &Step) -> Ns {
         let costs = &self.core.machine.costs;
+        let startup = self.core.machine.startup.as_ref();
         match step {
             Step::Run(ns) => *ns,
             Step::Write(_) | Step::Read(_) => *costs.syscall_ns + self.copy_ns(step),
             Step::Make(channel) => *costs.syscall_ns + self.costs_of(*channel).make,
             Step::Fork(child) => {
-                let slab_ns = if self.needs_task_slab() {
-                    costs.task_slab_ns.as_deref().copied().unwrap_or(0)
-                } else {
-                    0
-                };
-                costs.fork_ns.of(child.is_thread) + slab_ns
+                costs.fork_ns.of(child.is_thread) + self.task_slabs.ns(self.count_alive(), startup)
             }
             Step::Exit => costs.exit_ns.of(self.core.tasks[task].is_thread()),
-            Step::Exec => costs.exec_ns.as_deref().copied().unwrap_or(0),
-            Step::CopyOnWrite => costs.copy_on_write_ns.as_deref().copied().unwrap_or(0),
+            Step::Prepare(preparation) => preparation.ns(startup),
             Step::Sleep(_)
             | Step::SleepUntil(_)
             | Step::SynchronizeRcu
@@ -99,7 +89,7 @@ impl Simulation {
     fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
         let has_waited = std::mem::take(&mut self.world.actors[task].has_waited);
         match step {
-            Step::Run(_) | Step::Exec | Step::CopyOnWrite | Step::Make(_) => {}
+            Step::Run(_) | Step::Prepare(_) | Step::Make(_) => {}
             Step::Sleep(ns) => {
                 let at = self.core.clock() + ns;
                 self.core.queue.push(at, Event::WakeUp { task });
@@ -112,9 +102,7 @@ impl Simulation {
                 }
             }
             Step::SynchronizeRcu => {
-                // A grace period begins at a tick, and has passed at the next one.
-                let tick_ns = self.core.machine.tick_ns;
-                let at = (self.core.clock() / tick_ns + 2) * tick_ns + RCU_NS;
+                let at = grace_period_end(self.core.clock(), self.core.machine.tick_ns);
                 self.core.queue.push(at, Event::WakeUp { task });
                 self.block(cpu, task);
             }
@@ -203,22 +191,19 @@ impl Simulation {
         true
     }
 
-    /// Is there no memory for one more task?
-    fn needs_task_slab(&self) -> bool {
-        self.alive.iter().sum::<usize>() >= self.task_slabs * TASKS_PER_SLAB
+    pub(super) fn count_alive(&self) -> usize {
+        self.alive.iter().sum()
     }
 
     fn fork(&mut self, parent: TaskId, child: Child) {
-        if self.needs_task_slab() {
-            self.task_slabs += 1;
-        }
+        self.task_slabs.add(self.count_alive());
         let Child { name, is_thread, nice, scheduling, footprint, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
         let task = self.new_task(&spec, program);
-        self.core.tasks[task].work_left = self
-            .ripple(self.core.machine.costs.start_ns.as_deref().copied().unwrap_or_default().of(is_thread));
+        let ns = first_work_ns(is_thread, self.core.machine.startup.as_ref());
+        self.core.tasks[task].work_left = self.ripple(ns);
         self.wake_new(task);
     }
 

@@ -1,17 +1,13 @@
 //! `hackbench`: groups of senders and receivers; every sender sends every receiver of its group one
 //! message a loop. All wait for a common start, as the program's do.
 use super::{Channel, ChannelId, Child, Program, Step, View, Workload, World};
+use crate::startup::{Preparation, grows_file_table};
 use flsched_spec::workload::{self as named, Hackbench, Task};
 
 /// Bytes of a message.
 const MESSAGE: u32 = 100;
 /// Senders, and receivers, of a group.
 const HALF: usize = 20;
-
-/// Files that it has open before it makes the first channel of a group.
-const FILES: usize = 8;
-/// For how many a process has room at first: `NR_OPEN_DEFAULT`.
-const FILE_TABLE: usize = 64;
 
 impl Workload for Hackbench {
     fn main(&self, world: &mut World) -> Box<dyn Program> {
@@ -105,7 +101,7 @@ impl Program for Main {
             match self.phase {
                 Phase::Exec => {
                     self.phase = Phase::Prepare;
-                    return Step::Exec;
+                    return Step::Prepare(Preparation::Exec);
                 }
                 Phase::Prepare => match self.inbox() {
                     None => self.phase = Phase::Fork,
@@ -113,7 +109,7 @@ impl Program for Main {
                         self.phase = Phase::Make(inbox);
                         let is_first = (self.group, self.member) == (0, 0);
                         if !self.has_threads() && !is_first {
-                            return Step::CopyOnWrite;
+                            return Step::Prepare(Preparation::CopyOnWrite);
                         }
                     }
                 },
@@ -123,9 +119,8 @@ impl Program for Main {
                 }
                 Phase::Grow => {
                     self.phase = Phase::Fork;
-                    // `expand_fdtable()`
-                    let file = FILES + 2 * (self.group * HALF + self.member);
-                    if self.has_threads() && file >= FILE_TABLE && file.is_power_of_two() {
+                    let made = self.group * HALF + self.member;
+                    if self.has_threads() && grows_file_table(made) {
                         return Step::SynchronizeRcu;
                     }
                 }

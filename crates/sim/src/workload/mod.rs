@@ -22,6 +22,7 @@ use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
 use crate::engine::{Ns, Random};
 use crate::run::Waiting;
+use crate::startup::Preparation;
 use flsched_spec::workload::Model;
 use std::fmt;
 use std::sync::Arc;
@@ -95,10 +96,8 @@ pub enum Step {
     Broadcast(ConditionId),
     /// Makes another task.
     Fork(Child),
-    /// Becomes another program.
-    Exec,
-    /// Writes to pages that it shares with its last child: the kernel copies them.
-    CopyOnWrite,
+    /// Prepares its work, or a fork.
+    Prepare(Preparation),
     /// Waits until no more than so many of its children are alive.
     WaitChildren {
         /// So many.
@@ -134,8 +133,7 @@ impl Step {
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
             // Of a program's start the larger part is its libraries', in user space.
             Self::Run(_)
-            | Self::Exec
-            | Self::CopyOnWrite
+            | Self::Prepare(_)
             | Self::Meet(..)
             | Self::Await(_)
             | Self::Down(_)

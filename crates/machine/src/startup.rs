@@ -1,0 +1,30 @@
+//! What starting programs and tasks costs beside `[costs]`, where counts are so exact that it matters.
+use crate::costs::{ByKind, check};
+use crate::file::Source;
+use crate::sourced::Sourced;
+use crate::{Error, Ns};
+use serde::{Deserialize, Serialize};
+
+/// The section `[startup]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Startup {
+    /// From a program's start to its work: `exec`, its libraries, what it sets up.
+    pub exec_ns: Sourced<Ns>,
+    /// How much longer a fork takes if there is no memory for the task.
+    pub task_slab_ns: Sourced<Ns>,
+    /// What a new task does before its program goes on: a process has faults on the pages that it shares with its
+    /// parent.
+    pub start_ns: Sourced<ByKind>,
+    /// What its parent writes then of the memory that they share, as hackbench before the fork of a receiver.
+    pub copy_on_write_ns: Sourced<Ns>,
+}
+
+impl Startup {
+    pub(crate) fn check(&self, source: &Source<'_>) -> Result<(), Error> {
+        check(source, "exec_ns", &self.exec_ns)?;
+        check(source, "task_slab_ns", &self.task_slab_ns)?;
+        check(source, "start_ns", &self.start_ns)?;
+        check(source, "copy_on_write_ns", &self.copy_on_write_ns)
+    }
+}
