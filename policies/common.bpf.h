@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every policy shares: its environment, and the words in which it tells the loader about
- * itself.
+ * What every policy shares: its environment, and the macros by which it describes itself to the
+ * loader.
  *
- * <scx/common.bpf.h> is looked up on the include path, and that is where a policy's world comes
- * from: the kernel's kfuncs when it is compiled for BPF. No policy asks which world it is in.
+ * <scx/common.bpf.h> is found on the include path and provides a policy's environment: the kernel's
+ * kfuncs when it is compiled for BPF. No policy depends on which environment it is in.
  *
  * A policy describes itself in its own source. KNOB(), CHOICE() and STAT() leave their
- * documentation in the object's type information, and the loader builds the command-line options,
- * checks the ranges and names the statistics from there: a knob is documented where it is defined,
+ * documentation in the object's type information. From there the loader makes the command-line
+ * options, checks the ranges and names the statistics: a knob is documented where it is defined,
  * and nowhere else.
  */
 #ifndef FLSCHED_COMMON_BPF_H
@@ -33,8 +33,8 @@
 #define CHOICE(name, dfl, values, doc) const volatile u64 name TAG("choice " values ": " doc) = dfl
 
 /*
- * PID_LIST(name, most, choice, chosen, doc): a set of processes that the user names, a map from pid
- * to nothing. It matters when that choice has that value, which naming processes chooses.
+ * PID_LIST(name, most, choice, chosen, doc): a set of processes that the user names, a map whose
+ * keys are pids. It matters when that choice has that value; to name processes chooses the value.
  */
 #define PID_LIST(name, most, choice, chosen, doc) \
 	struct {                                  \
@@ -118,8 +118,8 @@ static __always_inline bool is_pinned(const struct task_struct *p)
 
 /*
  * May another CPU take @p, which is being enqueued? A task that a higher class has preempted is
- * still the current task of its CPU, and in a BPF program that one counts as migration-disabled:
- * there the kernel is to find out, when the task is moved.
+ * still the current task of its CPU, and in a BPF program the current task counts as
+ * migration-disabled: then the kernel checks when the task is moved.
  */
 static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags)
 {
@@ -127,9 +127,9 @@ static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags
 }
 
 /*
- * A task of a higher class takes the CPU. The tasks in its local queue, the one that ran among
- * them, would wait for it, as no other CPU takes a task from there. So they are enqueued once more.
- * Not for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.
+ * A task of a higher class takes the CPU. The tasks in its local queue, including the one that ran,
+ * would wait for it, because no other CPU takes a task from there. So they are enqueued again. Not
+ * for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.
  */
 static __always_inline void give_way(const struct scx_cpu_release_args *args)
 {

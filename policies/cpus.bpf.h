@@ -3,12 +3,12 @@
  * Sets of CPUs that all CPUs read and change, such as the idle ones.
  *
  * A set has a word for each group of topology.bpf.h, one bit a CPU, on a cache line of its own. One
- * more word, for the whole machine, says which groups to look at. Words are written only where that
- * changes them. So it costs one load to see that a set is empty, and a CPU that is far away is
+ * more word, for the whole machine, says which groups to search. Words are written only where that
+ * changes them. So it costs one load to find that a set is empty, and a CPU that is far away is
  * found without a walk over all groups.
  *
  * No lock guards a set. A bit of the machine's word means "perhaps": it is set after a CPU was
- * added, and taken back by a CPU that has looked there and found nothing.
+ * added, and cleared by a CPU that has searched there and found nothing.
  */
 #ifndef FLSCHED_CPUS_BPF_H
 #define FLSCHED_CPUS_BPF_H
@@ -49,8 +49,8 @@ static __always_inline bool remove_cpu(struct cpu_set *set, s32 cpu)
 
 /*
  * The first group that has CPUs in @set among those that share @bit of the machine's word. It is
- * global, as other functions with loops here, so that the verifier checks it once and not anew
- * wherever it is called.
+ * global, like other functions with loops here, so that the verifier checks it once and not at each
+ * call.
  */
 __noinline u32 first_group(struct cpu_set *set __arg_nonnull, u32 bit)
 {
@@ -67,7 +67,7 @@ __noinline u32 first_group(struct cpu_set *set __arg_nonnull, u32 bit)
 	return NO_GROUP;
 }
 
-/* The same. If there is none, the bit is taken back; a CPU that is added meanwhile is seen. */
+/* The same. If there is none, the bit is cleared; a CPU that is added meanwhile is not lost. */
 static u32 first_group_or_clear(struct cpu_set *set, u32 bit)
 {
 	u32 group = first_group(set, bit);
@@ -85,7 +85,7 @@ struct walk {
 	u32 own;   /* the group where it begins */
 	u32 near;  /* how many others are near */
 	u32 tries; /* groups that it visits at most */
-	u64 far;   /* bits of the machine's word not looked at yet */
+	u64 far;   /* bits of the machine's word not searched yet */
 };
 
 static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
@@ -98,7 +98,7 @@ static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
 	return walk;
 }
 
-/* The group at @step, 0 being the own one; NO_GROUP where there is nothing to find any more. */
+/* The group at @step, 0 being the own one; NO_GROUP if there is nothing more to find. */
 static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 {
 	u64 far;

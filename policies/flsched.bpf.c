@@ -5,10 +5,11 @@
  * After Jo, Kang, Min and Kim, "FLSCHED: A Lockless and Lightweight Approach to OS Scheduler for
  * Xeon Phi", APSys 2017. Section numbers below are the paper's.
  *
- * The idea: on a machine with many CPUs throughput is lost to locks and to context switches, so do
- * without both. One run queue a CPU, served round robin. A woken task never interrupts another; it
- * waits for the next switch that happens anyway (3.3). Only the time slice is accounted for, in the
- * tick (3.4). The policy has no lock of its own (3.2); a queue's lock is the kernel's, one a CPU.
+ * The idea: a machine with many CPUs loses throughput to locks and to context switches, so do
+ * without both. Each CPU has one run queue, served round robin. A woken task never interrupts
+ * another; it waits for the next switch that happens anyway (3.3). Only the time slice is accounted
+ * for, in the tick (3.4). The policy has no lock of its own (3.2); a queue's lock is the kernel's,
+ * one a CPU.
  *
  * What is given up, on purpose: fairness, responsiveness, priorities, cgroup weights and limits.
  *
@@ -16,7 +17,7 @@
  * - A task that waits behind a computing one gets its turn in time, but no sooner; see is_due().
  * - A task that yields comes a tick later than those with work; see flsched_enqueue().
  * - A task that gets a message waits in its sender's queue; see waits_with_waker().
- * - A CPU that has nothing to do takes a task from another one's queue. The paper only pushes.
+ * - A CPU without work takes a task from another CPU's queue. The paper only pushes.
  * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
  */
 #include "offers.bpf.h"
@@ -30,21 +31,21 @@ KNOB(slice_us, 100000, 1000, 10000000,
 KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
-KNOB(reach, 4, 0, MAX_NEAR, "how many groups of CPUs beside its own a CPU looks at, nearest first");
+KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that a CPU searches beside its own, nearest first");
 
 CHOICE(variant, 0, "bounded paper",
-       "which FLSCHED: with bounded delays (bounded), or the published algorithm (paper)");
+       "the algorithm: with bounded delays (bounded), or as published (paper)");
 
 /* clang-format off */
 STATS(
-	STAT(idle_own, "woken or new task found its own CPU idle")
+	STAT(idle_own, "woken or new task found its last CPU idle")
 	STAT(idle_near, "woken or new task went to another CPU that was idle")
 	STAT(queued_tail, "task went to the tail of a queue")
-	STAT(queued_head, "task that others would let preempt went to the head of a queue")
+	STAT(queued_head, "task that would preempt elsewhere went to the head of a queue")
 	STAT(turn_ended, "turn ended at the tick because another task had waited long enough")
-	STAT(pulled, "CPU with nothing to do took a task from another one's queue")
+	STAT(pulled, "CPU without work took a task from another CPU's queue")
 	STAT(pushed, "task went, or was offered, to an idle CPU at the end of its turn or at the tick")
-	STAT(yielded, "task called sched_yield() and others took their turns")
+	STAT(yielded, "task called sched_yield() while other tasks waited")
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
 /* clang-format on */
 
@@ -57,8 +58,8 @@ enum variant { BOUNDED, PAPER };
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /*
- * What a CPU knows of itself. It is written only by that CPU, and by one that enqueues there and so
- * holds its run-queue lock. A queue without its has_ flag is empty.
+ * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
+ * its run-queue lock. A queue without its has_ flag is empty.
  */
 struct cpu_state {
 	bool has_queued;
@@ -91,7 +92,7 @@ static u64 turn_ns(void)
 	return US_TO_NS(slice_us);
 }
 
-/* Would other schedulers let @p interrupt a running task? */
+/* Would @p preempt a running task under other schedulers? */
 static bool would_preempt(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
@@ -103,7 +104,7 @@ static bool is_background(const struct task_struct *p)
 	return variant != PAPER && (p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE);
 }
 
-/* Did @p, whose turn is over, give it up itself? sched_yield() takes all that is left of it. */
+/* Did @p end its turn itself? sched_yield() leaves nothing of the slice. */
 static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
 {
 	return variant != PAPER && !p->scx.slice && state->ended != p->pid;
@@ -185,8 +186,8 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/*
-	 * A task that yields in a loop waits for another one. To run it again before that one is
-	 * done is work for nothing.
+	 * A task that yields in a loop waits for another one. Running it again before that one
+	 * is done is work for nothing.
 	 */
 	if (yields) {
 		COUNT(yielded);
@@ -207,8 +208,8 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Takes the first task of one of the CPU's own queues. The flag is cleared before looking: a task
- * that comes meanwhile sets it again.
+ * Takes the first task of one of the CPU's own queues. The flag is cleared first: a task that comes
+ * meanwhile sets it again.
  */
 static bool take(u64 dsq, bool *has)
 {
@@ -232,8 +233,8 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
 }
 
 /*
- * Is a task of @cpu's later queue to wait for other work no longer? The queue is checked only if
- * one can be due, as that takes its lock on kernels before 6.19.
+ * Is a task of @cpu's later queue due? The queue is checked only if one can be due, because the
+ * check takes the queue's lock on kernels before 6.19.
  */
 static bool check_due(s32 cpu, struct cpu_state *state)
 {
@@ -250,9 +251,9 @@ static bool check_due(s32 cpu, struct cpu_state *state)
 }
 
 /*
- * On @cpu all tasks yield. Takes one more from a CPU nearby that has two more of them: sixteen
- * threads that wait here and one there make a barrier wait for the sixteen. Each check goes on
- * where the last one stopped, so that in time all CPUs nearby are checked.
+ * All tasks on @cpu yield. Takes one more from a CPU nearby that has two more of them: with sixteen
+ * threads on one CPU and one on another, a barrier waits for the sixteen. Each check continues
+ * where the last one stopped, so that all CPUs nearby are checked in time.
  */
 static bool pull_even(s32 cpu, struct cpu_state *state)
 {
@@ -288,8 +289,8 @@ static bool pull_even(s32 cpu, struct cpu_state *state)
 }
 
 /*
- * Takes a task from another CPU's queue. It is the paper's push seen from the other side, and costs
- * the busy CPUs nothing.
+ * Takes a task from another CPU's queue. It is the paper's push from the other side, and costs the
+ * busy CPUs nothing.
  */
 static bool pull(s32 cpu, struct queues *queues)
 {
@@ -299,7 +300,7 @@ static bool pull(s32 cpu, struct queues *queues)
 	return true;
 }
 
-/* @cpu has nothing to run; see offer() for why it checks the queues once more. */
+/* @cpu has nothing to run; offer() says why it checks the queues once more. */
 static void become_idle(s32 cpu)
 {
 	add_cpu(&idle_cpus, cpu);
@@ -314,7 +315,7 @@ static void go_on(struct task_struct *p, struct cpu_state *state, u64 slice_ns)
 	scx_bpf_task_set_slice(p, slice_ns);
 }
 
-/* The CPU needs its next task: the one that ran goes to the end, the head of the queue is next. */
+/* The CPU needs its next task: the task that ran goes to the end, the head of the queue is next. */
 void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
@@ -354,10 +355,10 @@ void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 }
 
 /*
- * Must the running task of @cpu go to the end, for the sake of the others?
+ * Must the running task of @cpu go to the end, so that no other task waits for too long?
  *
  * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
- * has waited no longer than the first has. So while the first's wait and N ticks together are less
+ * has waited no longer than the first. So while the wait of the first and N ticks together are less
  * than the bound, no wait can exceed it, and there is no reason to switch: tasks that soon block by
  * themselves, as most do, are never interrupted.
  */
@@ -373,7 +374,7 @@ static bool is_due(s32 cpu)
 	return first_waited_ns(run_queue(cpu)) + waiting * tick_ns >= bound;
 }
 
-/* Does the turn of @p end, for the sake of those that wait? */
+/* Does the turn of @p end, so that a waiting task runs? */
 static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
@@ -385,10 +386,10 @@ static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *st
 }
 
 /*
- * The tick counts the slice down and does nothing else (3.4) as long as no other task waits. A
- * slice that is used up then only makes the kernel ask again, and dispatch lets the task go on:
- * that it asks at all keeps alive a task that the kernel had to put into its global queue, because
- * the CPU it was pushed to had gone offline meanwhile.
+ * The tick counts the slice down and does nothing else (3.4) as long as no other task waits. When
+ * the slice is used up, the kernel calls dispatch, which lets the task go on. That call is needed:
+ * the kernel may have put a task into its global queue, because the CPU it was pushed to had gone
+ * offline meanwhile.
  */
 void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 {
@@ -408,7 +409,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, reach, false));
 }
 
-/* A task of a higher class takes the CPU: the tasks at its head are enqueued once more. */
+/* A task of a higher class takes the CPU: the tasks in its local queue are enqueued again. */
 void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	give_way(args);

@@ -2,9 +2,8 @@
 /*
  * How fast CPUs can run, and how fast each ran when it was last measured.
  *
- * The loader fills the tables in from cpufreq. Where that says nothing, or where there is nothing
- * to choose from, as all CPUs have one clock or a governor pins it, max_mhz is 0, and the loader
- * warns.
+ * The loader fills in the tables from cpufreq. If that reports nothing, or if there is no choice,
+ * because all CPUs have one clock or a governor pins it, max_mhz is 0, and the loader warns.
  */
 #ifndef FLSCHED_FREQUENCY_BPF_H
 #define FLSCHED_FREQUENCY_BPF_H
@@ -22,10 +21,9 @@ static __always_inline u32 clock_domain_of(s32 cpu)
 	return clock_domains[cpu & (MAX_CPUS - 1)] & (MAX_CPUS - 1);
 }
 
-/* A virtual machine's frequency is constant; tests have to make their own. */
+/* A virtual machine's frequency is constant; tests supply frequencies of their own. */
 CHOICE(frequency_source, 0, "kernel test",
-       "where frequencies come from: the kernel, or, for tests only, what the test has put into a "
-       "map");
+       "where frequencies come from: the kernel, or, for tests only, a map that the test fills");
 
 enum frequency_source { FROM_KERNEL, FROM_TEST };
 
@@ -62,8 +60,7 @@ static __always_inline u32 min_mhz_of(s32 cpu)
 
 /*
  * Records what the kernel measured at @cpu's last tick. The kernel's reading is relative to the
- * CPU's own greatest frequency, so that a small core of a hybrid machine is not taken for a slow
- * one.
+ * CPU's own greatest frequency, so that a small core of a hybrid machine does not count as slow.
  */
 static void record_frequency(s32 cpu)
 {

@@ -5,8 +5,8 @@
  * Each CPU has a queue for each level. For each level there are two sets of CPUs (cpus.bpf.h):
  * those that run a task of that level and are available for a more important one, and those with a
  * waiting task of that level that may leave. Two words have a bit for each level whose set perhaps
- * is not empty. So "does a CPU run something less important?" and "does something more important
- * wait?" cost one load where the answer is no, which is the usual case on a busy machine.
+ * is not empty. So the checks whether a CPU runs a less important task, and whether a more
+ * important task waits, cost one load if the answer is no, the usual case on a busy machine.
  */
 #ifndef FLSCHED_LEVELS_BPF_H
 #define FLSCHED_LEVELS_BPF_H
@@ -15,7 +15,7 @@
 
 #define LEVELS	     40
 #define IDLE	     LEVELS	  /* level of a CPU that has nothing to run */
-#define NO_LEVEL     (LEVELS + 1) /* of one that is available for no task */
+#define NO_LEVEL     (LEVELS + 1) /* of a CPU that is available for no task */
 #define HIGHEST_PRIO 100	  /* static_prio of nice -20 */
 
 static struct cpu_set available[NO_LEVEL + 1];
@@ -92,7 +92,7 @@ static void add_waiting(s32 cpu, u32 level)
 	set_bits(&waiting_levels, level_bit(level));
 }
 
-/* Clears the bit of a level whose set is empty. A CPU that is added meanwhile is seen. */
+/* Clears the bit of a level whose set is empty. A CPU that is added meanwhile is not lost. */
 static void clear_if_empty(u64 *levels, u32 level, const struct cpu_set *set)
 {
 	if (!set->groups && clear_bits(levels, level_bit(level)) && set->groups)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How many threads a machine has to run, for policies that act only while there are many.
+ * How many runnable threads a machine has, for policies that act only while there are many.
  *
  * Each CPU counts the tasks that wait there, in its ticks and when it becomes idle, and adds the
  * difference to one sum. So all CPUs share one word that is written a few times a millisecond at
@@ -13,7 +13,7 @@
 
 /* SCHED_RR2's own condition for a heavily loaded system. */
 KNOB(load_threads, 2, 0, 1000,
-     "runnable threads a CPU, on average, from which on grouping acts; 0: always");
+     "grouping acts from this average number of runnable threads a CPU on; 0: always");
 
 struct cpu_load {
 	u64 waiting __attribute__((aligned(64)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a task that waits in a CPU's queue comes to an idle CPU, wherever that is: the CPU where it
- * waits claims one for it.
+ * How a task that waits in a CPU's queue gets to an idle CPU anywhere: the CPU where it waits
+ * claims one for it.
  */
 #ifndef FLSCHED_OFFERS_BPF_H
 #define FLSCHED_OFFERS_BPF_H
@@ -14,7 +14,7 @@
 /*
  * @p waits in @cpu's queue, and other CPUs may take it. If one is idle it is woken to do so. A CPU
  * that becomes idle adds itself to the idle CPUs and then checks the queues; this function adds
- * @cpu to the queues to check and then checks the idle CPUs. So one of the two sees the other.
+ * @cpu to the queues to check and then checks the idle CPUs. So one of the two finds the other.
  * True if a CPU was woken.
  */
 static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 reach, u32 extent)
@@ -39,7 +39,7 @@ __noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, u32 r
 		if (is_pinned(p))
 			continue;
 		add_cpu(&queues->cpus, cpu);
-		/* No CPU is idle; perhaps, if it says that one is. */
+		/* No CPU is idle. A set bit only means "perhaps". */
 		if (!idle_cpus.groups)
 			break;
 		woken += offer_to(whole ? claim_idle_core(p, cpu, reach)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queues of which each CPU has one, and how a CPU that has nothing to do finds a task in another
- * CPU's.
+ * Queues of which each CPU has one, and how a CPU without work finds a task in another CPU's queue.
  *
  * A set (cpus.bpf.h) holds the CPUs whose queues perhaps have a task that may leave. A CPU without
  * work checks a few of those queues, nearest first, and never all CPUs.
@@ -11,7 +10,7 @@
 
 #include "cpus.bpf.h"
 
-#define PULL_TRIES 4 /* queues that a CPU without work looks into, in each group */
+#define PULL_TRIES 4 /* queues that a CPU without work searches, in each group */
 
 FACT(tick_ns);
 
@@ -49,8 +48,8 @@ static __always_inline u64 first_waited_ns(u64 dsq)
 
 /*
  * Takes a task from a queue of @group, the nearest to bit @from first. A queue that has none for
- * this CPU is empty, or all its tasks are bound to other CPUs. It leaves the set, so that other
- * CPUs do not look there in vain, until a task is added or its CPU has a tick. A task that is just
+ * this CPU is empty, or all its tasks are bound to other CPUs. It leaves the set until a task is
+ * added or its CPU has a tick, so that other CPUs do not search it in vain. A task that is just
  * being added is missed until then, too.
  */
 __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from)
@@ -96,8 +95,8 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reac
 
 /*
  * A CPU that becomes idle checks a few queues only, and not those where another CPU has just found
- * nothing. So an idle CPU that is woken for a task is told which queue has it. This is written by
- * the CPU that has claimed it, and by itself.
+ * nothing. So an idle CPU that is woken for a task finds here which queue has it. This is written
+ * by the CPU that has claimed it, and by itself.
  */
 struct offered {
 	u64 queue __attribute__((aligned(64)));

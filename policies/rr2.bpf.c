@@ -11,13 +11,13 @@
  * whose level drops. Nothing balances load among equals.
  *
  * The idea (III): when there are far more threads than CPUs, threads of one process (co-threads)
- * that run on the same CPU find each other's data in its cache. So where several CPUs would do, a
- * thread goes where its co-threads are, or near; and a CPU takes over waiting threads of equal
- * level whose co-threads it has.
+ * that run on the same CPU find each other's data in its cache. So where several CPUs are suitable,
+ * a thread goes where its co-threads are, or near. A CPU takes over waiting threads of equal level
+ * whose co-threads it has.
  *
- * What differs from the paper (docs/explanation/rr2.md): grouping acts only while the machine is loaded; no CPU
- * gathers much more than its share of all threads; and a task that waits below one that does not
- * end gets a trickle of CPU time, because the kernel would end the scheduler.
+ * What differs from the paper (docs/explanation/rr2.md): grouping acts only while the machine is
+ * loaded; no CPU gathers much more than its share of all threads; and a task that waits below one
+ * that never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
  */
 #include "levels.bpf.h"
 #include "load.bpf.h"
@@ -31,31 +31,31 @@ KNOB(slice_us, 100000, 1000, 10000000, "turn of a task among others of its level
 KNOB(trickle_us, 100000, 0, 10000000,
      "a task below others gets a turn of one tick this often, in microseconds; 0: after 10 s");
 
-KNOB(reach, 4, 0, MAX_NEAR, "how many groups of CPUs beside its own are searched, nearest first");
+KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that are searched beside a CPU's own, nearest first");
 
 /* clang-format off */
 STATS(
-	STAT(pushed_1, "task went to an available CPU that has co-threads of it (step 1)")
+	STAT(pushed_1, "task went to an available CPU that has co-threads (step 1)")
 	STAT(pushed_2, "task went to the CPU where it ran last (step 2)")
-	STAT(pushed_3, "task went to the available CPU nearest to co-threads of it (step 3)")
+	STAT(pushed_3, "task went to the available CPU nearest to its co-threads (step 3)")
 	STAT(pushed_4, "task went to the available CPU nearest to where it ran last (steps 4 and 5)")
-	STAT(joined, "task that has to wait anyway does so where co-threads of it are (step 1)")
-	STAT(preempted, "running task had to give way to a more important one")
-	STAT(pulled, "CPU took a task from another that is more important than its own")
+	STAT(joined, "no CPU was available: the task waits where it has co-threads (step 1)")
+	STAT(preempted, "running task was preempted by a more important one")
+	STAT(pulled, "CPU took a task that is more important than its own from another CPU")
 	STAT(gathered, "CPU took over a waiting task of equal level whose co-threads it has")
-	STAT(trickled, "turn given to a task below more important ones that do not end"))
+	STAT(trickled, "task below more important ones that never block got a turn"))
 /* clang-format on */
 
 /*
- * The kernel ends a scheduler that leaves a task waiting for 30 s, or for 21 s if the task was
- * interrupted while it read something that RCU protects. A task that has waited for this long runs
- * at the next tick, so that a thousand tasks on a CPU are served in time.
+ * The kernel ejects a scheduler that leaves a task waiting for 30 s, or for 21 s if the task was
+ * preempted in an RCU read-side critical section. A task that has waited for LONGEST_NS runs at the
+ * next tick, so that a thousand tasks on a CPU are served in time.
  */
 #define LONGEST_NS 10000000000ULL
 #define PUSHES	   32 /* waiting tasks of a level for which a tick searches a CPU */
 #define SCAN	   16 /* tasks of another CPU's queue that are checked for co-threads */
 
-/* What a CPU knows of itself, written under its run-queue lock. */
+/* The state of a CPU, written under its run-queue lock. */
 struct cpu_state {
 	u32 level;	  /* of the task that runs */
 	s32 current;	  /* the task that runs, or ran last */
@@ -168,9 +168,9 @@ __noinline s32 rr2_search(struct search *search __arg_nonnull, struct task_struc
 }
 
 /*
- * A task wakes up or is made (II.B). An idle CPU gets it at once; on a CPU that runs something else
- * enqueue sees to it. If no CPU is available the task has to wait, and may as well do so where its
- * co-threads are: that is the paper's first step, which pushes a thread to a queue.
+ * A task wakes up or is made (II.B). An idle CPU gets it at once; for a CPU that runs another task
+ * enqueue handles it. If no CPU is available the task waits where its co-threads are: that is the
+ * paper's first step, which pushes a thread to a queue.
  */
 s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -187,7 +187,7 @@ s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	return cpu < 0 ? prev_cpu : cpu;
 }
 
-/* Push (II.B): @p waits on @cpu. If another CPU is to run it, that one comes and takes it. */
+/* Push (II.B): @p waits on @cpu. If another CPU is to run it, that CPU takes it. */
 static void push(struct task_struct *p, s32 cpu, u32 level)
 {
 	struct search search = {.last = cpu, .counted = 1};
@@ -202,10 +202,10 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
 }
 
 /*
- * A task has to wait. Two kinds are first in their level: tasks that give way to more important
- * ones, with the rest of their turn, as in SCHED_RR; and kernel threads that wake up, as other
- * tasks wait for them. Not so where their level has to wait for a trickle: one that often wakes up
- * would have all turns.
+ * A task has to wait. Two kinds are first in their level: tasks preempted by more important ones,
+ * with the rest of their turn, as in SCHED_RR; and kernel threads that wake up, because other tasks
+ * wait for them. Not where their level waits for a trickle: one that often wakes up would have all
+ * turns.
  */
 void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -237,7 +237,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* A thread of @team that waits at @level on CPU @from comes to @cpu. */
+/* Moves a thread of @team that waits at @level on CPU @from to @cpu. */
 __noinline bool rr2_gather_from(s32 from, s32 cpu, u32 level, u64 team)
 {
 	struct task_struct *p;
@@ -262,7 +262,7 @@ __noinline bool rr2_gather_from(s32 from, s32 cpu, u32 level, u64 team)
 /*
  * The added pull (III): threads of equal level that have co-threads here and none there; or, so
  * that two halves of a team come together, no more there than here. A thread that leaves the CPU
- * calls its own. They do not go before those that wait here.
+ * calls its co-threads. They come after the tasks that wait here.
  */
 __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 {
@@ -307,10 +307,10 @@ static bool take(s32 cpu, struct cpu_state *state, u32 level)
 {
 	bool taken;
 
-	/* First: a task that comes meanwhile sets the bit again. */
+	/* Cleared first: a task that comes meanwhile sets the bit again. */
 	state->levels &= ~level_bit(level);
 	taken = scx_bpf_dsq_move_to_local(level_queue(level, cpu), 0);
-	/* A task may wait on that cannot be moved now. */
+	/* A task that cannot be moved now may still wait. */
 	if (taken || nr_queued(level_queue(level, cpu)))
 		state->levels |= level_bit(level);
 	return taken;
@@ -370,15 +370,15 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	/*
-	 * The CPU says that it is idle, then searches for work; push() says that a task waits and
-	 * then searches for an idle CPU. So one sees the other, at the next tick at the latest.
+	 * The CPU declares itself idle, then searches for work; push() declares that a task waits,
+	 * then searches for an idle CPU. So one finds the other, at the next tick at the latest.
 	 */
 	set_level(cpu, state, IDLE);
 	if (!take_offered(cpu))
 		pull_above(cpu, IDLE, reach);
 }
 
-/* A more important task may have come to the queue after this one had been chosen. */
+/* A more important task may have been queued after this one had been chosen. */
 void BPF_STRUCT_OPS(rr2_running, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -425,8 +425,8 @@ __noinline int rr2_push_waiting(s32 cpu, u32 level)
 }
 
 /*
- * The tick ends a turn where strict priority asks for it and no event did, as after a change of a
- * nice value; and where other tasks would wait for too long.
+ * The tick ends a turn where strict priority requires it and no event has ended it, as after a
+ * change of a nice value; and where other tasks would wait for too long.
  */
 void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 {
@@ -439,7 +439,7 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	if (!state->is_trickle)
 		set_load(cpu, nr_queued(level_queue(level, cpu)));
 	state->may_gather = true;
-	/* Two tasks went to an idle CPU at once. No other CPU finds the second one. */
+	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		scx_bpf_task_set_slice(p, 0);
 	if (state->is_trickle || !state->levels)
@@ -469,7 +469,7 @@ s32 BPF_STRUCT_OPS(rr2_init_task, struct task_struct *p, struct scx_init_task_ar
 	return init_thread(p);
 }
 
-/* All CPUs count as idle at first; those that are not say so as soon as they are. */
+/* All CPUs count as idle at first; a CPU that is not leaves the set at its next tick. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
 	s32 cpu;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Smove: let a woken task wait a moment for a fast CPU before it goes to a slow one.
+ * Smove: a woken task waits for a fast CPU for a moment before it goes to a slow one.
  *
  * After Gouicem, Carver, Lozi, Sopena, Lepers, Zwaenepoel, Palix, Lawall and Muller, "Fewer Cores,
  * More Hertz: Leveraging High-Frequency Cores in the OS Scheduler for Improved Application
@@ -8,13 +8,13 @@
  * in October 2020 ("the patch" below).
  *
  * The problem: a CPU needs tens of milliseconds to become fast. A task that forks or wakes another
- * one and then waits for it has it placed on an idle CPU, which is slow because it was idle, and
- * leaves its own CPU, which is fast, idle behind: frequency inversion.
+ * one and then waits for it has it placed on an idle CPU, which is slow because it was idle. Its
+ * own CPU, which is fast, becomes idle: frequency inversion.
  *
  * The idea: if the CPU that was chosen runs at a low frequency, the task stays on the CPU of its
- * waker or parent, and a short timer is set. If that CPU is free before, the task runs there, on a
- * fast CPU; if not, it goes to an idle one. The simpler sibling, S_local, is to stay there until
- * the load is balanced.
+ * waker or parent, and a short timer is set. If that CPU becomes free before the timer expires, the
+ * task runs there, on a fast CPU; if not, it goes to an idle one. The simpler variant, S_local,
+ * stays there until the load is balanced.
  *
  * The scheduler below the idea: the nearest idle CPU, else the last one's run queue; round robin,
  * in which a task of low weight comes later; no preemption by woken tasks; a CPU without work takes
@@ -26,13 +26,13 @@
 POLICY_BOILERPLATE(smove)
 
 CHOICE(strategy, 0, "smove local off",
-       "what a task does for which a slow idle CPU was chosen: wait a moment where it was woken "
-       "(smove), stay there until the load is balanced, whatever the frequency (local), or go "
-       "(off)");
+       "where a task goes for which a slow idle CPU was chosen: it first waits for delay_us where "
+       "it was woken (smove), stays there until the load is balanced, whatever the frequency "
+       "(local), or goes to that CPU (off)");
 
 /* About as long as a compiler's driver takes from its fork to its wait (the patch). */
 KNOB(delay_us, 50, 1, 10000,
-     "how long a task waits where it was woken for that CPU to be free, in microseconds");
+     "how long a task waits for the CPU where it was woken, in microseconds");
 
 /* The paper: the minimum on a Xeon E7-8870 v4, slightly more on a Ryzen 5 3400G. */
 KNOB(threshold_mhz, 0, 0, 65535,
@@ -51,24 +51,24 @@ KNOB(slice_us, 1000, 100, 1000000,
      "shortest turn of a task while others wait for its CPU, in microseconds; it ends at the next "
      "tick");
 
-KNOB(reach, 4, 0, MAX_NEAR, "how many groups of CPUs beside its own a CPU looks at, nearest first");
+KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that a CPU searches beside its own, nearest first");
 
 /* clang-format off */
 STATS(
 	STAT(warm, "woken or new task went to another idle CPU that is fast, or of unknown speed")
 	STAT(avoided, "chosen CPU was slow: the task stayed where it was woken")
 	STAT(forbidden, "chosen CPU was slow, but the task may not run where it was woken")
-	STAT(armed, "timer was set for tasks that stayed, or that a higher class pushed aside")
+	STAT(armed, "timer was set for tasks that stayed, or that a higher class preempted")
 	STAT(cancelled, "task that stayed ran there within its delay")
 	STAT(expired, "task that stayed still waited when its delay was over: it may go")
 	STAT(local, "task stayed where it was woken, by strategy local")
-	STAT(pulled, "CPU with nothing to do took a task that waited on another one"))
+	STAT(pulled, "CPU without work took a task that waited on another CPU"))
 /* clang-format on */
 
 enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
 
 #define NICE_0	   100
-#define LAG_NS	   48000000	  /* a task of low weight comes so much later at most */
+#define LAG_NS	   48000000	  /* a task of low weight is due so much later at most */
 #define LONGEST_NS 20000000000ULL /* of a wait; the kernel's watchdog allows 30 s */
 
 /* Each CPU has a timer for the tasks that stay there. */
@@ -86,7 +86,7 @@ struct {
 
 /*
  * The tasks that stay on @cpu for a moment. The queue is itself the list of pending moves: it is
- * ordered by when their delays are over, and a task that runs or is killed leaves it by that alone.
+ * ordered by when their delays are over. A task that runs or is killed has left it by that alone.
  */
 static u64 stay_queue(s32 cpu)
 {
@@ -111,9 +111,9 @@ static bool is_slow(s32 cpu, s32 here)
 }
 
 /*
- * Sets @cpu's timer, unless it is set already: then it goes off before @due. It is never cancelled:
- * to let it go off in vain costs as much, and as long as more tasks come to stay it does for them,
- * too. So it goes off once a delay at most, however many are woken up. False if that cannot be.
+ * Sets @cpu's timer, unless it is set already: then it expires before @due. It is never cancelled:
+ * an expiry in vain costs as much, and serves tasks that came to stay meanwhile. So it expires once
+ * a delay at most, however many tasks are woken. False if it cannot be set.
  */
 static bool set_timer(s32 cpu, u64 due)
 {
@@ -131,8 +131,8 @@ static bool set_timer(s32 cpu, u64 due)
 }
 
 /*
- * Lets @p wait on @cpu for a moment; false if no timer can be set for it. A task that one of a
- * higher class has pushed aside comes before all that stay: the CPU was its own.
+ * Keeps @p on @cpu for a moment; false if no timer can be set for it. A task that a higher class
+ * has preempted comes before all that stay: the CPU was its own.
  */
 static bool stay(struct task_struct *p, s32 cpu, u64 enq_flags)
 {
@@ -147,8 +147,8 @@ static bool stay(struct task_struct *p, s32 cpu, u64 enq_flags)
 }
 
 /*
- * The task goes to the idle CPU that was chosen, unless that one is slow. An exec does not ask
- * sched_ext: the task stays where it is, as it would here.
+ * The task goes to the idle CPU that was chosen, unless that CPU is slow. At an exec the kernel
+ * calls no operation: the task stays where it is, as it would here.
  */
 s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -180,7 +180,7 @@ s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	return cpu;
 }
 
-/* When @p, whose turn ends now, is due again: at once, and later by what it had, by its weight. */
+/* When @p, whose turn ends now, is due again: later by what it has used, divided by its weight. */
 static u64 due_again(const struct task_struct *p)
 {
 	u64 had = p->scx.slice < turn_ns() ? turn_ns() - p->scx.slice : 0;
@@ -190,8 +190,8 @@ static u64 due_again(const struct task_struct *p)
 }
 
 /*
- * Into the run queue of @p's CPU, in the order in which tasks are due. A task that one of a higher
- * class has pushed aside stays for a moment first: most of those are done in microseconds.
+ * Adds @p to its CPU's run queue, in the order in which tasks are due. A task that a higher class
+ * has preempted stays for a moment first: most tasks of that class are done in microseconds.
  */
 void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -227,7 +227,7 @@ static bool is_due(u64 dsq, u64 at)
 	return is_before;
 }
 
-/* Takes a task that stays, unless one in the run queue is due. Its move is off ("cancel"). */
+/* Takes a task that stays, unless one in the run queue is due. Its move is cancelled. */
 static bool take_stayed(s32 cpu)
 {
 	if (!nr_queued(stay_queue(cpu)) || is_due(run_queue(cpu), scx_bpf_now()))
@@ -270,7 +270,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (pull(cpu))
 		return;
-	/* A task that was queued meanwhile finds the CPU idle, or is found here; see offer(). */
+	/* A task that was queued meanwhile found the CPU idle, or is found here; see offer(). */
 	add_cpu(&idle_cpus, cpu);
 	if (pull(cpu))
 		remove_cpu(&idle_cpus, cpu);
@@ -282,7 +282,7 @@ void BPF_STRUCT_OPS(smove_stopping, struct task_struct *p, bool runnable)
 	scx_bpf_task_set_dsq_vtime(p, due_again(p));
 }
 
-/* A CPU that was claimed in vain does not cease to idle: dispatch says that it idles, too. */
+/* A CPU that was claimed in vain does not cease to idle: dispatch adds it, too. */
 void BPF_STRUCT_OPS(smove_update_idle, s32 cpu, bool idle)
 {
 	if (idle)
@@ -301,8 +301,8 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 	if (strategy == STRATEGY_SMOVE)
 		record_frequency(cpu);
 	/*
-	 * No other CPU finds the tasks in the local queue: two were given to an idle CPU at once.
-	 * Or so many wait that with full turns one would wait for too long.
+	 * No other CPU finds the tasks in the local queue: an idle CPU has got two at once. Or so
+	 * many tasks wait that with full turns one would wait for too long.
 	 */
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || waiting * turn_ns() > LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
@@ -311,7 +311,7 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 }
 
 /*
- * A task of a higher class takes the CPU, where no tick offers the tasks that wait any more. The
+ * A task of a higher class takes the CPU. No tick offers the tasks that wait there any more; the
  * timer does so if that task is not done by then.
  */
 void BPF_STRUCT_OPS(smove_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
@@ -322,8 +322,8 @@ void BPF_STRUCT_OPS(smove_cpu_release, s32 cpu, struct scx_cpu_release_args *arg
 
 /*
  * The timer of @cpu. A task whose delay is over waits in the run queue from now on, and goes to an
- * idle CPU if there is one. A timer goes off in a softirq, which an interrupt may interrupt that
- * wakes a task: that one finds no timer set and sets it. Kernels before 6.18 ask for the RCU lock.
+ * idle CPU if there is one. A timer expires in a softirq. An interrupt during it may wake a task,
+ * which finds no timer set and sets it. Kernels before 6.18 require the RCU lock.
  */
 static int end_delays(void *map, u32 *cpu, struct delay_timer *timer)
 {

@@ -2,15 +2,16 @@
 /*
  * Which CPUs have threads of which team, for policies that keep such threads together.
  *
- * A team is what the user says it is: the threads of a process, of a cgroup, or of a list of
- * processes. Its threads that run or wait are counted by CPU; those that sleep are not, because a
- * sleeping thread uses no cache and may wake up anywhere.
+ * A team is the threads of a process, of a cgroup, or of a list of processes, as the user chooses.
+ * Its threads that run or wait are counted by CPU; those that sleep are not, because a sleeping
+ * thread uses no cache and may wake up anywhere.
  *
  * The counts of one team in one group of CPUs are an entry of a hash table, found by both numbers.
  * The table keeps those used last. With more than it can hold counts are lost, and threads are
  * placed as if they had fewer co-threads: the counts are advice, never a promise.
  *
- * A thread remembers where it is counted, so that it is counted once, whatever way it leaves.
+ * For each thread the place where it is counted is stored, so that it is counted once, however it
+ * leaves.
  */
 #ifndef FLSCHED_TEAMS_BPF_H
 #define FLSCHED_TEAMS_BPF_H
@@ -22,7 +23,7 @@
 
 enum group_by { BY_PROCESS, BY_CGROUP, BY_PIDS };
 
-CHOICE(grouping, 1, "off on", "keep threads of a team on the same CPU, or near");
+CHOICE(grouping, 1, "off on", "keep the threads of a team on the same CPU, or near");
 
 CHOICE(group_by, 0, "process cgroup pids", "whose threads are kept together");
 
@@ -126,7 +127,7 @@ static void remove_thread(u64 team, s32 cpu)
 		set_bits(&group->cpus, bit_of(cpu));
 }
 
-/* @p is new to the scheduler: what is remembered of it is allocated here and not later. */
+/* @p is new to the scheduler: its storage is allocated here and not later. */
 static s32 init_thread(struct task_struct *p)
 {
 	if (!grouping)

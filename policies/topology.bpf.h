@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which CPUs are near each other, for policies that look for one.
+ * Which CPUs are near each other, for policies that search for one.
  *
  * CPUs that share a last-level cache form a group; a larger cache makes several groups. A group has
- * at most 64 CPUs, so that what a policy must know of all of them (who is idle, who has work to
- * give) is one word, and looking for a CPU costs the same on a machine with 4 CPUs and on one with
- * 1,024.
+ * at most 64 CPUs, so that a property of all of them (which are idle, which have work to offer) is
+ * one word, and a search for a CPU costs the same on a machine with 4 CPUs and on one with 1,024.
  *
  * Within a group, bits are laid out by threads: the first thread of each core, then the second one
  * of each, and so on. Shifting by the number of cores goes from a thread to its sibling.
  *
- * The loader fills the tables in from what the machine says of itself. Where that makes no sense it
- * warns, and takes all CPUs for equally near.
+ * The loader fills in the tables from the topology that the kernel reports. If that is not
+ * consistent it warns, and treats all CPUs as equally near.
  */
 #ifndef FLSCHED_TOPOLOGY_BPF_H
 #define FLSCHED_TOPOLOGY_BPF_H
@@ -23,7 +22,7 @@
 #define GROUP_CPUS 64
 #define MAX_NEAR   14
 
-/* Where a CPU is; one that is offline is in a group that there is not. */
+/* Where a CPU is; the group of an offline CPU does not exist. */
 struct place {
 	u16 group;
 	u16 bit;
@@ -59,7 +58,7 @@ static __always_inline u64 bit_of(s32 cpu)
 	return 1ULL << (places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1));
 }
 
-/* Where looking for a bit near @cpu begins. */
+/* Where a search for a bit near @cpu begins. */
 static __always_inline u32 from_bit(s32 cpu)
 {
 	return places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
@@ -124,7 +123,7 @@ static __always_inline u64 core_bits(s32 cpu)
 
 /*
  * The first threads of those cores of which every thread is in @word. It is global, so that the
- * verifier goes on from it in one state and not in one for each number of threads.
+ * verifier continues after it in one state and not in one for each number of threads.
  */
 __noinline u64 whole_cores(u32 group, u64 word)
 {
