@@ -8,7 +8,7 @@ use flsched_vm::Clock;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// CPU schedulers for many-core Linux, and the evidence whether one helps your work.
+/// CPU schedulers for many-core Linux, and tools that show whether one helps your work.
 #[derive(Debug, Parser)]
 #[command(name = "flsched", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
@@ -18,29 +18,29 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Can this machine run it? Each finding with its remedy
+    /// Check whether this machine can run flsched; each finding comes with its remedy
     Doctor(Doctor),
     /// Schedule this machine with a policy until Ctrl-C or SIGTERM
     Attach(Attach),
     /// Schedule this machine with a policy while a command runs
     Run(Run),
-    /// Which scheduler runs this machine
+    /// Print which scheduler runs this machine
     Status(Status),
     /// Run a command on a stock sched_ext kernel in a virtual machine
     Vm(Vm),
-    /// Build the QEMU of the parallel clock, once (about 4 minutes), or say where it is
+    /// Build the QEMU of the parallel clock, once (about 4 minutes), or print where it is
     Emulator(Emulator),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
-    /// Which locks scheduling takes while a command runs, and how long anybody waits for one
+    /// Count the locks that scheduling takes while a command runs, and time the waits for them
     Locks(Overhead),
-    /// How often the scheduler's functions are called while a command runs, and how long they take
+    /// Count the calls of the scheduler's functions while a command runs, and time them
     Costs(Overhead),
-    /// Run a workload on a simulated machine: the same policies on machines nobody here has
+    /// Run a workload on a simulated machine: the same policies on models of machines
     Sim(Sim),
     /// Write a machine file of this machine, for sim --machine: what the kernel says of its CPUs, measured costs
     Calibrate(Calibrate),
-    /// (inside a comparison) carry out runs for a comparison on the other side of a pipe
+    /// (inside a comparison) run what a comparison at the other end of a pipe asks for
     #[command(hide = true)]
     MeasureAgent(MeasureAgent),
     /// (inside a comparison) be one of the built-in workloads
@@ -71,19 +71,19 @@ pub struct Attach {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The policy, with knobs if need be: flsched:slice_us=5000; or one of your own, by its file:
+    /// The policy, with knobs if necessary: flsched:slice_us=5000; or one of your own, by its file:
     /// my.bpf.c:slice_us=5000
     #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
     pub policy: String,
-    /// Schedule only the command and its children by it; all other tasks stay with the default scheduler
+    /// Schedule only the command and its children with it; all other tasks stay with the default scheduler
     #[arg(long)]
     pub partial: bool,
-    /// Do so even where other tasks keep CPUs busy, and the kernel lets the command wait for those
+    /// Do so even where other tasks keep CPUs busy, so that the kernel makes the command wait for them
     #[arg(long, requires = "partial")]
     pub force: bool,
-    /// How threads and processes of OpenMP and Open MPI wait for each other: sleep (they leave their CPU at
-    /// once, where they would spin or yield). Variables that you have set stay as they are [default: as the
-    /// command does by itself]
+    /// How threads and processes of OpenMP and Open MPI wait for each other: sleep (they release their CPU at
+    /// once instead of spinning or yielding). Variables that you have set stay as they are [default: as the
+    /// command waits by itself]
     #[arg(long, value_name = "HOW")]
     pub waits: Option<Waits>,
     /// The command
@@ -99,7 +99,7 @@ pub struct Emulator {
 
 #[derive(Debug, Subcommand)]
 pub enum EmulatorAction {
-    /// Fetch QEMU's source from Debian, patch, compile and test it, unless that has been done
+    /// Fetch QEMU's source from Debian, patch, compile and test it, unless it is there already
     Build,
     /// Print the path of the program
     Status,
@@ -132,7 +132,7 @@ pub enum Accel {
 
 #[derive(Debug, Args)]
 pub struct Vm {
-    /// Show the kernels at hand and known
+    /// List the kernels on this machine and those known
     #[arg(long, conflicts_with = "command")]
     pub list: bool,
     /// A series (6.18), a version (6.18.15), a release, an image file with a / in its name, host or default
@@ -150,7 +150,7 @@ pub struct Vm {
     /// Further arguments of the kernel, as on its command line: "isolcpus=3 nohz_full=3"
     #[arg(long, value_name = "ARGUMENTS", default_value = "", hide_default_value = true)]
     pub append: String,
-    /// What a second is inside: parallel (each CPU has its own time, an instruction is 1 ns: shows speed),
+    /// What a second is in the machine: parallel (each CPU has its own time, an instruction is 1 ns: shows speed),
     /// parallel:turn=250,pause=40,jitter=7 (instructions in a round, ns that PAUSE costs, a seed that draws
     /// the rounds), work (all CPUs take turns on one: shows work), wall (real time) [default: parallel; wall
     /// without FLSCHED's own QEMU, or with --accel kvm]
@@ -159,16 +159,16 @@ pub struct Vm {
     /// What executes the machine's instructions
     #[arg(long, value_enum, default_value = "auto")]
     pub accel: Accel,
-    /// Where in the tree of cgroups the command runs inside
+    /// In which cgroup the command runs
     #[arg(long, value_enum, default_value = "login")]
     pub cgroup: Cgroup,
-    /// A host file or folder to have inside, at the same path (repeatable)
+    /// A host file or folder to copy into the machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
     /// End the command after this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Say on standard error which kernel boots, on what, and how long it took
+    /// Print to standard error which kernel boots, on what, and how long it took
     #[arg(long, short)]
     pub verbose: bool,
     /// The command
@@ -189,18 +189,18 @@ fn targets() -> impl TypedValueParser<Value = Target> {
 pub struct Compare {
     /// What to compare, the baseline first: eevdf, batch, fifo, rr, eevdf:slice_us=20000 (another base
     /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG');
-    /// with +sleep behind it (eevdf+sleep), OpenMP and Open MPI are asked to wait asleep
+    /// with +sleep behind it (eevdf+sleep), OpenMP and Open MPI are asked to sleep while they wait
     /// [default: eevdf,batch,fifo,rr,flsched]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,
     /// A policy of your own, to be named like the file in --schedulers: my.bpf.c has policy my (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
-    /// On what (repeatable), see below; sizes left out fit the CPUs [default: hackbench and spin-barrier, unless
+    /// What runs (repeatable), see below; sizes left out fit the CPUs [default: hackbench and spin-barrier, unless
     /// --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
-    /// On each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
+    /// Each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
     #[arg(long, value_name = "DIR")]
     pub npb: Option<PathBuf>,
     /// Threads of the NPB programs (OMP_NUM_THREADS) [default: as in your environment, else one a CPU]
@@ -215,7 +215,7 @@ pub struct Compare {
     /// With --on sim: a machine that comes with flsched, or a file: ./mine.toml [default: knc-31s1p]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// With --on sim: so many runs at a time; what comes out is the same [default: 1]
+    /// With --on sim: so many runs at a time; the report is the same [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
     /// CPUs of the virtual machine [default: 4, on the wall clock 2], or of the simulated one [default: as
@@ -237,13 +237,13 @@ pub struct Compare {
     /// virtual machine, wall on the host]
     #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
-    /// Where in the tree of cgroups the command runs inside
+    /// In which cgroup the command runs
     #[arg(long, value_enum, default_value = "login")]
     pub cgroup: Cgroup,
-    /// A host file or folder to have in the virtual machine, at the same path (repeatable)
+    /// A host file or folder to copy into the virtual machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
-    /// Break the CPU time of one more run of each scheduler on each workload down by cause: user, kernel, switching,
+    /// Break down by cause the CPU time of one more run of each scheduler on each workload: user, kernel, switching,
     /// lock waits, idle while tasks wait, ... (not with --on sim nor --clock work)
     #[arg(long)]
     pub why: bool,
@@ -259,14 +259,14 @@ pub struct Compare {
     /// Write the results as a page with charts, after every run
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// A command to compare on
+    /// A command to compare the schedulers on
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub struct Overhead {
-    /// The policy to set beside the default scheduler, with knobs if need be: flsched:slice_us=5000; or one of
+    /// The policy to measure beside the default scheduler, with knobs if necessary: flsched:slice_us=5000; or one of
     /// your own, by its file: my.bpf.c:slice_us=5000
     #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
     pub policy: String,
@@ -300,7 +300,7 @@ pub struct Sim {
     /// The same kind of machine with this many CPUs [default: as it is]
     #[arg(long, value_name = "N")]
     pub cpus: Option<usize>,
-    /// eevdf, batch, cfs, fifo, rr, or a policy, with settings if need be: eevdf:slice_us=3000,
+    /// eevdf, batch, cfs, fifo, rr, or a policy, with settings if necessary: eevdf:slice_us=3000,
     /// flsched:slice_us=5000
     #[arg(long, value_name = "S", default_value = "flsched")]
     pub scheduler: String,
@@ -310,7 +310,7 @@ pub struct Sim {
     /// What runs, see below
     #[arg(long, value_name = "NAME[:PARAMS]", default_value = "hackbench")]
     pub workload: String,
-    /// Of all that is drawn; the same seed gives the same result
+    /// Seed of everything random; the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Give up after this many simulated seconds
@@ -333,13 +333,13 @@ pub struct Showing {
 /// What to make of a recording.
 #[derive(Debug, Args)]
 pub struct Drawing {
-    /// Write who ran where and when as a trace for ui.perfetto.dev
+    /// Write which task ran where and when as a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Write the same as a picture
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// What the colours of the picture tell: who has a CPU, or how fast it is meanwhile
+    /// What the colours of the picture show: the task that runs, or the frequency of the CPU
     #[arg(long, value_name = "WHAT", default_value = "task", requires = "svg")]
     pub svg_colours: SvgColours,
 }
@@ -352,7 +352,7 @@ pub enum SvgColours {
 
 #[derive(Debug, Subcommand)]
 pub enum SimOther {
-    /// Run scenarios that are drawn by chance, under all checks; what fails is shrunk to a file
+    /// Run random scenarios under all checks; one that fails is shrunk and written to a file
     Fuzz(Fuzz),
     /// Run a scenario from a file, as `flsched sim fuzz` writes it
     Replay(Replay),
@@ -385,7 +385,7 @@ pub struct Fuzz {
     /// A policy of your own, to be named like the file in --schedulers (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
-    /// Where to write the scenarios that fail
+    /// The folder for scenarios that fail
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub out: PathBuf,
 }

@@ -50,14 +50,14 @@ fn command_of(policy: &'static Policy) -> Command {
                 .help("Schedule only tasks of class SCHED_EXT; all others stay with the default scheduler"),
         )
         .arg(Arg::new("force").long("force").requires("partial").action(ArgAction::SetTrue).help(
-            "Do so even where other tasks keep CPUs busy, and the kernel lets SCHED_EXT wait for those",
+            "Do so even where other tasks keep CPUs busy, so that the kernel makes SCHED_EXT wait for them",
         ))
         .arg(
             Arg::new("stats")
                 .long("stats")
                 .value_name("SECONDS")
                 .value_parser(value_parser!(u64).range(1..=86400))
-                .help("Print the policy's statistics every so often, as counts since the last line"),
+                .help("Print the policy's statistics at this interval, as counts since the last line"),
         )
         .args(policy.knobs.iter().map(option_of))
         .args(policy.lists.iter().map(list_option_of))
