@@ -71,7 +71,7 @@ impl<F: FnMut(&Event<'_>)> Observer for F {
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// What was asked for does not go together.
-    #[error("this comparison makes no sense")]
+    #[error("this comparison is not possible")]
     Usage(#[from] UsageError),
     /// Somebody asked to stop.
     #[error("interrupted")]

@@ -34,7 +34,7 @@ pub enum Ending {
         /// The workload's own figure, or its elapsed time.
         time_s: f64,
     },
-    /// The kernel threw the scheduler out: whatever the time was, it is not the scheduler's.
+    /// The kernel ejected the scheduler: whatever the time was, it is not the scheduler's.
     Ejected {
         /// In the kernel's words.
         reason: String,

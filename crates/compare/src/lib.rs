@@ -2,8 +2,8 @@
 //!
 //! From below upwards:
 //! [`clock`], [`environment`], [`contender`], [`waits`] and [`workload`] say *what* is compared and where,
-//! [`execute`] what one run takes and gives, and [`executors`] do the runs: on this machine, in a virtual one, in the
-//! simulator. [`stats`] and [`verdict`] make figures of times, [`residency`] is time by frequency, and [`result`] is
+//! [`execute`] what the input and the result of one run are, and [`executors`] do the runs: on this machine, in a virtual one, in the
+//! simulator. [`stats`] and [`verdict`] compute figures from times, [`residency`] is time by frequency, and [`result`] is
 //! the report as data, which [`report`] shows and [`output`] writes. [`spec`] is what to compare, [`plan`] in which
 //! order, `summary` makes the report of the runs so far, and [`mod@compare`] drives it all.
 //!

@@ -101,7 +101,7 @@ pub struct ArmResult {
     pub verdict: Verdict,
     /// What decided.
     pub verdict_reason: String,
-    /// Runs in which the kernel threw the scheduler out.
+    /// Runs in which the kernel ejected the scheduler.
     pub ejected: usize,
     /// Every run without a time, ejections included.
     pub failed: Vec<Failure>,
@@ -175,7 +175,7 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailureKind {
-    /// The kernel threw the scheduler out.
+    /// The kernel ejected the scheduler.
     Ejected,
     /// The workload or the scheduler failed.
     Failed,

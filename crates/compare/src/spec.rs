@@ -108,7 +108,7 @@ impl CompareSpec {
             );
         }
         if (self.on == Target::Sim) != (self.clock == Clock::Model) {
-            return wrong("the simulator has a clock of its own, and nobody else has it");
+            return wrong("the simulator has a clock of its own, which exists only there");
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use scx_utils::ScxExitKind;
 pub struct ExitReport {
     /// One line.
     pub reason: String,
-    /// The kernel threw it out (stall, error, SysRq): not a normal end.
+    /// The kernel ejected it (stall, error, SysRq): not a normal end.
     pub ejected: bool,
     /// The kernel asks for a restart (CPU hotplug).
     pub restart: bool,

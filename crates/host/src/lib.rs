@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
 //! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
-//! tells what the kernel says about it all.
+//! reads the state that the kernel reports.
 mod constants;
 pub mod doctor;
 mod error;

@@ -23,7 +23,7 @@ pub struct Status {
     pub tasks: u64,
     /// Schedulers enabled since boot.
     pub enabled_since_boot: u64,
-    /// Schedulers that the kernel threw out since boot, from its log; none: the log cannot be read.
+    /// Schedulers that the kernel has ejected since boot, from its log; none: the log cannot be read.
     pub ejections_since_boot: Option<u64>,
     /// The kernel's log no longer reaches back to boot.
     pub log_is_partial: bool,

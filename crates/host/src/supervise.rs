@@ -35,9 +35,9 @@ pub enum Change {
     Attached,
     /// CPUs came or went: the kernel ended it, and it starts again at once.
     Hotplug,
-    /// The kernel threw it out; it starts again after the wait.
+    /// The kernel ejected it; it starts again after the wait.
     Ejected(ExitReport, Duration),
-    /// The kernel threw it out too often: it stays off.
+    /// The kernel ejected it too often: it stays off.
     GivenUp(ExitReport),
     /// It ended in another way, and stays off.
     Ended(ExitReport),

@@ -65,7 +65,7 @@ impl Places {
     pub fn flat(online: &BTreeSet<usize>, reason: &str) -> Self {
         let seats: Vec<_> = online.iter().map(|&cpu| Seat { cpu, core: cpu, llc: 0, node: 0 }).collect();
         let warning =
-            format!("this machine's topology makes no sense ({reason}); all CPUs are taken for equally near");
+            format!("this machine's topology is not consistent ({reason}); all CPUs count as equally near");
         Self { warning: Some(warning), ..Self::of(&seats, |_, _| 0) }
     }
 

@@ -1,10 +1,10 @@
-//! Probes: BPF programs (`src/bpf/`) that watch this kernel's scheduling, gone when this process is.
+//! Probes: BPF programs (`src/bpf/`) that watch this kernel's scheduling, and end with this process.
 //!
-//! [`locks`] and [`costs`] measure what scheduling itself costs, while a command runs under the default scheduler and
-//! then under a policy: [`locks`] tells which locks the policy's callbacks and the kernel around them take and how long
-//! anybody waited for one; [`costs`] how often the scheduler's functions are called and how long they
-//! take. [`anatomy`] looks into the policy's object without running it. [`why`] breaks the CPU time of a run down by
-//! cause, for `compare --why`. [`tally`] counts switches and migrations of tasks, for the conformance tests.
+//! [`locks`] and [`costs`] measure what scheduling itself costs while a command runs, first under the default scheduler
+//! and then under a policy. [`locks`] counts the locks that the policy's callbacks and the kernel around them take, and
+//! times the waits for them; [`costs`] counts the calls of the scheduler's functions and times them. [`anatomy`] reads
+//! the policy's object without running it. [`why`] breaks the CPU time of a run down by cause, for `compare --why`.
+//! [`tally`] counts switches and migrations of tasks, for the conformance tests.
 pub mod anatomy;
 pub mod costs;
 mod error;

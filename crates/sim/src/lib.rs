@@ -1,6 +1,5 @@
-//! The machine in software: the schedulers of `policies/`, unchanged, and the kernel's own, on
-//! machines nobody here has. Deterministic: one seed, one result. `docs/explanation/simulator.md` draws the
-//! house.
+//! A simulator: the schedulers of `policies/`, unchanged, and models of the kernel's own, on models of machines.
+//! Deterministic: one seed, one result. `docs/explanation/simulator.md` explains it.
 //!
 //! - [`engine`]: time, events, random numbers
 //! - [`core`]: what every scheduler shares: CPUs, tasks, run-queue locks, costs, counts
@@ -10,7 +9,7 @@
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
 //! - [`startup`]: what a comparison of counts with the emulated machine needs
-//! - [`output`]: what came out
+//! - [`output`]: the results
 pub mod classes;
 pub mod core;
 pub mod engine;

@@ -1,9 +1,10 @@
-//! What a user can name, and what is said when there is no such thing.
+//! What a user can name, and the error for a name that does not exist.
 //!
 //! [`Scheduler`] is what schedules: a [`KernelSpec`] (one of the kernel's own with its settings), a [`PolicySpec`] (a
-//! policy of this build with its knobs, as in `flsched:slice_us=5000`), or a [`Peer`] (somebody else's program).
-//! [`Policy`] is what a policy says of itself in its source: knobs, lists and statistics. [`Target`] is where
-//! it runs, [`Workload`] what runs: a program, or in the simulator a model of one. Nothing here needs a kernel: the same names go to the loader and to the simulator.
+//! policy of this build with its knobs, as in `flsched:slice_us=5000`), or a [`Peer`] (a program of another project).
+//! [`Policy`] is what a policy's source declares: knobs, lists and statistics. [`Target`] is where
+//! it runs, [`Workload`] what runs: a program, or in the simulator a model of one. Nothing here needs a kernel: the same
+//! names go to the loader and to the simulator.
 //!
 //! To add a policy, put `NAME.bpf.c` into `policies/`: the build finds it there.
 mod describe;

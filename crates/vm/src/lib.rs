@@ -3,9 +3,10 @@
 //! The way of a command into the guest, one module a step:
 //! [`kernel`] finds an image, [`topology`] describes the CPUs, [`initramfs`] packs the programs,
 //! [`clock`] says what a second is, [`accel`] decides what executes them, [`emulator`] is a QEMU of our own
-//! that one of the clocks needs, [`qemu`], helped by [`delay`], turns all that into a command line, [`session`] boots it and carries the command's input, output and exit code; [`guest`] is
-//! the other end, process 1 inside the machine, and [`protocol`] the words the two exchange. When
-//! it goes wrong, [`console`] finds the kernel's last words, [`error`] says it, [`logs`] keeps the rest.
+//! that one of the clocks needs, [`qemu`], with [`delay`], makes a command line of all that, [`session`] boots it and
+//! carries the command's input, output and exit code; [`guest`] is the other end, process 1 inside the machine, and
+//! [`protocol`] the messages between the two. On failure [`console`] finds the kernel's last messages, [`error`] reports
+//! the failure, and [`logs`] keeps the log.
 mod accel;
 mod clock;
 mod console;

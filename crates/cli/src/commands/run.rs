@@ -103,13 +103,13 @@ fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<Standstill>) -
     detach(supervisor)
 }
 
-/// Says it loudly if the kernel threw the policy out.
+/// Reports loudly if the kernel ejected the policy.
 fn check(supervisor: &mut Supervisor<'_>, policy: &str) {
     const REST: &str = "the rest of the command runs under the default scheduler";
     match supervisor.check() {
         Ok(None | Some(Change::Attached | Change::Hotplug)) => {}
         Ok(Some(Change::Ejected(report, _) | Change::GivenUp(report) | Change::Ended(report))) => {
-            eprintln!("flsched: *** EJECTED *** the kernel threw {policy} out ({}): {REST}", report.reason)
+            eprintln!("flsched: *** EJECTED *** the kernel ejected {policy} ({}): {REST}", report.reason)
         }
         Err(error) => eprintln!("flsched: *** DETACHED *** {error}: {REST}"),
     }
@@ -118,7 +118,7 @@ fn check(supervisor: &mut Supervisor<'_>, policy: &str) {
 fn detach(supervisor: &mut Supervisor<'_>) -> Result<()> {
     let Some(name) = supervisor.running().map(|running| running.policy().name) else { return Ok(()) };
     if let Some(report) = supervisor.detach()?.filter(|report| report.ejected) {
-        eprintln!("flsched: *** EJECTED *** the kernel threw {name} out: {}", report.reason);
+        eprintln!("flsched: *** EJECTED *** the kernel ejected {name}: {}", report.reason);
     }
     Ok(())
 }

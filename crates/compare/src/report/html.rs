@@ -274,7 +274,7 @@ fn method(report: &Report) -> Markup {
             }
             @if report.clock != Clock::Model { p {
                 "In every run the kernel is asked, before and after, which scheduler is in force. A run in which the \
-                kernel threw the scheduler out counts as ejected, and its " (noun) " does not count."
+                kernel ejected the scheduler counts as ejected, and its " (noun) " does not count."
             } }
             @if !report.command_line.is_empty() { pre { (report.command_line) } }
         }

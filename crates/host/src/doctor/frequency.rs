@@ -37,7 +37,7 @@ fn domains(frequencies: &Frequencies) -> Finding {
         return warning(
             CHECK,
             format!("smove would change nothing here: {why}"),
-            "only smove looks at frequencies",
+            "only smove uses frequencies",
         );
     }
     let known = || frequencies.cpus.values().flatten();

@@ -159,6 +159,6 @@ pub(super) unsafe extern "C" fn cpumask_release(mask: *mut CpuMask) {
             // SAFETY: from cpumask_create(), and freed once.
             drop(unsafe { Box::from_raw(mask) });
         }
-        None => core.fail(ext.callback, None, "a cpumask is released that nobody created"),
+        None => core.fail(ext.callback, None, "a cpumask is released that was never created"),
     });
 }

@@ -30,7 +30,7 @@ pub(super) enum Attached {
 /// How a scheduler ended that was not told to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Premature {
-    /// The kernel threw it out.
+    /// The kernel ejected it.
     Ejected(String),
     /// It ended in another way, as when a CPU went offline.
     Ended(String),

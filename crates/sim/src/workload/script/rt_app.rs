@@ -346,7 +346,7 @@ impl Reader {
                 {
                     let from = it.from.trim_end_matches(": ");
                     return Err(format!(
-                        "{from}: barrier {name}: thread {} is forked, and nobody knows how often",
+                        "{from}: barrier {name}: thread {} is forked, and how often is not known",
                         kind.name
                     ));
                 }

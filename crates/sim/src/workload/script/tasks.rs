@@ -314,13 +314,13 @@ impl Tasks {
             self.tasks.iter().filter(|task| task.steps.iter().any(meets)).map(|task| task.count).sum();
         if barrier.parties == 0 || barrier.parties > tasks {
             return Err(format!(
-                "barrier {name}: {} parties, and {tasks} tasks that meet there: nobody would ever pass",
+                "barrier {name}: {} parties, and {tasks} tasks that meet there: no task would ever pass",
                 barrier.parties
             ));
         }
         if self.jobs.is_some_and(|jobs| jobs < barrier.parties) {
             return Err(format!(
-                "barrier {name}: {} parties, and fewer jobs: nobody would ever pass",
+                "barrier {name}: {} parties, and fewer jobs: no task would ever pass",
                 barrier.parties
             ));
         }
