@@ -80,13 +80,12 @@ pub(super) fn legend(view: &View) -> String {
     };
     let least = if quantity == "work" { "less work" } else { "faster" };
     let cant_tell = match is_wide(view) {
-        true => format!("≈ can't tell from `{first}`"),
-        false => "*≈* can't tell".to_string(),
+        true => format!("≈: can't tell from `{first}`"),
+        false => "*≈*: can't tell".to_string(),
     };
     format!(
-        "{figures}, **bold** the least and what lies within the noise of it; × is the {quantity} of `{first}` / \
-         {quantity} of this one, above 1 is {least}, with its 95 % interval; {cant_tell}; noise is `{first}` \
-         against itself."
+        "{figures}, **bold** the least and all that is within its noise. ×: {quantity} of `{first}` / {quantity} of \
+         this one (above 1 is {least}), with its 95 % interval. {cant_tell}. Noise: `{first}` against itself."
     )
 }
 
