@@ -5,7 +5,7 @@
 //! replacement, take the figure of the draw, repeat; the middle 95 % of the figures are the interval.
 //! It assumes nothing about how times are distributed. The draws come from a generator with a fixed
 //! seed, so the same times always give the same interval.
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use statrs::statistics::{Data, OrderStatistics};

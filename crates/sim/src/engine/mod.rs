@@ -19,7 +19,7 @@ pub struct Random(u64);
 impl Random {
     /// Streams of different `stream` are independent of each other.
     pub fn new(seed: u64, stream: u64) -> Self {
-        use rand_chacha::rand_core::{RngCore, SeedableRng};
+        use rand_chacha::rand_core::{Rng, SeedableRng};
         let mut source = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
         source.set_stream(stream);
         Self(source.next_u64() | 1)

@@ -4,7 +4,7 @@ use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::*;
 use nix::sched::sched_getcpu;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
