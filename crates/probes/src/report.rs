@@ -2,7 +2,7 @@
 use crate::costs::{Cost, CostsReport};
 use crate::locks::{LockUse, LocksReport, SchedulerLocks};
 use crate::run::Machine;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use indicatif::HumanCount;
 use std::fmt::Write;
 
@@ -285,8 +285,7 @@ fn row(texts: impl IntoIterator<Item = String>) -> Vec<Cell> {
 fn table(columns: u16, header: &[&str]) -> Table {
     let mut table = Table::new();
     table
-        .load_preset(presets::NOTHING)
-        .set_style(TableComponent::HeaderLines, '─')
+        .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─')))
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(columns)
         .force_no_tty()

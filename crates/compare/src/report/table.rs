@@ -4,7 +4,8 @@ use super::words::{self, Terms};
 use crate::result::{ArmResult, Report};
 use crate::verdict::Verdict;
 use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, Width,
+    presets,
 };
 use std::fmt::Write;
 
@@ -71,8 +72,7 @@ pub fn render(report: &Report, style: Style) -> String {
 fn table(results: &[&ArmResult], style: Style, terms: &Terms) -> Table {
     let mut table = Table::new();
     table
-        .load_preset(presets::NOTHING)
-        .set_style(comfy_table::TableComponent::HeaderLines, '─')
+        .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─')))
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(style.width);
     if style.color {

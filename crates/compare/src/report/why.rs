@@ -1,7 +1,7 @@
 //! The breakdown of CPU time by cause: its columns, as a table for the terminal and in words.
 use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use flsched_probes::why::Why;
 use maud::{Markup, html};
 
@@ -58,9 +58,8 @@ pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
     }
     let mut table = Table::new();
     table
-        .load_preset(comfy_table::presets::NOTHING)
-        .set_style(comfy_table::TableComponent::HeaderLines, '─')
-        .set_content_arrangement(comfy_table::ContentArrangement::Dynamic)
+        .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─')))
+        .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width)
         .force_no_tty();
     let shown = || COLUMNS.iter().filter(|column| !column.short.is_empty());

@@ -79,7 +79,7 @@ fn mean_frequency(frequencies: &FrequencyReport) -> String {
 
 fn empty(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     if !header.is_empty() {
         table.set_header(header);
     }
