@@ -6,6 +6,7 @@
 //! public prototype keeps the argument, programs declare it without, and the verifier refuses them
 //! all. That can be seen in the BTF alone, so no kernel has to be booted to find out.
 use super::BtfHealth;
+use btf_rs::{Btf, Parameter, Type};
 
 /// What the BTF of a kernel says about sched_ext.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,33 +41,34 @@ pub fn running_kernel_btf() -> BtfHealth {
     }
 }
 
-const MAGIC: u16 = 0xeb9f;
-const KIND_PTR: u32 = 2;
-const KIND_STRUCT: u32 = 4;
-const KIND_CONST: u32 = 10;
-const KIND_FUNC: u32 = 12;
-const KIND_FUNC_PROTO: u32 = 13;
-
 /// Judges the content of a `.BTF` section.
 pub(super) fn inspect(raw: &[u8]) -> Result<Findings, String> {
-    let types = Types::parse(raw)?;
+    inspect_types(raw).map_err(|error| format!("its BTF cannot be read: {error}"))
+}
+
+fn inspect_types(raw: &[u8]) -> Result<Findings, btf_rs::Error> {
+    let btf = Btf::from_bytes(raw)?;
     let mut kfuncs = 0;
     let mut malformed = Vec::new();
-    for at in types.starts.iter().copied() {
-        let func = types.at(at)?;
-        if func.kind != KIND_FUNC {
-            continue;
-        }
-        let name = types.name(func.name)?;
+    for id in 1.. {
+        let func = match btf.resolve_type_by_id(id) {
+            Ok(Type::Func(func)) => func,
+            Ok(_) => continue,
+            Err(btf_rs::Error::InvalidType(_)) => break,
+            Err(error) => return Err(error),
+        };
+        let name = btf.resolve_name(&func)?;
         // `_impl` is the other half of a proper split: there the argument belongs.
         let public = name.starts_with("scx_bpf_") || name.starts_with("__scx_bpf_");
         if !public || name.ends_with("_impl") {
             continue;
         }
         kfuncs += 1;
-        let proto = types.by_id(func.size_or_type)?;
-        if proto.kind == KIND_FUNC_PROTO && types.has_implicit_argument(&proto)? {
-            malformed.push(name.to_owned());
+        let Type::FuncProto(proto) = btf.resolve_chained_type(&func)? else { continue };
+        for parameter in &proto.parameters {
+            if is_implicit(&btf, parameter)? {
+                malformed.push(name.clone());
+            }
         }
     }
     malformed.sort();
@@ -74,116 +76,30 @@ pub(super) fn inspect(raw: &[u8]) -> Result<Findings, String> {
     Ok(Findings { kfuncs, malformed })
 }
 
-/// One type record; what follows it in the section starts at `rest`.
-struct Type {
-    kind: u32,
-    vlen: usize,
-    name: u32,
-    size_or_type: u32,
-    rest: usize,
-}
-
-/// The type and string areas of a BTF blob.
-struct Types<'a> {
-    types: &'a [u8],
-    strings: &'a [u8],
-    /// Where each type starts; type 1 is the first (0 is void).
-    starts: Vec<usize>,
-}
-
-impl<'a> Types<'a> {
-    fn parse(raw: &'a [u8]) -> Result<Self, String> {
-        let magic = raw.get(..2).map(|b| u16::from_le_bytes([b[0], b[1]]));
-        if magic != Some(MAGIC) {
-            return Err("not little-endian BTF".into());
-        }
-        let header = word(raw, 4)?;
-        let area = |offset_at: usize| -> Result<&'a [u8], String> {
-            let start = u64::from(header) + u64::from(word(raw, offset_at)?);
-            let end = start + u64::from(word(raw, offset_at + 4)?);
-            raw.get(start as usize..end as usize).ok_or_else(|| "truncated BTF".to_owned())
-        };
-        let mut parsed = Self { types: area(8)?, strings: area(16)?, starts: Vec::new() };
-        let mut at = 0;
-        while at < parsed.types.len() {
-            parsed.starts.push(at);
-            let this = parsed.at(at)?;
-            let each = |size: usize| size * this.vlen;
-            at = this.rest
-                + match this.kind {
-                    1 | 14 | 17 => 4,               // int, variable, declaration tag
-                    2 | 7..=12 | 16 | 18 => 0,      // pointers, qualifiers, names, floats
-                    3 => 12,                        // array
-                    4 | 5 | 15 | 19 => each(12),    // struct, union, section, enum64
-                    6 | KIND_FUNC_PROTO => each(8), // enum
-                    kind => return Err(format!("BTF has a type of kind {kind}, unknown to us")),
-                };
-        }
-        Ok(parsed)
+/// Whether a parameter is `struct bpf_prog_aux *aux`. Name and type both: a kfunc may take an explicit argument of
+/// that type under another name (`aux__prog`).
+fn is_implicit(btf: &Btf, parameter: &Parameter) -> Result<bool, btf_rs::Error> {
+    if btf.resolve_name(parameter)? != "aux" {
+        return Ok(false);
     }
-
-    fn at(&self, at: usize) -> Result<Type, String> {
-        let info = word(self.types, at + 4)?;
-        Ok(Type {
-            kind: (info >> 24) & 0x1f,
-            vlen: (info & 0xffff) as usize,
-            name: word(self.types, at)?,
-            size_or_type: word(self.types, at + 8)?,
-            rest: at + 12,
-        })
+    let Type::Ptr(pointer) = btf.resolve_chained_type(parameter)? else { return Ok(false) };
+    let mut target = btf.resolve_chained_type(&pointer)?;
+    if let Type::Const(constant) = &target {
+        target = btf.resolve_chained_type(constant)?;
     }
-
-    fn by_id(&self, id: u32) -> Result<Type, String> {
-        let start = (id as usize).checked_sub(1).and_then(|i| self.starts.get(i));
-        self.at(*start.ok_or_else(|| format!("BTF refers to a missing type {id}"))?)
-    }
-
-    fn name(&self, offset: u32) -> Result<&'a str, String> {
-        let bytes = self.strings.get(offset as usize..).unwrap_or_default();
-        let end = bytes.iter().position(|&b| b == 0).ok_or("BTF refers to a missing name")?;
-        std::str::from_utf8(&bytes[..end]).map_err(|_| "BTF has a name that is no text".into())
-    }
-
-    /// Whether a parameter is `struct bpf_prog_aux *aux`. Name and type both: a kfunc may take an
-    /// explicit argument of that type under another name (`aux__prog`).
-    fn has_implicit_argument(&self, proto: &Type) -> Result<bool, String> {
-        for i in 0..proto.vlen {
-            let at = proto.rest + 8 * i;
-            if self.name(word(self.types, at)?)? == "aux"
-                && self.points_to_prog_aux(word(self.types, at + 4)?)?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn points_to_prog_aux(&self, id: u32) -> Result<bool, String> {
-        if id == 0 {
-            return Ok(false);
-        }
-        let pointer = self.by_id(id)?;
-        if pointer.kind != KIND_PTR || pointer.size_or_type == 0 {
-            return Ok(false);
-        }
-        let mut target = self.by_id(pointer.size_or_type)?;
-        if target.kind == KIND_CONST && target.size_or_type != 0 {
-            target = self.by_id(target.size_or_type)?;
-        }
-        Ok(target.kind == KIND_STRUCT && self.name(target.name)? == "bpf_prog_aux")
-    }
-}
-
-fn word(bytes: &[u8], at: usize) -> Result<u32, String> {
-    bytes
-        .get(at..at + 4)
-        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-        .ok_or_else(|| "truncated BTF".into())
+    let Type::Struct(target) = target else { return Ok(false) };
+    Ok(btf.resolve_name(&target)? == "bpf_prog_aux")
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    const KIND_PTR: u32 = 2;
+    const KIND_STRUCT: u32 = 4;
+    const KIND_CONST: u32 = 10;
+    const KIND_FUNC: u32 = 12;
+    const KIND_FUNC_PROTO: u32 = 13;
 
     /// Writes BTF: types get their numbers in the order they are added.
     #[derive(Default)]
