@@ -6,10 +6,10 @@ use crate::plan::{Arm, Step, arms, breakdowns, plan};
 use crate::result::{Report, VERSION};
 use crate::spec::CompareSpec;
 use crate::summary::{Record, arm_name, results};
-use crate::timestamp::timestamp;
 use crate::warnings::warnings;
 use crate::{Contender, Target};
 use flsched_spec::{PolicyFile, UsageError};
+use humantime::format_rfc3339_seconds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,7 +120,7 @@ pub fn compare(
         seeds: Vec::new(),
         environment,
         started: Instant::now(),
-        started_at: timestamp(SystemTime::now()),
+        started_at: format_rfc3339_seconds(SystemTime::now()).to_string(),
         records: Vec::new(),
     };
     if spec.why {

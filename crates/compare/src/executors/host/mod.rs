@@ -12,8 +12,8 @@ mod why;
 
 use crate::environment::Environment;
 use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use crate::monotonic::monotonic;
 use crate::residency::Residency;
-use crate::timestamp::monotonic;
 use crate::workload::{Measured, runnable};
 use crate::{Scheduler, Workload};
 use attach::{Detached, Premature};

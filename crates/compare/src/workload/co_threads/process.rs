@@ -4,7 +4,7 @@
 //! closed they wake up at once; the time to stop is in a file by then.
 use super::PROCESS;
 use super::sharing::{Shares, Sightings, cache_of};
-use crate::timestamp::monotonic;
+use crate::monotonic::monotonic;
 use flsched_spec::workload::CoThreads;
 use flsched_spec::{UsageError, number};
 use nix::sched::sched_getcpu;
