@@ -2,6 +2,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flsched_compare::Waits;
+use flsched_sim::scenario::Seeds;
 use flsched_spec::Target;
 use flsched_spec::workload::OpenMpKernel;
 use flsched_vm::Clock;
@@ -375,7 +376,7 @@ pub struct Draw {
 pub struct Fuzz {
     /// One scenario for each seed from A to B - 1
     #[arg(long, value_name = "A..B", default_value = "0..1000")]
-    pub seeds: crate::commands::fuzz::Seeds,
+    pub seeds: Seeds,
     /// How many at a time; the output is the same
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,

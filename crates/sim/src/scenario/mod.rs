@@ -2,10 +2,12 @@
 //! TOML file that can be replayed. Fuzzing draws them, and shrinks one that fails.
 mod campaign;
 mod draw;
+mod seeds;
 mod shrink;
 
 pub use campaign::{Finding, fuzz};
 pub use draw::draw;
+pub use seeds::Seeds;
 pub use shrink::shrink;
 
 use crate::classes::keeps_cpus_busy;
