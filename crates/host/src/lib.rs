@@ -3,6 +3,7 @@
 //! Nothing here knows a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
 //! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
 //! reads the state that the kernel reports.
+mod class;
 mod constants;
 pub mod doctor;
 mod error;
@@ -19,6 +20,7 @@ pub mod status;
 mod supervise;
 mod topology;
 
+pub use class::start_in_sched_ext;
 pub use error::Error;
 pub use exit::ExitReport;
 pub use frequency::Frequencies;

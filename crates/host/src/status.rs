@@ -1,4 +1,5 @@
 //! Which scheduler runs this machine, and since when.
+use crate::class::SCHED_EXT;
 use crate::sched_ext;
 use flsched_spec::Policy;
 use serde::Serialize;
@@ -87,7 +88,7 @@ fn count_tasks(switch_all: bool) -> u64 {
         for task in numbered(&process.join("task").to_string_lossy()) {
             let policy = fs::read_to_string(task.join("stat")).ok().and_then(|stat| policy_of(&stat));
             let served = match policy {
-                Some(7) => true,               // SCHED_EXT
+                Some(SCHED_EXT) => true,
                 Some(0 | 3 | 5) => switch_all, // SCHED_NORMAL, BATCH, IDLE
                 _ => false,
             };

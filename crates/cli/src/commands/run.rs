@@ -6,11 +6,10 @@ use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
     Backoff, Change, Pidfd, Running, Scope, Standstill, Supervisor, check_partial, release_children,
+    start_in_sched_ext,
 };
-use nix::errno::Errno;
 use nix::unistd::Pid;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -41,8 +40,7 @@ pub fn run(args: &Run) -> Result<u8> {
         command.envs(choice.environment());
     }
     if args.partial {
-        // SAFETY: between fork and exec only a system call is made.
-        unsafe { command.pre_exec(enter_sched_ext) };
+        start_in_sched_ext(&mut command);
     }
     let mut watch = args.partial.then(Standstill::default);
     let mut child = match spawn(command, &mut supervisor, &mut watch)? {
@@ -121,12 +119,4 @@ fn detach(supervisor: &mut Supervisor<'_>) -> Result<()> {
         eprintln!("flsched: *** EJECTED *** the kernel ejected {name}: {}", report.reason);
     }
     Ok(())
-}
-
-/// Puts the calling process into class SCHED_EXT, which its children inherit.
-fn enter_sched_ext() -> std::io::Result<()> {
-    const SCHED_EXT: i32 = 7; // include/uapi/linux/sched.h
-    let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameter outlives the call.
-    Errno::result(unsafe { libc::sched_setscheduler(0, SCHED_EXT, &none) }).map(drop).map_err(Into::into)
 }
