@@ -4,15 +4,9 @@ use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
 use flsched_machine::Machine;
-use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Topology};
+use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Memory, Topology};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// Memory without being asked for: what a kernel and a big hackbench need.
-const BASE_MIB: u32 = 768;
-const PER_CPU_MIB: u32 = 64;
-/// Least memory that a stock kernel boots with, and most that makes sense.
-const MEMORY_MIB: std::ops::RangeInclusive<u32> = 256..=1024 * 1024;
 
 /// `--cpus` or `--topology`.
 pub fn topology(cpus: Option<u32>, topology: Option<&str>, default_cpus: u32) -> Result<Topology, Usage> {
@@ -24,23 +18,10 @@ pub fn topology(cpus: Option<u32>, topology: Option<&str>, default_cpus: u32) ->
     Ok(topology)
 }
 
-/// `--memory`, or what fits the CPUs, in MiB.
-pub fn memory_mib(text: Option<&str>, cpus: u32) -> Result<u32, Usage> {
-    let Some(text) = text else { return Ok(BASE_MIB + PER_CPU_MIB * cpus) };
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let factor = match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
-        "" | "M" => 1,
-        "G" => 1024,
-        _ => 0,
-    };
-    digits
-        .parse::<u32>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor))
-        .filter(|mib| MEMORY_MIB.contains(mib))
-        .ok_or_else(|| {
-            Usage(format!("--memory {text}: expected 256M to 1048576M, as in 512M, 2G or 2048 (MiB)"))
-        })
+/// `--memory`, or what fits the CPUs.
+pub fn memory(text: Option<&str>, cpus: u32) -> Result<Memory, Usage> {
+    let Some(text) = text else { return Ok(Memory::for_cpus(cpus)) };
+    text.parse().map_err(|e| Usage(format!("--memory {text}: {e}")))
 }
 
 /// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads.
@@ -84,18 +65,6 @@ pub fn accel(accel: Accel) -> flsched_vm::Accel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_memory() {
-        assert_eq!(memory_mib(Some("2G"), 1).unwrap(), 2048);
-        assert_eq!(memory_mib(Some("512M"), 1).unwrap(), 512);
-        assert_eq!(memory_mib(Some("1024"), 1).unwrap(), 1024);
-        assert_eq!(memory_mib(Some("1GiB"), 1).unwrap(), 1024);
-        assert_eq!(memory_mib(None, 4).unwrap(), BASE_MIB + 4 * PER_CPU_MIB);
-        for bad in ["", "G", "12M", "9999999G", "2T", "-1", "1.5G"] {
-            assert!(memory_mib(Some(bad), 1).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn refuses_machines_without_cpus() {

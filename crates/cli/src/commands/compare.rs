@@ -174,13 +174,13 @@ fn executor(
     let clock = args.clock.unwrap_or_default();
     clock.check(flsched_vm::Accel::Auto)?;
     let topology = topology(args)?;
-    let memory_mib = machine::memory_mib(args.memory.as_deref(), topology.cpus())?;
+    let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
     let kernel = machine::kernel(args.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
     progress.say(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
     let vm = VmSpec {
-        memory_mib,
+        memory_mib: memory.mib,
         clock,
         cgroup: machine::cgroup(args.cgroup),
         programs: inside,

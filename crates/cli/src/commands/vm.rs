@@ -23,7 +23,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
     let cancel = signals::stop_flag()?;
     let clock = clock(args)?;
     let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
-    let memory_mib = machine::memory_mib(args.memory.as_deref(), topology.cpus())?;
+    let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
 
     let progress = Progress::start();
     let booted = (|| {
@@ -31,7 +31,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
         let release = kernel.release.clone();
         progress.show(&format!("booting {release} with {} CPUs", topology.cpus()));
         let spec = VmSpec {
-            memory_mib,
+            memory_mib: memory.mib,
             kernel_arguments: args.append.clone(),
             clock,
             accel: machine::accel(args.accel),
