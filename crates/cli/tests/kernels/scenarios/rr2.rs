@@ -316,7 +316,7 @@ fn companion(cpu: usize, nice: i32, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
-/// How often a step is taken when a thread of nice 0 wakes up that ran on CPU 2 last, on a machine where
+/// How often a step is taken when threads of nice 0 wake up that ran on CPU 2 last, on a machine where
 /// nothing is idle. `hogs`: CPU and nice value of each. `co_thread`: the same of a thread of its process.
 fn hits(step: &str, knobs: &str, hogs: &[(usize, i32)], co_thread: Option<(usize, i32)>) -> u64 {
     hits_from(0, step, knobs, hogs, co_thread)
@@ -333,8 +333,8 @@ fn hits_from(
     let held = Held::with(&format!("load_threads=0,trickle_us=0,{knobs}"));
     // Who wakes the sleeper is of a class above, and its CPU not available.
     pin_to(waker);
-    // While nobody is above them.
-    let sleeper = Sleeper::on(2);
+    // While nobody is above them. Several, as a kernel thread may take a CPU when one wakes up.
+    let sleepers: Vec<_> = (0..3).map(|_| Sleeper::on(2)).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let co_thread = co_thread.map(|(cpu, nice)| companion(cpu, nice, &stop));
     sleep(millis(20));
@@ -342,12 +342,12 @@ fn hits_from(
     sleep(millis(60));
     let steps = ["pushed_1", "pushed_2", "pushed_3", "pushed_4", "joined"];
     let before = steps.map(|step| held.count(step));
-    sleeper.wake();
+    sleepers.iter().for_each(Sleeper::wake);
     let all: Vec<u64> = steps.iter().zip(before).map(|(step, before)| held.count(step) - before).collect();
     drop(hogs);
     stop.store(true, Ordering::Relaxed);
     co_thread.into_iter().for_each(|it| it.join().expect("it ends well"));
-    sleeper.end();
+    sleepers.into_iter().for_each(Sleeper::end);
     held.stop();
     allow(0, possible_cpus());
     eprintln!("{step}: of {steps:?} {all:?}");
