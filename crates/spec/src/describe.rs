@@ -4,9 +4,9 @@ use crate::{Knob, PidList, Policy, Statistic};
 use btf_rs::{Btf, BtfType, Type};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-/// Where the compiler puts type information.
+/// The section in which the compiler stores type information.
 const BTF: &str = ".BTF";
-/// What the names of sections begin with where the kernel's tables of callbacks are.
+/// The sections with the kernel's tables of callbacks begin with this.
 const OPS: &str = ".struct_ops";
 /// The struct behind `STATS()`: a member for each statistic.
 const STATS_STRUCT: &str = "policy_stats";
@@ -68,7 +68,7 @@ fn ops_tables(file: &object::File<'_>) -> usize {
     file.symbols().filter(is_table).count()
 }
 
-/// Of a variable of 64 bits.
+/// The initial value of a 64-bit variable.
 fn initial_value(file: &object::File<'_>, name: &str) -> Option<u64> {
     let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name))?;
     let section = file.section_by_index(symbol.section_index()?).ok()?;

@@ -24,7 +24,7 @@ pub enum Kernel {
 struct Setting {
     name: &'static str,
     values: Values,
-    /// Kernels have it, the machine's owner may change it, and we know how.
+    /// Real kernels have it, the machine's owner may change it, and `flsched` can.
     on_kernels: bool,
     in_simulator: bool,
 }
@@ -141,7 +141,7 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// Settings that were set, by name. Of one whose values have names it is the value's number.
+    /// Settings that were set, by name. A value that has a name is given by its number.
     pub fn settings(&self) -> &BTreeMap<&'static str, u64> {
         &self.settings
     }

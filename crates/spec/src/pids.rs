@@ -9,11 +9,11 @@ pub struct PidList {
     pub name: String,
     /// What it is for.
     pub doc: String,
-    /// So many at most.
+    /// The largest number of processes.
     pub most: usize,
     /// The knob that decides whether the list matters.
     pub knob: String,
-    /// The value with which it does.
+    /// The value of `knob` with which it matters.
     pub value: u64,
 }
 
@@ -27,8 +27,7 @@ impl PidList {
         Some(Self { name: name.to_owned(), doc: words.next()?.to_owned(), most, knob, value })
     }
 
-    /// Reads pids with commas or plus signs between them. Whether there are such processes is for those to
-    /// ask who use them.
+    /// Reads pids with commas or plus signs between them. The caller checks whether these processes exist.
     pub fn parse(&self, text: &str) -> Result<Vec<u32>, UsageError> {
         let pids: Vec<u32> = text
             .split([',', '+'])
@@ -43,7 +42,7 @@ impl PidList {
         }
     }
 
-    /// It makes no sense, for this reason.
+    /// An error about this list, with its reason.
     pub fn wrong(&self, why: String) -> UsageError {
         UsageError(format!("{}: {why} ({})", self.name, self.doc))
     }

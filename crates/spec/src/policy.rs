@@ -18,8 +18,8 @@ pub struct Policy {
     pub statistics: Vec<Statistic>,
     /// Compiled for BPF.
     pub object: &'static [u8],
-    /// Compiled for the simulator; `None`: a policy of this build, whose objects the simulator has, or one that has
-    /// not been compiled for it.
+    /// Compiled for the simulator. `None`: a policy of this build (the simulator has its object), or a policy that
+    /// has not been compiled for it.
     pub native: Option<&'static [u8]>,
     /// Where it is from; `None`: of this build.
     pub file: Option<PolicyFile>,
@@ -36,7 +36,7 @@ pub struct PolicyFile {
 
 /// What the name of a policy's file ends with.
 const EXTENSION: &str = ".bpf.c";
-/// What the names of somebody else's schedulers begin with.
+/// Names of other projects' schedulers begin with this.
 pub(crate) const PEERS: &str = "scx_";
 /// Digits of the hash that are the version of a policy from a file.
 const VERSION_DIGITS: usize = 12;
@@ -51,7 +51,7 @@ static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(|| {
     OBJECTS.iter().map(read).collect()
 });
 
-/// Those that were added.
+/// Policies that were added.
 static ADDED: RwLock<Vec<&'static Policy>> = RwLock::new(Vec::new());
 
 impl Policy {
@@ -114,7 +114,7 @@ impl Policy {
             .ok_or_else(|| UsageError::unknown(&format!("knob of {}", self.name), name, &names()))
     }
 
-    /// The knob one of whose values is called `word`, and that value.
+    /// The knob that has a value named `word`, and that value.
     pub fn choice(&self, word: &str) -> Result<(&Knob, u64), UsageError> {
         let found = self.knobs.iter().find_map(|knob| Some((knob, knob.value_of(word)?)));
         let names = || self.knobs.iter().flat_map(|knob| &knob.names).collect::<Vec<_>>();
@@ -153,12 +153,12 @@ impl PolicyFile {
         Ok(name)
     }
 
-    /// Is this word a path of one, rather than a policy's name?
+    /// Whether this word is the path of a policy's file rather than a policy's name.
     pub fn is_path(word: &str) -> bool {
         word.ends_with(".c") || word.contains('/')
     }
 
-    /// Where only a name is taken.
+    /// An error for a path where only a name is accepted.
     pub(crate) fn refuse_path(word: &str) -> Result<(), UsageError> {
         match Self::is_path(word) {
             true => Err(UsageError(format!("`{word}` is a policy's file: it goes with the option --policy"))),
@@ -166,7 +166,7 @@ impl PolicyFile {
         }
     }
 
-    /// The version of the policy in it.
+    /// The version of the policy in the file.
     pub fn version(&self) -> &str {
         &self.sha256[..VERSION_DIGITS.min(self.sha256.len())]
     }

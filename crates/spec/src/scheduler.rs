@@ -1,4 +1,5 @@
-//! A scheduler as the user names it: one of the kernel's own, a policy of this build, or somebody else's program.
+//! A scheduler as the user names it: one of the kernel's own, a policy of this build, or another project's
+//! program.
 use crate::policy::PEERS;
 use crate::{Kernel, KernelSpec, Policy, PolicyFile, PolicySpec, Target, UsageError};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ pub enum Scheduler {
     Kernel(KernelSpec),
     /// A sched_ext policy of this build.
     Policy(PolicySpec),
-    /// A sched_ext scheduler that somebody else made.
+    /// A sched_ext scheduler of another project.
     Peer(Peer),
 }
 
@@ -110,7 +111,7 @@ impl Peer {
     }
 }
 
-/// A comparison begins before its processes, so nobody can name them.
+/// A comparison starts its processes later, so they have no pids yet.
 fn check_lists(spec: &PolicySpec, target: Target) -> Result<(), UsageError> {
     let Some(list) = spec.pids().keys().next() else { return Ok(()) };
     let why = match target {
@@ -128,7 +129,7 @@ impl FromStr for Scheduler {
     type Err = UsageError;
 
     /// `NAME` or `NAME:SETTING=VALUE,…` of a kernel scheduler or a policy; `scx_NAME` or `scx_NAME:ARGUMENTS` with
-    /// arguments as in a shell. Whether it can be used on some target is asked by [`Scheduler::read`].
+    /// arguments as in a shell. [`Scheduler::read`] checks whether it can be used on a target.
     fn from_str(text: &str) -> Result<Self, UsageError> {
         let (name, rest) = split(text);
         if Policy::all().iter().any(|policy| policy.name == name) {

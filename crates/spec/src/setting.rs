@@ -38,8 +38,8 @@ impl PolicySpec {
     }
 
     /// Sets knobs and lists to values that were read by [`Knob::parse`](crate::Knob::parse) and
-    /// [`PidList::parse`](crate::PidList::parse). A list that is given chooses the value of the knob with which it
-    /// matters; without a list that value makes no sense.
+    /// [`PidList::parse`](crate::PidList::parse). A list sets its knob to the value with which the list matters;
+    /// without a list that value is an error.
     pub fn set(
         mut self,
         knobs: impl IntoIterator<Item = (String, u64)>,

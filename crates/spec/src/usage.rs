@@ -18,7 +18,7 @@ impl UsageError {
     }
 }
 
-/// The valid name that is most like it, if that can be a slip of the finger.
+/// The valid name that is most similar, if it is similar enough for a typing error.
 fn nearest<'a>(name: &str, valid: &'a [impl AsRef<str>]) -> Option<&'a str> {
     /// From 0, nothing in common, to 1, the same.
     const ALIKE: f64 = 0.7;

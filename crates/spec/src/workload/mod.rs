@@ -64,7 +64,7 @@ impl<T> Entry<T> {
     }
 }
 
-/// The CPUs that sizes fit where nobody says of how many CPUs the machine is.
+/// The number of CPUs for default sizes where the machine's is not known.
 const CPUS: u32 = 4;
 
 impl Workload {
@@ -153,7 +153,7 @@ impl Unknown {
         Self { name: name.into(), message }
     }
 
-    /// An entry of another target may have it.
+    /// Whether an entry of another target has this name.
     fn is_in<T>(&self, others: &[Entry<T>]) -> bool {
         others.iter().any(|entry| entry.name() == self.name)
     }

@@ -15,7 +15,7 @@ pub(super) const LIBGOMP_FORM: &str = "libgomp:KERNEL:THREADS:SIZE";
 /// `libomp:KERNEL:THREADS:SIZE` or `libgomp:KERNEL:THREADS:SIZE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenMp {
-    /// Whose threads and barriers.
+    /// The runtime that provides threads and barriers.
     pub runtime: Runtime,
     /// What they do.
     pub kernel: OpenMpKernel,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 /// What sizes that are left out are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sizes {
-    /// A program on a machine with so many CPUs.
+    /// A program on a machine with this number of CPUs.
     Program { cpus: u64 },
     /// A model, whatever the machine.
     Model,
@@ -24,7 +24,7 @@ impl<'a> Parameters<'a> {
         Self { form, rest: text, sizes }
     }
 
-    /// A default: for a program on a machine with so many CPUs, and for a model.
+    /// A default: for a program on a machine with a number of CPUs, and for a model.
     pub(super) fn default(&self, program: impl FnOnce(u64) -> u64, model: u64) -> u64 {
         match self.sizes {
             Sizes::Program { cpus } => program(cpus),
@@ -32,7 +32,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The next word as it is; an empty one is left out.
+    /// The next word as it is; `None` for an empty one.
     pub(super) fn word(&mut self) -> Option<&'a str> {
         let (word, rest) = self.rest.split_once(':').unwrap_or((self.rest, ""));
         self.rest = rest;

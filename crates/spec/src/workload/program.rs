@@ -84,7 +84,7 @@ pub(super) const ENTRIES: &[Entry<Program>] = &[
 ];
 
 impl Program {
-    /// Reads a program; sizes that are left out fit a machine with so many CPUs.
+    /// Reads a program; sizes that are left out fit a machine with this number of CPUs.
     pub fn sized(text: &str, cpus: u32) -> Result<Self, UsageError> {
         let (entry, rest) = find(ENTRIES, text).map_err(|unknown| {
             if unknown.is_in(model::ENTRIES) {
