@@ -13,8 +13,8 @@ pub struct Clock {
     pub cpu: usize,
     /// The first of the CPUs that run at its frequency.
     pub domain: usize,
-    /// Its least and greatest frequency in MHz; `None`: it does not follow what the CPU does, or
-    /// nobody can tell.
+    /// Its least and greatest frequency in MHz; `None`: it does not follow the CPU's load, or is
+    /// not known.
     pub range_mhz: Option<(u64, u64)>,
 }
 
@@ -25,7 +25,7 @@ pub struct Scaling {
     pub min_mhz: u64,
     /// Greatest frequency, in MHz.
     pub max_mhz: u64,
-    /// Who chooses the frequency: `schedutil`, `powersave`, …
+    /// The governor, which chooses the frequency: `schedutil`, `powersave`, …
     pub governor: String,
     /// The kernel's driver: `intel_pstate`, `acpi-cpufreq`, …
     pub driver: String,
@@ -61,7 +61,7 @@ impl Clocks {
         Some((ranges().map(|range| range.0).min()?, ranges().map(|range| range.1).max()?))
     }
 
-    /// Checks the knob whose range is the machine's; 0 leaves the choice to the policy.
+    /// Checks the knob whose range depends on the machine; 0 leaves the choice to the policy.
     pub fn check(&self, spec: &PolicySpec) -> Result<(), UsageError> {
         let set = spec.knobs().get(THRESHOLD).filter(|value| **value > 0);
         let (Some(value), Some((min, max))) = (set, self.range_mhz()) else { return Ok(()) };

@@ -22,8 +22,8 @@ pub struct MachineFile {
     pub description: String,
     /// Where its CPUs are.
     pub topology: Spanned<Topology>,
-    /// Percent of a thread's speed alone, with so many threads of its core running, from one on. Cores of one thread
-    /// need none.
+    /// Percent of a lone thread's speed, by the number of the core's running threads, from one on. Not needed for
+    /// cores with one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smt: Option<Sourced<Vec<u32>>>,
     /// `None`: all CPUs are always at their highest.

@@ -119,7 +119,7 @@ impl Machine {
         self
     }
 
-    /// Speed of a thread with so many threads of its core running, of [`FULL_SPEED`].
+    /// Speed of a thread while this number of its core's threads run, of [`FULL_SPEED`].
     #[inline]
     pub fn smt_speed(&self, running: u32) -> u32 {
         let last = self.speed.smt.len().wrapping_sub(1);
@@ -180,7 +180,7 @@ impl Machine {
         Clocks(online.map(clock).collect())
     }
 
-    /// Why nobody can choose a CPU by its frequency; `None`: one can.
+    /// Why no policy can choose a CPU by its frequency; `None`: a policy can.
     pub fn why_no_choice(&self) -> Option<String> {
         let Some(frequency) = &self.speed.frequency else {
             return Some(format!("the frequencies of {} do not change", self.name));

@@ -11,10 +11,10 @@ const MAX_NEAR: usize = 14;
 /// The group of a CPU that is offline or does not exist: none that there is, unless there are as many as
 /// there can be.
 const NOWHERE: Place = Place { group: MAX_GROUPS as u16 - 1, bit: 0 };
-/// Threads of a core that the policies tell apart.
+/// Threads of a core that the policies distinguish.
 const MAX_THREADS: usize = 8;
-/// A cache that fewer CPUs share, or threads of one core only, makes no group of its own: there would
-/// be nobody near.
+/// A cache that fewer CPUs share, or only threads of one core, makes no group of its own: no other
+/// core would be near.
 const MIN_SHARED: usize = 4;
 
 /// `struct place`.
@@ -61,7 +61,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// As if there were one cache for all.
+    /// As if all CPUs shared one cache.
     pub fn flat(online: &BTreeSet<usize>, reason: &str) -> Self {
         let seats: Vec<_> = online.iter().map(|&cpu| Seat { cpu, core: cpu, llc: 0, node: 0 }).collect();
         let warning =
@@ -180,8 +180,8 @@ impl Group {
     }
 }
 
-/// The other groups, nearest first. Equally near ones come in another order for each group, so that
-/// not all look at the same one first.
+/// The other groups, nearest first. Groups at equal distance come in a different order for each
+/// group, so that they do not all search the same one first.
 fn nearest(homes: &[(usize, usize)], own: usize, distance: impl Fn(usize, usize) -> usize) -> Vec<usize> {
     let (node, llc) = homes[own];
     let mut others: Vec<usize> = (1..homes.len()).map(|step| (own + step) % homes.len()).collect();

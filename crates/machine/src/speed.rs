@@ -11,7 +11,7 @@ use toml::Spanned;
 /// highest frequency, with one thread running.
 pub const FULL_SPEED: u32 = 1024;
 
-/// Who asks for a frequency.
+/// What requests a frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", rename_all = "lowercase")]
 pub enum Governor {
@@ -76,12 +76,12 @@ const MAX_MHZ: u32 = 100_000;
 pub struct Frequency {
     /// Which CPUs share one.
     pub domain: Sourced<Domain>,
-    /// Who asks.
+    /// What requests the frequency.
     pub governor: Sourced<Governor>,
     /// The lowest, in MHz.
     pub min_mhz: Sourced<u32>,
-    /// The highest with so many cores of the package active, from one on; the last holds for all
-    /// further ones. In MHz.
+    /// The highest frequency by the number of the package's active cores, from one on; the last
+    /// value holds for all larger numbers. In MHz.
     pub turbo_mhz: Sourced<Vec<u32>>,
     /// What the kernel takes for full speed when it measures: `arch_max_freq_ratio`. In MHz.
     pub scale_mhz: Sourced<u32>,
@@ -105,7 +105,7 @@ impl Frequency {
         self.turbo_mhz[0]
     }
 
-    /// The highest with so many active cores in the package.
+    /// The highest frequency with this number of active cores in the package.
     #[inline]
     pub fn limit_mhz(&self, active: usize) -> u32 {
         let last = self.turbo_mhz.len() - 1;
@@ -233,8 +233,8 @@ pub(crate) fn check_smt(
 pub struct Speed {
     /// Of each CPU's core against the fastest one's, from 1 to [`FULL_SPEED`]; by CPU.
     pub capacity: Vec<u32>,
-    /// Speed of a thread with so many threads of its core running, from one on; the last holds for
-    /// all further ones. Of [`FULL_SPEED`].
+    /// Speed of a thread by the number of its core's running threads, from one on; the last value
+    /// holds for all larger numbers. Of [`FULL_SPEED`].
     pub smt: Vec<u32>,
     /// `None`: all CPUs are always at their highest.
     pub frequency: Option<Frequency>,

@@ -13,8 +13,8 @@ pub struct Startup {
     pub exec_ns: Sourced<Ns>,
     /// How much longer a fork takes if there is no memory for the task.
     pub task_slab_ns: Sourced<Ns>,
-    /// What a new task does before its program goes on: a process has faults on the pages that it shares with its
-    /// parent.
+    /// What a new task does before its program starts: a process takes faults on the pages that it shares with
+    /// its parent.
     pub start_ns: Sourced<ByKind>,
     /// What its parent writes then of the memory that they share, as hackbench before the fork of a receiver.
     pub copy_on_write_ns: Sourced<Ns>,

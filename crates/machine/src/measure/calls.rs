@@ -89,7 +89,7 @@ pub struct Channels {
     pub read: Sample,
 }
 
-/// Pipes, used by one thread: nobody waits, nobody wakes.
+/// Pipes that one thread uses: no waiter and no wake-up.
 pub fn pipes(batches: usize, cpu: usize) -> Result<Channels, Error> {
     channels(batches, cpu, ends)
 }
@@ -129,7 +129,7 @@ fn channels<R: AsFd + Send, W: AsFd + Send>(
     Ok(Channels { make, write, read: Sample::of(reads) })
 }
 
-/// From a message's writing to its reader's going on, who slept on `to`.
+/// From the write of a message until its reader, which slept on `to`, continues.
 pub fn one_way(batches: usize, from: usize, to: usize) -> Result<Sample, Error> {
     let (mut there_read, mut there_write) = ends()?;
     let (mut back_read, mut back_write) = ends()?;
@@ -184,7 +184,7 @@ pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     Ok((Sample::of(forks), lives))
 }
 
-/// A new thread for who makes it, and with it the thread's life until it has been joined.
+/// Starting a thread, as its creator sees it; and the thread's life until it has been joined.
 pub fn thread(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     let mut starts = Vec::new();
     let lives = pinned(cpu, || {

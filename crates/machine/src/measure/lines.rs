@@ -1,4 +1,4 @@
-//! A cache line that two CPUs write in turns.
+//! A cache line that two CPUs write alternately.
 use super::Error;
 use super::layout::pin;
 use super::sample::Sample;

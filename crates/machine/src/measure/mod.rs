@@ -35,7 +35,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The kernel does not tell where its CPUs and caches are.
+    /// The kernel does not report where its CPUs and caches are.
     #[error("{path}: {what}")]
     Topology {
         /// The file.
@@ -56,7 +56,7 @@ pub struct Calibration {
     pub pipes: Channels,
     /// The same with pairs of sockets.
     pub sockets: Channels,
-    /// From a write to the woken reader's going on, on the same CPU.
+    /// From a write until the woken reader continues, on the same CPU.
     pub one_way: Sample,
     /// The same from a CPU to an idle one, by distance.
     pub one_way_to: BTreeMap<Distance, Sample>,
@@ -64,7 +64,7 @@ pub struct Calibration {
     pub fork: Sample,
     /// A child from its `fork()` to its parent's `waitpid()`.
     pub child: Sample,
-    /// A new thread, for who makes it.
+    /// Starting a thread, as its creator sees it.
     pub thread_start: Sample,
     /// A thread from its start until it has been joined.
     pub thread_life: Sample,
@@ -112,7 +112,7 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
     })
 }
 
-/// The coarse clock goes on at each tick.
+/// The coarse clock advances at each tick.
 fn tick_hz() -> Result<u64, Error> {
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
         .map_err(|e| Error::System { what: "clock_getres".into(), source: e.into() })?;
