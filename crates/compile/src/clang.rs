@@ -14,7 +14,7 @@ pub(crate) struct Clang {
 }
 
 impl Clang {
-    /// The one that BPF_CLANG names, or one in PATH.
+    /// The compiler that BPF_CLANG names, or the best one in PATH.
     pub(crate) fn find() -> Option<Self> {
         let named = std::env::var("BPF_CLANG").ok().filter(|name| !name.is_empty());
         let is_named = named.is_some();

@@ -1,7 +1,7 @@
-//! Compiles a policy's C file: for BPF, to run in a kernel, and for this machine, to run in the simulator.
+//! Compiles a policy's C file: to BPF for a kernel, and to this machine's code for the simulator.
 //!
-//! The build compiles `policies/` by it, see [`build`], and `--policy FILE.bpf.c` the user's own at run time. The
-//! headers that policies include are packed in here, so that no checkout is needed; clang is.
+//! The build compiles `policies/` with it (see [`build`]), and `--policy FILE.bpf.c` compiles the user's file at
+//! run time. The headers that policies include are part of this crate, so no checkout is needed; clang is.
 pub mod build;
 mod clang;
 mod headers;
@@ -22,10 +22,10 @@ pub enum For {
     Simulator,
 }
 
-/// Why there is no object.
+/// Why a file was not compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// None that runs.
+    /// There is no clang that is new enough.
     #[error(
         "a policy's file needs clang 18 or newer to be compiled, and neither $BPF_CLANG nor clang-19 is one: \
          install clang-19, or name one in BPF_CLANG"
@@ -34,14 +34,14 @@ pub enum Error {
     /// The compiler refuses the file.
     #[error("{} does not compile for {target}:\n{message}", .path.display())]
     Refused {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// In words.
+        /// The target's name in messages.
         target: &'static str,
-        /// The compiler's, with file and line.
+        /// The compiler's messages, with file and line.
         message: String,
     },
-    /// A temporary file.
+    /// A temporary file cannot be written or read.
     #[error("{what}")]
     Io {
         /// What was done.
@@ -49,10 +49,10 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
-    /// The object is not one.
+    /// The compiled object cannot be linked.
     #[error("{}: the object cannot be linked", .path.display())]
     Link {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
         /// Why.
         source: libbpf_rs::Error,
@@ -66,7 +66,7 @@ impl Error {
     }
 }
 
-/// A compiler with the headers that policies include. Its folder is gone when it is dropped.
+/// A compiler with the headers that policies include. Dropping it removes its temporary folder.
 #[derive(Debug)]
 pub struct Compiler {
     clang: Clang,

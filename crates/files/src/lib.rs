@@ -1,4 +1,5 @@
-//! Writes a file as a whole or not at all: nobody ever reads half of it, and an interruption leaves the old one.
+//! Writes a file as a whole or not at all: a reader never sees half of it, and an interruption leaves the old
+//! one.
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
