@@ -20,7 +20,7 @@ pub enum Error {
     /// Not root.
     #[error("attaching a scheduler needs root (CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON): run it with sudo")]
     Privileges,
-    /// Somebody else schedules this machine.
+    /// Another scheduler is attached to this machine.
     #[error(
         "scheduler '{ops}' is attached already{}: stop it first, one sched_ext scheduler runs a machine at a time",
         holder.as_ref().map(|h| format!(" (by {h})")).unwrap_or_default()
@@ -54,7 +54,7 @@ pub enum Error {
         policy: String,
         /// libbpf's error.
         source: anyhow::Error,
-        /// The end of libbpf's and the verifier's words.
+        /// The end of libbpf's and the verifier's messages.
         log: Vec<String>,
     },
     /// The object file is not what this loader expects: a defect of the build.
@@ -65,7 +65,7 @@ pub enum Error {
         /// What is missing.
         what: String,
     },
-    /// In partial mode its tasks would stand still.
+    /// In partial mode its tasks would starve.
     #[error("{0}; {REMEDY}; --force does it all the same")]
     CpusBusy(Obstacle),
     /// Ejected again and again; the machine stays on the default scheduler.

@@ -1,4 +1,4 @@
-//! How a scheduler's reign ended, in the kernel's words.
+//! How a scheduler was ended, as the kernel reports it.
 use crate::object::variables;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{MapCore, MapFlags, Object};

@@ -1,5 +1,5 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
-//! for users who ask whether a policy that looks at frequencies has anything to look at.
+//! for the check whether a policy that chooses CPUs by frequency has any choice.
 use flsched_machine::{Clock, Clocks, Scaling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
@@ -8,7 +8,7 @@ use std::path::Path;
 const SYSFS: &str = "/sys/devices/system/cpu";
 const CPUINFO: &str = "/proc/cpuinfo";
 
-/// The CPUs' frequencies: who has one of its own, and who chooses it.
+/// The CPUs' frequencies: which CPUs share one, and which governor chooses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frequencies {
     /// By CPU number; `None`: cpufreq says nothing of that CPU.

@@ -1,4 +1,4 @@
-//! The schedulers on this machine, by one generic loader.
+//! Schedulers on this machine, with one generic loader.
 //!
 //! Nothing here knows a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
 //! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]

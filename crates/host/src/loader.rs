@@ -83,7 +83,8 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
     }
 }
 
-/// Goes the whole way but the last step: the kernel's verifier has its say, nothing is attached.
+/// Does everything but the last step: the kernel's verifier checks the policy, but nothing is
+/// attached.
 pub fn try_load(policy: &'static Policy) -> Result<(), Error> {
     let _log = LogCapture::start();
     let btf = btf_of(policy)?;
@@ -129,12 +130,12 @@ impl Running {
         self.policy
     }
 
-    /// What is odd about this machine and makes the policy do less well, for the user to read.
+    /// Properties of this machine that make the policy perform worse, as messages to the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Why the kernel ended it; `None` while it schedules the machine.
+    /// Why the kernel ended it; `None` while it is attached.
     pub fn exited(&self) -> Option<ExitReport> {
         exit::read(&self.object, &self.btf)
     }
@@ -253,8 +254,8 @@ fn configure(
                 .ok_or_else(|| anyhow::anyhow!("its ops table lacks a member of struct sched_ext_ops"))?;
         }
     }
-    // The probe of scx's headers tells whether BPF itself disables migration; it needs the function
-    // tracer, and without it the headers fall back to the kernel's version.
+    // The probe in scx's headers finds out whether BPF itself disables migration. It needs the
+    // function tracer; without it the headers rely on the kernel's version.
     if !compat::function_tracer_available() {
         for mut prog in open.progs_mut().filter(|prog| prog.prog_type() != ProgramType::StructOps) {
             prog.set_autoload(false);
@@ -274,8 +275,8 @@ fn fill_lists(object: &mut Object, spec: &PolicySpec) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Length of the tick: the kernel advances its coarse clocks by it (`KTIME_LOW_RES`), and so tells it
-/// without its configuration having to be readable.
+/// Length of the timer tick. The kernel advances its coarse clocks by it (`KTIME_LOW_RES`), so their
+/// resolution shows it even where the kernel's configuration is not readable.
 fn tick_ns() -> u64 {
     const COARSEST: u64 = 10_000_000; // HZ=100
     let resolution = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
@@ -313,11 +314,11 @@ fn attach(object: &mut Object, name: &str) -> anyhow::Result<Vec<Link>> {
 }
 
 fn is_busy(error: &anyhow::Error) -> bool {
-    // libbpf-rs has no kind of its own for EBUSY, so its text has to tell.
+    // libbpf-rs has no error kind for EBUSY, so its text decides.
     error.chain().any(|cause| cause.to_string().contains("busy"))
 }
 
-/// Keeps libbpf's words for the error message instead of letting them run over the terminal.
+/// Collects libbpf's messages for the error message instead of printing them to the terminal.
 struct LogCapture;
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 const LOG_LINES: usize = 30;

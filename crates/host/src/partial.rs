@@ -1,5 +1,5 @@
 //! Partial mode beside other load. The kernel prefers tasks of the default class to those of SCHED_EXT:
-//! without its deadline server for sched_ext, the latter stand still on a CPU that the former keep busy.
+//! without its deadline server for sched_ext, the latter starve on a CPU that the former keep busy.
 use crate::{Error, sched_ext};
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
@@ -9,7 +9,8 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Load is measured over this, as often as it takes to find it gone, and `SAMPLES` times at most.
+/// Load is measured over this time, until no CPU is found busy in every sample, and `SAMPLES` times
+/// at most.
 const SAMPLE: Duration = Duration::from_millis(200);
 const SAMPLES: usize = 3;
 /// A CPU that idles for less than this share is busy.
@@ -19,12 +20,12 @@ const IDLE_SHARE: f64 = 0.1;
 pub(crate) const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
                           start flsched in a cpuset whose CPUs are free";
 
-/// What stands in the way of partial mode now, on a kernel without the server.
+/// What prevents partial mode now, on a kernel without the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Obstacle {
     /// CPUs that other tasks keep busy.
     pub busy: usize,
-    /// Of so many that this process may use.
+    /// The number of CPUs that this process may use.
     pub of: usize,
 }
 
@@ -33,7 +34,7 @@ impl fmt::Display for Obstacle {
         let Self { busy, of } = self;
         write!(
             out,
-            "other tasks keep {busy} of {of} CPUs busy, where tasks of --partial would stand still, as this \
+            "other tasks keep {busy} of {of} CPUs busy, where tasks of --partial would starve, as this \
              kernel has no deadline server for sched_ext"
         )
     }
@@ -84,7 +85,7 @@ struct Times {
 }
 
 fn is_busy(before: Option<&Times>, after: Option<&Times>) -> bool {
-    // A CPU that came or went meanwhile is not known.
+    // The state of a CPU that came or went in between is not known.
     let (Some(before), Some(after)) = (before, after) else { return false };
     let idle = after.idle.saturating_sub(before.idle) as f64;
     let all = after.all.saturating_sub(before.all) as f64;

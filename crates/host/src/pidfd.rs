@@ -1,4 +1,4 @@
-//! The end of a child process, waited for without asking again and again.
+//! Waits for the end of a child process without polling.
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
@@ -22,7 +22,8 @@ impl Pidfd {
         }
     }
 
-    /// Waits for it, at most so long; a signal ends the wait, too. True: the process has ended.
+    /// Waits for the end for this time at most; a signal also ends the wait. True: the process has
+    /// ended.
     pub fn wait(&self, at_most: Duration) -> bool {
         let mut watched = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         // Whole milliseconds, and never less than asked for.

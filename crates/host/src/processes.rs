@@ -1,8 +1,8 @@
-//! Processes that the user has named must be there when a policy starts.
+//! Processes that the user names must exist when a policy starts.
 use flsched_spec::{PolicySpec, UsageError};
 use std::fs;
 
-/// Each must be a process that there is.
+/// Each pid must be that of an existing process.
 pub(crate) fn check(spec: &PolicySpec) -> Result<(), UsageError> {
     for list in &spec.policy.lists {
         for &pid in spec.pids().get(&list.name).into_iter().flatten() {
@@ -18,7 +18,7 @@ pub(crate) fn check(spec: &PolicySpec) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// The process that a thread is of; `None`: there is no such thread.
+/// The process that a thread belongs to; `None`: there is no such thread.
 fn process_of(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()

@@ -7,7 +7,7 @@ const ROOT: &str = "/sys/kernel/sched_ext";
 /// A snapshot of the kernel's sched_ext state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Status {
-    /// `disabled`, `enabling`, `enabled`, `disabling` or, on newer kernels, their like.
+    /// `disabled`, `enabling`, `enabled`, `disabling`, or a further state of newer kernels.
     pub state: String,
     /// Name of the scheduler that is attached, as the kernel knows it.
     pub ops: Option<String>,
@@ -20,7 +20,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// A scheduler runs this machine, or is on its way in or out.
+    /// A scheduler is attached, or is being attached or detached.
     pub fn is_active(&self) -> bool {
         self.state != "disabled"
     }
@@ -44,28 +44,29 @@ fn status_in(root: &Path) -> Option<Status> {
 }
 
 /// Whether the kernel gives SCHED_EXT tasks a share of each CPU that other normal tasks keep busy: its
-/// deadline server for sched_ext. Without one they run only where no task of the default class wants to.
+/// deadline server for sched_ext. Without it they run only where no task of the default class is
+/// runnable.
 pub fn has_deadline_server() -> bool {
     let is_built_in = Path::new("/sys/kernel/btf/vmlinux").exists()
         && scx_utils::compat::struct_has_field("rq", "ext_server").unwrap_or(false);
     is_built_in && !is_off(Path::new("/sys/kernel/debug/sched/ext_server"))
 }
 
-/// Whether its time is 0 on a CPU; without debugfs it is taken to be as the kernel has it by default.
+/// Whether its runtime is 0 on a CPU. Without debugfs the kernel's default is assumed.
 fn is_off(servers: &Path) -> bool {
     let runtime = |cpu: fs::DirEntry| fs::read_to_string(cpu.path().join("runtime")).ok();
     let cpus = fs::read_dir(servers).into_iter().flatten().flatten();
     cpus.filter_map(runtime).any(|runtime| runtime.trim() == "0")
 }
 
-/// The kernel's hotplug count, which a scheduler states when it attaches so that the kernel can
-/// tell that it was prepared for other CPUs.
+/// The kernel's hotplug count. A scheduler states it when it attaches, so that the kernel can
+/// detect that the scheduler was prepared for other CPUs.
 pub(crate) fn hotplug_seq() -> Option<u64> {
     fs::read_to_string(Path::new(ROOT).join("hotplug_seq")).ok()?.trim().parse().ok()
 }
 
 /// The process that probably attached the scheduler called `ops`: one whose name begins like it, or
-/// a `flsched` that holds one of this build's policies. The kernel itself does not say.
+/// a `flsched` that holds one of this build's policies. The kernel itself does not say which.
 pub(crate) fn holder(ops: &str) -> Option<String> {
     let me = std::process::id();
     fs::read_dir("/proc").ok()?.filter_map(Result::ok).find_map(|entry| {

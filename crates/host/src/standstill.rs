@@ -1,15 +1,15 @@
-//! Whether the command stands still: it has tasks that could run, and none of them does.
+//! Detects a starving command: it has runnable tasks, and none of them gets a CPU.
 use nix::libc;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// After so long a time it stands still …
+/// It starves after this time without progress …
 const LIMIT: Duration = Duration::from_secs(2);
-/// … and after so many samples: a pause of the whole machine is not a standstill.
+/// … and this number of samples: a pause of the whole machine does not count.
 const SAMPLES: u32 = 4;
 /// Between two samples.
 const EVERY: Duration = Duration::from_millis(400);
-/// A sample may take one part of so many of the time.
+/// Sampling may take at most 1 / `COST` of the time.
 const COST: u32 = 100;
 
 /// Follows the children of this process and theirs.
@@ -24,7 +24,7 @@ pub struct Standstill {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Task {
     id: u32,
-    /// `schedstat` without the time spent waiting: time on a CPU, and turns there.
+    /// `schedstat` without the time spent waiting: time on a CPU, and number of timeslices.
     ran: (u64, u64),
     runnable: bool,
 }
@@ -37,7 +37,7 @@ impl Default for Standstill {
 }
 
 impl Standstill {
-    /// Takes a sample if it is due; whether the command has stood still for 2 s.
+    /// Takes a sample if it is due. True: the command has made no progress for 2 s.
     pub fn is_seen(&mut self) -> bool {
         let began = Instant::now();
         if began < self.due {
@@ -48,7 +48,7 @@ impl Standstill {
         found
     }
 
-    /// A task that has ended or begun since the last sample has run.
+    /// A task that has started or ended since the last sample counts as progress.
     fn add(&mut self, tasks: Vec<Task>, now: Instant) -> bool {
         if tasks != self.last || !tasks.iter().any(|task| task.runnable) {
             self.last = tasks;
@@ -61,12 +61,13 @@ impl Standstill {
     }
 }
 
-/// Puts all tasks of the command into the default class, where they run at once. To be done before the
-/// scheduler is detached: the kernel waits then for tasks that are amid a fork, and those may stand still, too.
+/// Moves all tasks of the command into the default class, where they run at once. Call this before the
+/// scheduler is detached: the kernel then waits for tasks in the middle of a fork, and those may starve, too.
 pub fn release_children() {
     let none = libc::sched_param { sched_priority: 0 };
     for task in tasks() {
-        // SAFETY: the parameter outlives the call. A task that has ended needs no class.
+        // SAFETY: the parameter outlives the call. A task that has ended needs no class, so the
+        // result does not matter.
         unsafe { libc::sched_setscheduler(task.id as libc::pid_t, libc::SCHED_OTHER, &none) };
     }
 }
@@ -94,7 +95,7 @@ fn children(process: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|word| word.parse().ok()).collect()
 }
 
-/// `None`: it has just ended.
+/// `None`: the task has just ended.
 fn task(process: u32, id: u32) -> Option<Task> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
     let schedstat = read("schedstat")?;
@@ -114,7 +115,7 @@ mod tests {
         Task { id, ran: (time, 1), runnable }
     }
 
-    /// Whether it stands still at the last of these samples, 500 ms apart.
+    /// Whether it starves at the last of these samples, which are 500 ms apart.
     fn at_last(samples: &[Vec<Task>]) -> bool {
         let mut watch = Standstill::default();
         let mut last = false;

@@ -57,7 +57,7 @@ pub fn status() -> Status {
     }
 }
 
-/// `flsched_0.1.0` → policy and version, if it is one of ours.
+/// `flsched_0.1.0` → policy and version, if it is a policy of this build.
 fn identify(ops: &str) -> (Option<String>, Option<String>) {
     let ours = Policy::all().iter().find_map(|policy| {
         let version = ops.strip_prefix(policy.name)?.strip_prefix('_')?;
@@ -109,7 +109,7 @@ struct Log {
     partial: bool,
 }
 
-/// Counts the kernel's own words for an ejection: "disabled" with a reason that is an error.
+/// Counts the kernel's messages on ejections: "disabled" with a reason that is an error.
 fn kernel_log() -> Option<Log> {
     let output =
         std::process::Command::new("dmesg").output().ok().filter(|output| output.status.success())?;

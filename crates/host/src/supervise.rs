@@ -1,15 +1,15 @@
-//! Keeps a policy attached: starts it again after CPU hotplug, and after ejections until there were
-//! too many, when the machine is left to the default scheduler.
+//! Keeps a policy attached: starts it again after CPU hotplug and after ejections. After too many
+//! ejections the machine stays with the default scheduler.
 use crate::loader::start_once;
 use crate::{Error, ExitReport, Running, Scope};
 use flsched_spec::PolicySpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How many ejections are too many.
+/// How many ejections are tolerated, and how long to wait after each.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
-    /// Ejections within `window` after which it stays off.
+    /// Ejections within `window` after which the policy stays off.
     pub give_up_after: usize,
     /// The time in which they count.
     pub window: Duration,
@@ -18,7 +18,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The first ejection is one too many.
+    /// Gives up at the first ejection.
     pub const NEVER: Self = Self { give_up_after: 1, window: Duration::ZERO, first_wait: Duration::ZERO };
 }
 
@@ -43,9 +43,9 @@ pub enum Change {
     Ended(ExitReport),
 }
 
-/// Tries in a row against CPUs that come and go faster than the scheduler attaches.
+/// Attempts in a row while CPUs come and go faster than the scheduler attaches.
 const HOTPLUG_TRIES: usize = 100;
-/// From one of these tries to the next.
+/// Pause between two of these attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A policy that is kept attached. Dropping it restores the default scheduler.
@@ -83,8 +83,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Does what is due; what has changed since the last call. To be called several times a second. An error leaves it
-    /// off.
+    /// Does what is due and returns what has changed since the last call. Call it several times a second. After an
+    /// error the policy stays off.
     pub fn check(&mut self) -> Result<Option<Change>, Error> {
         let now = Instant::now();
         match std::mem::replace(&mut self.state, State::Off) {
@@ -126,7 +126,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Restores the default scheduler; `None`: it was in force already.
+    /// Restores the default scheduler; `None`: it was already in force.
     pub fn detach(&mut self) -> Result<Option<ExitReport>, Error> {
         match std::mem::replace(&mut self.state, State::Off) {
             State::Attached(running) => running.stop().map(Some),

@@ -1,4 +1,4 @@
-//! Where this machine's CPUs are, as it says itself.
+//! Where this machine's CPUs are, as sysfs reports it.
 use flsched_machine::{MAX_GROUPS, Places, Seat};
 use scx_utils::Topology;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ type Distances = BTreeMap<usize, BTreeMap<usize, usize>>;
 
 /// What sysfs says, if it says of each online CPU once where it is.
 fn machine_seats(online: &BTreeSet<usize>) -> Result<(Vec<Seat>, Distances), String> {
-    // It takes some things for granted that firmware can get wrong.
+    // The library panics where firmware reports something unexpected.
     let topology = std::panic::catch_unwind(Topology::new)
         .map_err(|_| "it cannot be read".to_owned())?
         .map_err(|error| format!("{error:#}"))?;
@@ -41,7 +41,7 @@ fn machine_seats(online: &BTreeSet<usize>) -> Result<(Vec<Seat>, Distances), Str
     if let Some(lost) = online.difference(&seated).next() {
         return Err(format!("CPU {lost} is in no node or in no cache"));
     }
-    // sysfs lists the distances to the nodes that there are, whatever their numbers.
+    // sysfs lists the distances to existing nodes only, whatever their numbers.
     let numbers: Vec<usize> = topology.nodes.keys().copied().collect();
     let row = |row: &[usize]| numbers.iter().copied().zip(row.iter().copied()).collect();
     let distances = topology.nodes.values().map(|node| (node.id, row(&node.distance))).collect();

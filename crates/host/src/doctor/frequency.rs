@@ -1,5 +1,5 @@
-//! Whether there are faster and slower CPUs at a time, who decides which, and how long one takes to
-//! become fast: what Smove lives on.
+//! Whether some CPUs run faster than others at a time, which governor decides this, and how long a
+//! CPU takes to reach a high frequency: the conditions under which Smove helps.
 use super::{Finding, ok, warning};
 use crate::Frequencies;
 use flsched_machine::Scaling;
@@ -25,7 +25,7 @@ pub(super) fn findings() -> Vec<Finding> {
     let frequencies = Frequencies::of_this_machine();
     let mut findings = vec![domains(&frequencies)];
     let mut scaled = frequencies.cpus.iter().filter(|(_, scaling)| scaling.is_some()).map(|(cpu, _)| *cpu);
-    // The last one has least to do with interrupts.
+    // The last CPU serves the fewest interrupts.
     if let Some(cpu) = scaled.next_back() {
         findings.push(transition(cpu));
     }

@@ -26,7 +26,7 @@ pub enum Verdict {
     Failure,
 }
 
-/// One thing that was looked at.
+/// One thing that was examined.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     /// In a word.
@@ -224,12 +224,13 @@ fn partial_mode() -> Finding {
         Some(obstacle) => warning(CHECK, obstacle.to_string(), partial::REMEDY),
         None => ok(
             CHECK,
-            "CPUs are free now; beside other load its tasks would stand still (no deadline server for sched_ext)",
+            "CPUs are free now; beside other load its tasks would starve (no deadline server for sched_ext)",
         ),
     }
 }
 
-/// The whole way but the last step: the kernel's verifier has its say, nothing is attached.
+/// Does everything but the last step: the kernel's verifier checks the policy, but nothing is
+/// attached.
 fn loads(policy: &'static Policy) -> Finding {
     match try_load(policy) {
         Ok(()) => ok(policy.name, "loads on this kernel"),
