@@ -34,8 +34,7 @@ static double mean(double a, double b, double c, double d)
 	return (a + b + c + d) / 4;
 }
 
-// Each cell becomes the mean of its four neighbours. The first and the last column lie side by
-// side.
+// Each cell becomes the mean of its four neighbours. The first and the last column are neighbours.
 static void spread(double *to, const double *above, const double *at, const double *below)
 {
 	to[0] = mean(above[0], below[0], at[SIDE - 1], at[1]);

@@ -3,8 +3,8 @@
 // thread reads what all the others wrote: all to all, a barrier before and one after. The pattern
 // of NPB's FT.
 //
-// SIZE is the number of rounds. A round transforms the picture, turns each wave by an angle and
-// transforms it back: that moves the picture by one point in each direction, and nothing else.
+// SIZE is the number of rounds. A round transforms the picture, rotates each wave by an angle and
+// transforms it back. This moves the picture by one point in each direction and does nothing else.
 #include "kernel.h"
 
 #include <complex.h>
@@ -42,7 +42,7 @@ void prepare(long size)
 			picture[row][column] = value(row, column);
 }
 
-// C's own multiplication looks for infinities first.
+// C's own multiplication first checks for infinities.
 static double complex product(double complex a, double complex b)
 {
 	return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
-/// Runs that hang one after the other, after which the rest of an arm is not tried any more.
+/// After this number of hung runs in a row, no further run of the arm is tried.
 const HUNG_ENOUGH: usize = 2;
 
-/// What happens while a comparison goes on.
+/// What happens during a comparison.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The machine is there; the runs begin.
@@ -41,7 +41,7 @@ pub enum Event<'a> {
 pub struct RunInfo<'a> {
     /// From 1.
     pub number: usize,
-    /// Of so many, warm-ups included.
+    /// The number of runs, warm-ups included.
     pub of: usize,
     /// As in the report.
     pub scheduler: &'a str,
@@ -55,9 +55,9 @@ pub struct RunInfo<'a> {
     pub last_time_s: Option<f64>,
 }
 
-/// Who wants to know what happens.
+/// Gets the events of a comparison.
 pub trait Observer {
-    /// Is told.
+    /// Called at each event.
     fn event(&mut self, event: &Event<'_>);
 }
 
@@ -73,10 +73,10 @@ pub enum CompareError {
     /// What was asked for does not go together.
     #[error("this comparison is not possible")]
     Usage(#[from] UsageError),
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted {
-        /// What there is; `None`: it did not come to a run.
+        /// The results so far; `None`: no run was finished.
         report: Option<Box<Report>>,
     },
     /// No further run is possible.
@@ -84,7 +84,7 @@ pub enum CompareError {
     Executor {
         /// Why.
         source: ExecError,
-        /// What there is; `None`: it did not come to a run.
+        /// The results so far; `None`: no run was finished.
         report: Option<Box<Report>>,
     },
     /// The report cannot be written.
@@ -158,7 +158,7 @@ fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
     policies.filter_map(|policy| Some((policy.name.to_owned(), policy.file.clone()?))).collect()
 }
 
-/// What there is of a comparison that goes on.
+/// The state of a comparison in progress.
 struct Comparison<'a> {
     spec: &'a CompareSpec,
     arms: Vec<Arm>,

@@ -80,7 +80,7 @@ pub struct VmEnvironment {
     /// On the parallel clock: what the instruction PAUSE costs, in ns.
     #[serde(default)]
     pub pause_ns: Option<u32>,
-    /// On the parallel clock: the seed that draws the rounds, if one does.
+    /// On the parallel clock: the seed that draws the length of rounds, if they are drawn.
     #[serde(default)]
     pub jitter: Option<u64>,
     /// The guest's memory in MiB, as asked for.

@@ -1,4 +1,4 @@
-//! One run: what it takes, what it gives, and who can do it.
+//! One run: its input, its result, and the trait of executors.
 use crate::environment::Environment;
 use crate::residency::Residency;
 use crate::{Scheduler, Waits, Workload};
@@ -36,7 +36,7 @@ pub enum Ending {
     },
     /// The kernel ejected the scheduler: whatever the time was, it is not the scheduler's.
     Ejected {
-        /// In the kernel's words.
+        /// The reason as the kernel reports it.
         reason: String,
     },
     /// The workload or the scheduler failed.
@@ -72,7 +72,7 @@ pub struct RunOutcome {
     pub yields: Option<u64>,
     /// Further figures, the workload's own and the frequencies of the CPUs, by name with the unit last.
     pub figures: Vec<(String, f64)>,
-    /// For how long CPUs ran at which frequency; `None`: nobody can tell.
+    /// For how long CPUs ran at each frequency; `None`: not known.
     pub residency: Option<Residency>,
     /// That the scheduler was in force.
     pub proof: Proof,
@@ -145,14 +145,15 @@ pub struct Attachment {
     pub state: String,
     /// The scheduler's name, as the kernel knows it.
     pub ops: Option<String>,
-    /// Schedulers enabled since boot: unchanged over a run, so that nobody came in between.
+    /// Schedulers enabled since boot: unchanged over a run, so no other scheduler was attached in
+    /// between.
     pub enable_seq: u64,
 }
 
 /// Why there is no outcome: not this run is at fault, no run is possible.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
     /// The machine cannot do it; with the remedy.
@@ -166,12 +167,12 @@ pub enum ExecError {
     Agent(String),
 }
 
-/// Who carries out runs.
+/// Carries out runs.
 pub trait Executor {
     /// The machine that the runs happen on.
     fn environment(&mut self) -> Result<Environment, ExecError>;
 
-    /// Is told beforehand which runs will be asked for, in their order, if none hangs.
+    /// Announces the runs that will be requested, in their order, if none hangs.
     fn prepare(&mut self, _requests: &[RunRequest]) {}
 
     /// Does one run. A run that fails is an outcome, not an error.

@@ -1,11 +1,11 @@
 //! The library behind `flsched compare`: workloads under schedulers, side by side.
 //!
-//! From below upwards:
-//! [`clock`], [`environment`], [`contender`], [`waits`] and [`workload`] say *what* is compared and where,
-//! [`execute`] what the input and the result of one run are, and [`executors`] do the runs: on this machine, in a virtual one, in the
-//! simulator. [`stats`] and [`verdict`] compute figures from times, [`residency`] is time by frequency, and [`result`] is
-//! the report as data, which [`report`] shows and [`output`] writes. [`spec`] is what to compare, [`plan`] in which
-//! order, `summary` makes the report of the runs so far, and [`mod@compare`] drives it all.
+//! The modules, from the bottom up: [`clock`], [`environment`], [`contender`], [`waits`] and [`workload`] describe what
+//! is compared and where. [`execute`] describes the input and the result of one run, and [`executors`] carry out runs
+//! on this machine, in a virtual machine or in the simulator. [`stats`] and [`verdict`] compute figures from times;
+//! [`residency`] is time by frequency. [`result`] is the report as data; [`report`] shows it and [`output`] writes it.
+//! [`spec`] is what to compare and [`plan`] is the order of runs. `summary` makes the report of the runs so far, and
+//! [`mod@compare`] controls the whole comparison.
 //!
 //! A caller builds a [`CompareSpec`], picks an [`Executor`] ([`HostExecutor`], [`VmExecutor`] or [`SimExecutor`]) and
 //! calls [`compare()`].

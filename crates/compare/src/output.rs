@@ -1,5 +1,5 @@
-//! Where a report goes: written anew after every run, so that an interrupted comparison loses
-//! nothing, and each time as a whole, so that nobody ever reads half a report.
+//! Where a report goes. It is written after every run, so that an interrupted comparison loses
+//! nothing, and each time as a whole, so that a reader never sees half a report.
 use crate::report::html;
 use crate::result::Report;
 use flsched_files::replace;

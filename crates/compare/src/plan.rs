@@ -61,7 +61,7 @@ pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<St
     steps
 }
 
-/// One more run of each workload under each scheduler: of these it is told where their CPU time goes. Last, as
+/// One more run of each workload under each scheduler, for the breakdown of CPU time. These runs come last, as
 /// the probe may leave traces.
 pub fn breakdowns(workloads: usize, schedulers: usize) -> impl Iterator<Item = Step> {
     let arms = arms(schedulers).into_iter().enumerate().filter(|(_, arm)| !arm.again);

@@ -3,7 +3,7 @@ use flsched_sim::core::STEP_MHZ;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Frequencies are told in the simulator's steps, of this machine's CPUs, too.
+/// Frequencies are given in the simulator's steps, also those of this machine's CPUs.
 const STEP: u64 = STEP_MHZ as u64;
 
 /// How it is known.

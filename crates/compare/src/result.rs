@@ -88,7 +88,7 @@ pub struct ArmResult {
     pub yields: Option<Counts>,
     /// Further figures of the workload's own.
     pub figures: Vec<Values>,
-    /// For how long CPUs ran at which frequency in all runs that have a time; `None`: nobody can tell.
+    /// For how long CPUs ran at each frequency in all runs that have a time; `None`: not known.
     #[serde(default)]
     pub residency: Option<Residency>,
     /// Median time of the first scheduler over median time of this one: above 1, this is faster.

@@ -1,4 +1,4 @@
-//! What is compared: read from words as the user gave them, and checked.
+//! What is compared: parsed from the user's words, and checked.
 use crate::clock::Clock;
 use crate::workload::{self, BuildError};
 use crate::{Contender, Target, Workload};
@@ -38,7 +38,7 @@ impl CompareSpec {
     pub const RUNS: u32 = 5;
 
     /// Reads names as the user gave them; `further` workloads have none. Sizes that are left out fit a
-    /// machine with so many CPUs. The rest is as by default, and public.
+    /// machine with this number of CPUs. All other fields are public and have their defaults.
     pub fn new(
         schedulers: &[String],
         workloads: &[String],
@@ -121,7 +121,7 @@ fn or_default(given: &[String], default: &[&str]) -> Vec<String> {
     }
 }
 
-/// All that these words stand for, and the `further` ones.
+/// All workloads that these words name, and the `further` ones.
 fn all_different(
     words: &[String],
     target: Target,

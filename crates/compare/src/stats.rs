@@ -1,4 +1,4 @@
-//! Figures of times: medians, and how sure one can be of them.
+//! Figures of times: medians, and their confidence intervals.
 //!
 //! Medians, because a run that something else disturbed is slower by any amount, and must not pull
 //! the figure with it. Intervals by the percentile bootstrap: draw as many values as there are, with
@@ -66,7 +66,7 @@ fn estimate(value: f64, mut draw: impl FnMut() -> Option<f64>) -> Option<Estimat
     let mut figures = (0..RESAMPLES).map(|_| draw()).collect::<Option<Vec<f64>>>()?;
     figures.sort_by(f64::total_cmp);
     let at = |share: f64| figures[(share * (RESAMPLES - 1) as f64).round() as usize];
-    // With very few values the middle of the draws can lie beside the value: never leave it out.
+    // With very few values the middle of the draws can miss the value: always include it.
     let (low, high) = (at(TAIL).min(value), at(1.0 - TAIL).max(value));
     Some(Estimate { value, low, high })
 }

@@ -1,17 +1,17 @@
 //! Better, worse, or can't tell.
 //!
-//! The rule, for the ratio *time of the first scheduler / time of this one* (on the work clock: work), in
-//! words that hold on every clock:
+//! The rule, for the ratio *time of the first scheduler / time of this one* (on the work clock: work),
+//! worded for every clock:
 //!
-//! 1. Both have at least [`MIN_RUNS`] timed runs; fewer say nothing about how times vary.
-//! 2. The ratio's whole 95 % interval lies on one side of 1.
-//! 3. The ratio itself lies further from 1 than the noise: the far end of the interval of the A/A
-//!    pair, the first scheduler against itself, and at least [`MIN_EFFECT`], below which nobody
-//!    should care, because another boot of the same machine differs as much.
-//! 4. A scheduler that was ejected, or whose runs failed, is never *better*: it is not known how
-//!    long the missing runs would have taken. It can be *worse*.
+//! 1. Both have at least [`MIN_RUNS`] timed runs; fewer do not show how times vary.
+//! 2. The whole 95 % interval of the ratio is on one side of 1.
+//! 3. The ratio itself is further from 1 than the noise: than the far end of the interval of the A/A pair (the first
+//!    scheduler against itself), and than [`MIN_EFFECT`]. Smaller effects have no practical importance, because
+//!    another boot of the same machine differs as much.
+//! 4. A scheduler that was ejected, or whose runs failed, is never *better*, as it is not known how long the missing
+//!    runs would have taken. It can be *worse*.
 //!
-//! What fails one of these is *can't tell*. The reason is kept with the verdict.
+//! A scheduler that fails one of these is *can't tell*. The reason is kept with the verdict.
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for Verdict {
 /// How much times differ by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// The A/A pair's ratio: 1, but for chance.
+    /// The A/A pair's ratio: 1, apart from noise.
     pub ratio: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(verdict(&Evidence { ratio: None, ..clear }), Verdict::CantTell);
     }
 
-    /// On the work clock nothing is a time, and nobody is faster.
+    /// On the work clock no figure is a time, and no scheduler is faster.
     #[test]
     fn reasons_hold_on_every_clock() {
         let clear = evidence(estimate(2.0, 1.9, 2.1));

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 
-/// A way to wait that can be asked of runtimes. There are no others: GCC's OpenMP never yields, and with more
-/// threads than CPUs it does not spin for long, whatever its environment says.
+/// A way to wait that can be requested of runtimes. There are no others: GCC's OpenMP never yields, and with
+/// more threads than CPUs it does not spin for long, whatever its environment sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Waits {

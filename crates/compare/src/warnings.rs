@@ -49,7 +49,7 @@ pub(crate) fn warnings(spec: &CompareSpec, environment: &Environment, results: &
     warnings
 }
 
-/// Who compares a scheduler that chooses CPUs by their frequency wants to see those.
+/// A comparison of a scheduler that chooses CPUs by their frequency needs frequencies that vary.
 fn no_frequencies(spec: &CompareSpec, environment: &Environment, results: &[ArmResult]) -> Vec<String> {
     let is_smove = |it: &Contender| it.scheduler.to_string().split(':').next() == Some("smove");
     let timed = || results.iter().filter(|result| result.time_s.is_some());

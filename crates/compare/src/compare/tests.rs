@@ -111,7 +111,7 @@ fn an_ejected_run_is_counted_and_not_timed() {
     let batch = of(&report, "batch");
     assert_eq!((batch.ejected, batch.runs, batch.times_s.len()), (1, 5, 4));
     assert_eq!(batch.failed[0].kind, FailureKind::Ejected);
-    assert_eq!(batch.verdict, Verdict::CantTell, "who was ejected is not better");
+    assert_eq!(batch.verdict, Verdict::CantTell, "an ejected scheduler is never better");
     assert_eq!(batch.attached_proof.verified, 4);
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// In simulated time, in ns: an hour.
 const LIMIT_NS: u64 = 3_600_000_000_000;
-/// Between two looks whether to stop.
+/// Pause between two checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Carries out runs in the simulator.
@@ -24,7 +24,7 @@ pub struct SimExecutor {
     machine: Arc<Machine>,
     jobs: usize,
     cancel: Arc<AtomicBool>,
-    /// The workers' own: this executor is gone.
+    /// For the worker threads: this executor has been dropped.
     abandoned: Arc<AtomicBool>,
     workers: Option<Receiver<(RunRequest, RunOutcome)>>,
     /// Done, and not yet asked for.
@@ -32,7 +32,8 @@ pub struct SimExecutor {
 }
 
 impl SimExecutor {
-    /// On this machine; so many runs at a time, at least one. `cancel` also stops a run.
+    /// On this machine; with this number of runs at a time, at least one. `cancel` also stops a
+    /// run.
     pub fn new(machine: Machine, jobs: usize, cancel: Arc<AtomicBool>) -> Self {
         let abandoned = Arc::default();
         Self { machine: Arc::new(machine), jobs, cancel, abandoned, workers: None, done: Vec::new() }
@@ -175,7 +176,7 @@ fn outcome_of(outcome: &Outcome) -> RunOutcome {
         migrations: Some(outcome.migrations),
         yields: Some(outcome.yields),
         figures,
-        // Nobody else is there.
+        // The simulator has no other scheduler.
         proof: Proof { holds: true, ..Proof::default() },
         stats: outcome.stats.iter().map(|(name, value)| (name.clone(), *value)).collect(),
         ..RunOutcome::without_measurement(Ending::Timed { time_s: outcome.time_s })

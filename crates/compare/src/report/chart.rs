@@ -21,7 +21,8 @@ pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>, terms: &Terms
     if max <= 0.0 {
         return html! { p.none { "No run was measured." } };
     }
-    // From 0, so that lengths are what is measured, unless all would lie at the same place.
+    // From 0, so that lengths are proportional to values, unless all values would be at the same
+    // place.
     let low = if min < max * 0.8 { 0.0 } else { min - (max - min).max(max * 0.02) };
     let axis = Axis::new(left(results), low, max);
     let bottom = TOP + ROW * results.len() as f64;
@@ -116,7 +117,7 @@ pub(super) fn bars(results: &[&ArmResult], label: &str, of: impl Fn(&ArmResult) 
 
 /// A bar of [`stacks`].
 pub(super) struct Stack<'a> {
-    /// Whose.
+    /// The arm.
     pub(super) result: &'a ArmResult,
     /// In seconds.
     pub(super) length: f64,
@@ -187,7 +188,7 @@ pub(super) fn class(result: &ArmResult) -> &'static str {
     }
 }
 
-/// Moves dots apart that lie at the same place, the same way every time.
+/// Moves dots apart that are at the same place, always in the same way.
 fn jitter(index: usize) -> f64 {
     [0.0, -4.0, 4.0, -2.0, 2.0][index % 5]
 }

@@ -1,4 +1,4 @@
-//! The report as a page: one file, nothing to load, to look at and to pass on.
+//! The report as a page: a single file that needs nothing else.
 //!
 //! Every text goes through `maud`, which escapes it.
 use super::chart;
@@ -164,7 +164,7 @@ fn headline(results: &[&ArmResult], first: &str, terms: &Terms) -> String {
     }
 }
 
-/// The best of the better ones, and those whose figures cannot be told from its figures.
+/// The best of the better ones, and those that cannot be distinguished from it.
 fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
     let better: Vec<_> = results.iter().copied().filter(|result| result.verdict == Verdict::Better).collect();
     let times = better.iter().filter_map(|result| result.time_s);

@@ -1,4 +1,4 @@
-//! The report to look at: a table for the terminal, a page for the browser.
+//! The report for the user: a table for the terminal, a page for the browser.
 mod chart;
 pub mod html;
 pub mod table;

@@ -9,7 +9,7 @@ use comfy_table::{
 };
 use std::fmt::Write;
 
-/// The second one is named for the clock.
+/// The second column is named for the clock.
 const HEADER: [&str; 7] = ["scheduler", "", "× first", "verdict", "switches", "migrations", "ejected"];
 
 /// Width that a scheduler's name has for itself.

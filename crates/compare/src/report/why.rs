@@ -1,4 +1,4 @@
-//! The breakdown of CPU time by cause: its columns, as a table for the terminal and in words.
+//! The breakdown of CPU time by cause: its columns, as a table for the terminal and as text.
 use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};

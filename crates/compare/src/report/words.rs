@@ -1,4 +1,4 @@
-//! Figures and findings in words, the same in the table and on the page.
+//! Figures and findings as text, the same in the table and on the page.
 use crate::clock::Clock;
 use crate::residency::Source;
 use crate::result::{ArmResult, FailureKind, Figure, Report, Values};
@@ -62,7 +62,8 @@ pub(super) fn clock(report: &Report) -> String {
     }
 }
 
-/// How one speaks of a clock's figures: on the work clock nothing is a time, and nobody is faster.
+/// The terms for a clock's figures: on the work clock no figure is a time, and no scheduler is
+/// faster.
 pub(super) struct Terms {
     /// What is measured.
     pub noun: &'static str,
@@ -146,7 +147,7 @@ pub(super) fn finding(result: &ArmResult, first: &str, terms: &Terms) -> String 
     }
 }
 
-/// Further figures, in words; but for those of each CPU, which are many.
+/// Further figures as text, except those of single CPUs, which are many.
 pub(super) fn figures(result: &ArmResult) -> Option<String> {
     let figure = |Values { name, median, .. }: &Values| match median.abs() >= 100.0 {
         true => format!("{name} {}", count(*median)),

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 impl Runnable for Hackbench {
-    /// Processes and sockets are what hackbench does when told nothing.
+    /// Processes and sockets are hackbench's defaults.
     fn argv(&self, _helper: &[OsString], _scratch: &Path) -> Vec<OsString> {
         let mut argv: Vec<OsString> = vec!["hackbench".into()];
         if self.task == Task::Thread {

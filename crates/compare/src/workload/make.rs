@@ -2,7 +2,7 @@
 //! processes that start others, read and write files, and hardly wait for each other.
 //!
 //! The sources are generated, always the same, and include nothing, so that the work is the same everywhere
-//! but for the compiler.
+//! except for the compiler.
 use super::{Runnable, built_in};
 use flsched_spec::UsageError;
 use flsched_spec::workload::Make;
@@ -89,7 +89,7 @@ fn programs() -> Result<Vec<PathBuf>, UsageError> {
     let make = which::which("make")
         .map_err(|_| UsageError("make is not in PATH; on Debian or Ubuntu: apt-get install make".into()))?;
     let compiler = compiler()?;
-    // gcc says where its own programs are, and just their names if they are to be found in PATH.
+    // gcc reports where its own programs are, and just their names if they are in PATH.
     let part = |name: &str| {
         let argument = format!("-print-prog-name={name}");
         let output = Command::new(&compiler).arg(argument).stdin(Stdio::null()).output().ok()?;

@@ -1,8 +1,8 @@
-//! Requests and their wake-up latency, as schbench does it: messengers wake workers, a woken worker does a
-//! fixed amount of work, tells its messenger and waits for the next request.
+//! Requests and their wake-up latency, as in schbench: messengers wake workers; a woken worker does a
+//! fixed amount of work, notifies its messenger and waits for the next request.
 //!
-//! What is measured is how long a worker waits between being woken and running. Schedulers that look for
-//! throughput pay here, if anywhere.
+//! The result is the wake-up latency: how long a worker waits between being woken and running.
+//! Schedulers that favour throughput pay for it here.
 use super::work::compute;
 use super::{Measured, Runnable, built_in, figures, team};
 use flsched_spec::workload::Requests;
@@ -53,7 +53,7 @@ pub(super) fn run(of: Requests) -> i32 {
 /// All wake-up latencies in ascending order, and the seconds from the first request to the last.
 fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64)> {
     let base = Instant::now();
-    // Each thread takes its end; when a messenger's last worker has gone, it goes too.
+    // Each thread owns its end; when a messenger's last worker has ended, the messenger ends too.
     let mut messengers = Vec::new();
     let mut workers = Vec::new();
     for _ in 0..of.messengers {
@@ -103,7 +103,7 @@ fn serve(of: Requests, messenger: Sender<Waiting>, base: Instant) -> Vec<u64> {
     latencies
 }
 
-/// A messenger's part, until nobody waits any more.
+/// The messenger's loop, until no worker waits any more.
 fn wake_all(requests: Receiver<Waiting>, base: Instant) {
     for waiting in requests {
         waiting.woken.store(nanoseconds(base), Ordering::Release);

@@ -2,7 +2,7 @@
 //! MPI program does between its parallel parts, and what hurts when there are more threads than CPUs.
 //!
 //! Each thread repeats ITERATIONS times: WORK steps of arithmetic, then a barrier. The barrier is the
-//! classic central one with a reversing sense; who waits calls `sched_yield` until the sense turns.
+//! classic central one with a reversing sense; a waiter calls `sched_yield` until the sense changes.
 use super::work::compute;
 use super::{Measured, Runnable, built_in, team};
 use flsched_spec::workload::SpinBarrier;
@@ -68,10 +68,12 @@ impl YieldingBarrier {
         Self { threads, arrived: AtomicU64::new(0), sense: AtomicBool::new(false) }
     }
 
-    /// Waits for all threads of this round; how often it yielded. `sense` turns with every round.
+    /// Waits for all threads of this round and returns how often it yielded. `sense` changes with
+    /// every round.
     fn wait(&self, sense: bool) -> u64 {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // The next round may begin as soon as the sense turns, so the counter is reset before.
+            // The next round may begin as soon as the sense changes, so the counter is reset
+            // before.
             self.arrived.store(0, Ordering::Relaxed);
             self.sense.store(sense, Ordering::Release);
             return 0;
@@ -99,7 +101,7 @@ mod tests {
         let (time, _) = measure(SpinBarrier { threads: 5, iterations: 20, work: 10 }).unwrap();
         assert!(time > Duration::ZERO);
         let (_, yields) = measure(SpinBarrier { threads: 1, iterations: 20, work: 10 }).unwrap();
-        assert_eq!(yields, 0, "who is alone never waits");
+        assert_eq!(yields, 0, "a lone thread never waits");
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(super) struct End<T> {
     pub(super) result: T,
 }
 
-/// Runs `work` in so many threads, each with a number from 0; none begins before all are there.
+/// Runs `work` in this number of threads, each with a number from 0; none begins before all exist.
 pub(super) fn run<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> std::io::Result<Vec<End<T>>> {
     let gate = Gate::default();
     std::thread::scope(|scope| {
@@ -36,7 +36,7 @@ pub(super) fn duration<T>(ends: &[End<T>]) -> Duration {
     last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first)
 }
 
-/// Where threads wait, asleep, until all are there; they are sent home if one cannot be started.
+/// Where threads sleep until all exist; if one cannot be started, the others end without running.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,

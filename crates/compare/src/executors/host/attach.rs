@@ -1,4 +1,4 @@
-//! A scheduler's time on this machine: in force before a run, gone after it.
+//! Attaches a scheduler before a run and detaches it after the run.
 use super::child::Captured;
 use super::setting::Setting;
 use crate::environment::first_line;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// How long a peer may take to load: the verifier can be slow, and a guest emulated.
 const ENABLE_LIMIT: Duration = Duration::from_secs(120);
-/// How long a detached scheduler may take to be gone.
+/// How long a scheduler may take to detach.
 const DISABLE_LIMIT: Duration = Duration::from_secs(30);
-/// Between two looks at the kernel's state, outside of runs.
+/// Pause between two checks of the kernel's state, outside of runs.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What is attached, or set for one of the kernel's own schedulers. Dropping it detaches.
@@ -27,7 +27,7 @@ pub(super) enum Attached {
     Peer(Peer),
 }
 
-/// How a scheduler ended that was not told to.
+/// How a scheduler ended too early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Premature {
     /// The kernel ejected it.
@@ -36,7 +36,7 @@ pub(super) enum Premature {
     Ended(String),
 }
 
-/// What is known when it is gone.
+/// What is known after it has been detached.
 pub(super) struct Detached {
     pub(super) premature: Option<Premature>,
     pub(super) stats: Vec<(String, u64)>,
@@ -146,7 +146,7 @@ impl Attached {
     }
 }
 
-/// Somebody else's scheduler: a process that has it attached while it lives.
+/// Another project's scheduler: a process that keeps it attached while the process lives.
 pub(super) struct Peer {
     process: Child,
     output: Captured,
@@ -167,9 +167,9 @@ impl Peer {
                 .stdout(output.writer()?)
                 .stderr(output.writer()?)
                 .process_group(0);
-            // SAFETY: between fork and exec only a system call that is async-signal-safe. When its
-            // process is gone the kernel restores the default scheduler, so a killed `compare`
-            // leaves nothing attached.
+            // SAFETY: between fork and exec there is only a system call that is async-signal-safe.
+            // When the process ends, the kernel restores the default scheduler, so a killed
+            // `compare` leaves nothing attached.
             unsafe {
                 command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
             }

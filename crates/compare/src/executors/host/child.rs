@@ -1,4 +1,4 @@
-//! A workload's process: started in its class, waited for, and gone afterwards with all it started.
+//! A workload's process: started in its class, waited for, and ended with all its descendants.
 use super::class::{self, Class};
 use crate::execute::ExecError;
 use flsched_host::Pidfd;
@@ -14,7 +14,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait may last before it looks whether it should stop. Rarely, so as not to disturb.
+/// Pause between two checks whether to stop. Long, so as not to disturb the workload.
 const LOOK: Duration = Duration::from_millis(250);
 /// How much of an error output is kept.
 const TAIL: u64 = 2_000;
@@ -39,8 +39,8 @@ pub(super) struct ChildEnd {
 }
 
 impl Child {
-    /// Starts it in a kernel class, with `environment` set besides what is set already. Its output goes to memory files: nobody has to read along, which
-    /// would be work beside the workload.
+    /// Starts it in a kernel class, with `environment` set besides what is set already. Its output goes to memory
+    /// files, so no thread has to read it while the workload runs.
     pub(super) fn spawn(
         argv: &[OsString],
         environment: Vec<(OsString, OsString)>,
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Nobody may have collected the orphan yet.
+    /// The orphan may not have been reaped yet.
     fn is_zombie(pid: i32) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|text| text.contains(") Z "))
     }

@@ -52,8 +52,8 @@ impl Frequencies {
         Some(Reading { at: Instant::now(), counts: counts.filter(|counts| !counts.is_empty())? })
     }
 
-    /// Since then, by name: `busy_mhz` of all CPUs together, then of each, as `cpu3_mhz`, that was busy
-    /// for long enough to tell.
+    /// Since then, by name: `busy_mhz` of all CPUs together, then, as `cpu3_mhz`, of each CPU that was
+    /// busy for long enough.
     pub(super) fn since(&mut self, before: Option<Reading>) -> Vec<(String, f64)> {
         let (Some(before), Some(now)) = (before, self.now()) else { return Vec::new() };
         let elapsed_us = (now.at - before.at).as_secs_f64() * 1e6;

@@ -1,4 +1,4 @@
-//! Nothing of what was before a run is to be in its time.
+//! Waits until the machine is quiet, so that earlier work does not count in a run's time.
 //!
 //! Kernel threads free the last scheduler's programs and maps half a second after it was detached, and after
 //! some schedulers for a tenth of a second. All runs begin alike, those of the kernel's own schedulers, too.
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 /// All kernel threads are children of this one.
 const KTHREADD: u32 = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The kernel has nothing to do if its threads have done next to nothing for so long.
+/// The kernel has nothing to do if its threads have done next to nothing for this long.
 const QUIET: Duration = Duration::from_millis(800);
 /// Next to nothing: a twentieth of a CPU.
 const MOST_PER_LOOK: Duration = LOOK_EVERY.checked_div(20).expect("20 is not 0");
-/// On a machine whose kernel always has something to do.
+/// How long to wait on a machine whose kernel is never idle.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// Waits until the kernel has nothing to do, if kernel threads can be seen here; not in a container.
@@ -39,7 +39,7 @@ fn kernel_threads_ran() -> Option<Duration> {
         let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
         text.split(' ').next()?.parse().ok()
     };
-    // One that has ended meanwhile had little to do.
+    // A task that has ended in between had little to do.
     let total = listed.split_whitespace().filter_map(ran_ns).sum();
     (!listed.is_empty()).then_some(Duration::from_nanos(total))
 }

@@ -10,7 +10,8 @@ use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 const SYSFS: &str = "/sys/devices/system/cpu";
-/// Rare enough to disturb nobody, and often enough to see a CPU become fast and slow.
+/// Rare enough not to disturb the workload, and frequent enough to see a CPU's frequency rise and
+/// fall.
 const EVERY: Duration = Duration::from_millis(50);
 /// The kernel's `USER_HZ`, in which drivers count.
 const TICKS_PER_S: f64 = 100.0;
@@ -19,7 +20,7 @@ const TICKS_PER_S: f64 = 100.0;
 pub(super) enum Watch {
     /// What the driver had counted before, by CPU and frequency in MHz.
     Driver { root: PathBuf, before: BTreeMap<(usize, u64), u64> },
-    /// Somebody asks, until there is nobody any more to be told.
+    /// Samples until the channel is closed.
     Sampler { stop: Sender<()>, sampler: JoinHandle<Vec<Time>> },
     /// There is no cpufreq here.
     Blind,
@@ -109,7 +110,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let stats = root.path().join("cpu3/cpufreq/stats");
         create_dir_all(&stats).unwrap();
-        // Also the frequency of this moment, which nobody asks for then.
+        // The current frequency as well, which is not read in this case.
         write(root.path().join("cpu3/cpufreq/scaling_cur_freq"), "800000\n").unwrap();
         write(stats.join("time_in_state"), "3701000 10\n3700000 20\n1400000 500\n").unwrap();
         let watch = Watch::over(root.path(), vec![2, 3]);

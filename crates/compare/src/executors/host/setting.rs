@@ -1,7 +1,7 @@
 //! A setting of the kernel's own scheduler, changed for a while.
 //!
-//! Who puts it back is a shell of its own that waits for the end of its input: that end comes when the
-//! run is over, and also when this program is killed, however hard.
+//! A separate shell restores the old value. It waits for the end of its input, which comes when the
+//! run is over, and also when this program is killed.
 use nix::mount::{MsFlags, mount};
 use std::fs;
 use std::io;
@@ -63,7 +63,7 @@ impl Setting {
         }
     }
 
-    /// Puts the old value back; says so if somebody else had changed it meanwhile.
+    /// Restores the old value; reports it if another program had changed the setting in between.
     pub(super) fn restore(mut self) -> io::Result<Option<String>> {
         let at_end = read(self.file)?;
         self.put_back()?;
@@ -97,7 +97,7 @@ fn read(file: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// A file of its own for each test: what is tested is who writes what and when.
+    /// A file of its own for each test: the tests check which process writes what and when.
     fn file() -> &'static Path {
         let (_, path) = tempfile::NamedTempFile::new().unwrap().keep().unwrap();
         fs::write(&path, "2800000\n").unwrap();

@@ -1,6 +1,6 @@
 //! The measuring program inside a VM: takes requests, does them, answers; one line of JSON each.
 //!
-//! It ends when its input ends. Whoever talks to it is the executor [`super`].
+//! It ends when its input ends. The executor [`super`] talks to it.
 use crate::environment::Environment;
 use crate::execute::{ExecError, Executor, RunOutcome, RunRequest};
 use serde::{Deserialize, Serialize};

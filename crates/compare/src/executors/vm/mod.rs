@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Between two looks whether to stop.
+/// Pause between two checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the agent may take to describe its machine, on the host's clock.
 const ENVIRONMENT_LIMIT: Duration = Duration::from_secs(120);
-/// How long a VM may take to end once nobody talks to it any more.
+/// How long a VM may take to end once its input is closed.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// Programs of this machine that the guest needs for these schedulers and workloads.
@@ -167,7 +167,7 @@ impl Executor for VmExecutor {
 
 /// Why there is no answer.
 enum Silence {
-    /// Not within the limit, or no sense in it; the VM is of no use any more.
+    /// No valid answer within the limit; the VM cannot be used any more.
     Hung(String),
     /// The VM ended by itself.
     Died(String),
@@ -195,8 +195,8 @@ impl Session {
         let requests = vm.take_stdin().ok_or_else(missing)?;
         let output = vm.take_stdout().ok_or_else(missing)?;
         let (sender, answers) = channel();
-        // A thread that reads, because a read can wait for ever and a channel need not. It ends with
-        // the VM, whose end closes the stream.
+        // A thread reads, because a read can block for ever and a wait for a channel has a limit.
+        // The thread ends with the VM, whose end closes the stream.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 if sender.send(line).is_err() {

@@ -40,7 +40,7 @@ pub(in crate::report) fn sample() -> Report {
     for (index, step) in plan(2, spec.schedulers.len(), 5, 42).into_iter().enumerate() {
         let name = spec.schedulers[arms[step.arm].scheduler].to_string();
         let (time, spread, switches) = behaviour(step.workload, &name);
-        // Spread evenly over [-1, 1], in an order that looks random.
+        // Spread evenly over [-1, 1], in an order without a pattern.
         let deviation = ((index * 37 + step.arm * 11) % 21) as f64 / 10.0 - 1.0;
         let outcome = RunOutcome {
             context_switches: Some(switches + (index as u64 * 13) % 50),
@@ -209,7 +209,7 @@ fn every_run_is_a_dot() {
     assert_eq!(page(&report).matches("<circle").count(), times);
 }
 
-/// For looking at: `FLSCHED_SAMPLE=folder cargo test -p flsched-compare sample_page`.
+/// For a sample page: `FLSCHED_SAMPLE=folder cargo test -p flsched-compare sample_page`.
 #[test]
 fn sample_page() {
     if let Some(folder) = std::env::var_os("FLSCHED_SAMPLE") {

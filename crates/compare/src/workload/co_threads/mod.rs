@@ -2,10 +2,10 @@
 //! "Improving thread scheduling by thread grouping in heavily loaded many-core processor systems",
 //! MIPRO 2012, section IV.
 //!
-//! So many processes have so many threads each. All begin together, each works on its process's data for
-//! so many seconds, and what counts is how many operations they have done by then. An operation is a
-//! change of one cache line; the threads of a process go round the same lines. Where they ran is counted
-//! too: see [`sharing`].
+//! There are PROCESSES processes with THREADS threads each. All begin together, and each works on its
+//! process's data for the given number of seconds. The result is how many operations they have done by
+//! then. An operation is a change of one cache line; the threads of a process visit the same lines in a
+//! cycle. Where they ran is counted too: see [`sharing`].
 mod process;
 mod sharing;
 

@@ -1,7 +1,7 @@
-//! One of the processes: started, told to begin with all others, and asked how much it did.
+//! One of the processes: started, released together with all others, and asked how much it did.
 //!
-//! All threads of all processes sleep reading the same pipe, which nobody ever writes to. When it is
-//! closed they wake up at once; the time to stop is in a file by then.
+//! All threads of all processes sleep in a read of the same pipe, to which nothing is ever written.
+//! Closing the pipe wakes them all at once; by then the time to stop is in a file.
 use super::PROCESS;
 use super::sharing::{Shares, Sightings, cache_of};
 use crate::monotonic::monotonic;
@@ -23,7 +23,7 @@ const READY: &str = "ready";
 const SETTLE: Duration = Duration::from_millis(20);
 /// Bytes of a cache line, nearly everywhere.
 const LINE: u64 = 64;
-/// Operations between two looks at the clock and at the CPU: about 20 µs at a nanosecond each.
+/// Operations between two checks of the clock and of the CPU: about 20 µs at a nanosecond each.
 const BATCH: u64 = 16 * 1024;
 
 /// The common start, and the file that says when to stop.
@@ -136,7 +136,8 @@ fn work(threads: u64, bytes: u64, deadline: &Path) -> io::Result<(u64, Shares)> 
                 Ok(go_round(data, id * data.len() as u64 / threads, end))
             })
         };
-        // Who cannot be started leaves the others waiting for it: then the process must end.
+        // A thread that cannot be started leaves the others waiting for it: then the process must
+        // end.
         let handles: Vec<_> = match (0..threads).map(thread).collect::<io::Result<_>>() {
             Ok(handles) => handles,
             Err(error) => {
@@ -175,8 +176,8 @@ fn until_start(deadline: &Path) -> io::Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Changes one line after the other. Plain loads and stores: what one thread adds while another does
-/// may be lost, and nobody needs it.
+/// Changes one line after the other, with plain loads and stores: an increment may be lost while
+/// another thread writes, and its value is not needed.
 fn go_round(data: &[Line], from: u64, end: Duration) -> Did {
     let mut did = Did { operations: 0, sightings: Sightings::new() };
     let mut lines = data.iter().cycle().skip(from as usize % data.len());

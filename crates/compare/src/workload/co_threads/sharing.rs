@@ -44,7 +44,7 @@ impl Shares {
         self.same_cache += other.same_cache;
     }
 
-    /// By name; nothing where nobody has a co-thread.
+    /// By name; empty where no thread has a co-thread.
     pub(super) fn percents(&self) -> Vec<(&'static str, f64)> {
         let percent = |sum: f64| 100.0 * sum / self.pairs;
         match self.pairs > 0.0 {

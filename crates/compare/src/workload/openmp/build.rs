@@ -1,5 +1,5 @@
-//! Compiles a kernel on the user's machine, once: the program lies in the cache folder, under a name that
-//! changes with its source and its compiler.
+//! Compiles a kernel on the user's machine, once: the program is kept in the cache folder, under a name
+//! that changes with its source and its compiler.
 use flsched_spec::workload::Runtime;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -107,8 +107,8 @@ fn program_in(
     })
 }
 
-/// Of all that makes the program what it is. That another build of this one may hash differently only
-/// means to compile again.
+/// A hash of everything that determines the program. Another build of this crate may hash
+/// differently, which only causes another compilation.
 fn key(compiler: &Path, source: &str) -> u64 {
     let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
     let mut hasher = DefaultHasher::new();
