@@ -26,7 +26,7 @@ pub fn render(outcome: &Outcome) -> String {
         ("waiting for locks", format!("{:.2} % of the whole run", outcome.lock_wait_share * 100.0)),
         ("frequency while busy", outcome.frequencies.as_ref().map_or(String::new(), mean_frequency)),
         ("wake-up to running", latency.join(", ")),
-        ("fairness", format!("{:.4} (1: all came to run alike)", outcome.fairness)),
+        ("fairness", format!("{:.4} (1: all tasks got the same share)", outcome.fairness)),
     ];
     let mut table = empty(&[]);
     for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {

@@ -330,7 +330,7 @@ fn who_comes_from_another_cpu_waits_its_turn() {
     visitor.join().expect("it ends well");
     crowd.stop();
     held.stop();
-    assert!(longest < millis(100), "waited {longest:?} for who came from another CPU");
+    assert!(longest < millis(100), "waited {longest:?} for a task that came from another CPU");
 }
 
 /// As many a second as the emulated CPUs can make, which is about 8,000. There is one timer for each CPU,
