@@ -41,7 +41,7 @@ fn run() -> Result<i32, VmError> {
     eprintln!("vm: {:?}", vm.boot_info());
     let carriers = [carry(vm.take_stdout(), io::stdout()), carry(vm.take_stderr(), io::stderr())];
     if let Some(mut stdin) = vm.take_stdin() {
-        // Not waited for: it may sit at a terminal where nobody types.
+        // Not joined: it may block at a terminal without input.
         std::thread::spawn(move || io::copy(&mut io::stdin(), &mut stdin));
     }
     let ended = vm.finish()?;

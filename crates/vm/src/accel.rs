@@ -108,7 +108,8 @@ fn try_it(spec: &VmSpec) -> Result<Verdict, VmError> {
             VmError::GuestPanic { message, .. } => {
                 format!("{} crashed on it: {message}", spec.kernel.release)
             }
-            // QEMU's first words name the cause, the others where in its source it noticed.
+            // QEMU's first message names the cause, the others the place in its source that
+            // detected it.
             VmError::GuestDied { reason, .. } => reason.split("; ").next().unwrap_or_default().to_owned(),
             // Nothing that KVM has to do with.
             other => return Err(other),
@@ -156,7 +157,7 @@ impl Memory {
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// In one step, as others may read it meanwhile.
+    /// In one step, as other processes may read it at the same time.
     fn store(&self, file: &Path, all: &BTreeMap<String, Remembered>) -> io::Result<()> {
         let folder = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;

@@ -60,7 +60,7 @@ impl Clock {
         }
     }
 
-    /// CPUs of a machine that nobody gave a number for: on the wall clock as many as any host has, else as
+    /// CPUs of a machine if the user gives no number: on the wall clock as many as any host has, else as
     /// many as the figures in `docs/` have.
     pub fn default_cpus(self) -> u32 {
         match self {

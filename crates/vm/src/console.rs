@@ -3,16 +3,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// How the kernel begins its last words.
+/// How the kernel's panic message begins.
 const PANIC: &str = "Kernel panic - not syncing";
 
-/// More than this of a log helps nobody.
+/// The most bytes of a log that are read.
 const TEXT_LIMIT: u64 = 4 << 20;
 
 /// The file that QEMU writes, watched as it grows.
 pub(crate) struct Console {
     file: PathBuf,
-    /// What was looked at already.
+    /// What has been searched already.
     seen: u64,
     panic: Option<String>,
 }
@@ -56,7 +56,7 @@ impl Console {
     }
 }
 
-/// The first reason is the one that counts.
+/// The first reason counts.
 fn reason(line: &str) -> Option<String> {
     Some(line[line.find(PANIC)?..].trim_end().to_owned())
 }

@@ -1,9 +1,9 @@
-//! The length of the kernel's delay loop, told rather than measured.
+//! The length of the kernel's delay loop, as a kernel parameter instead of a measurement at boot.
 //!
-//! A CPU whose time stamp counter is not declared steady, and QEMU cannot declare it so, measures
-//! at its start how much of a delay loop makes a tick. Emulated, that takes a second or more of
-//! each CPU: most of the boot of a large machine. The loop counts time stamps, and we know how
-//! fast those come. Only the kernel's busy waiting for devices uses the value.
+//! The kernel measures the delay loop on each CPU whose time stamp counter is not declared
+//! invariant, and QEMU cannot declare it so. Under emulation the measurement takes a second or more
+//! per CPU: most of the boot of a large machine. The loop counts time stamps, and their rate is
+//! known here. The kernel uses the value only for busy-waiting for devices.
 use crate::Kernel;
 use crate::qemu::Engine;
 use std::fs;

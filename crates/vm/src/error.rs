@@ -1,4 +1,4 @@
-//! Why a VM gave no exit code, each with its own words and exit code.
+//! Why a VM gave no exit code, each with its own message and exit code.
 use crate::{EmulatorError, KernelError};
 use std::fmt;
 use std::io;
@@ -51,7 +51,7 @@ pub enum VmError {
     /// The guest's kernel crashed.
     #[error("the VM's kernel crashed: {message}{log}")]
     GuestPanic {
-        /// The kernel's own words.
+        /// The kernel's own message.
         message: String,
         /// What was kept of the guest's log.
         log: KeptLog,
@@ -88,7 +88,7 @@ pub enum VmError {
         /// The guest kernel's reason.
         reason: String,
     },
-    /// A file of ours could not be read or written.
+    /// A file of this program could not be read or written.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// `read`, `create`, …
@@ -101,7 +101,7 @@ pub enum VmError {
 }
 
 impl VmError {
-    /// The exit code that tells a script what happened.
+    /// The exit code, from which a script learns what happened.
     ///
     /// | code | meaning |
     /// |---|---|
@@ -141,7 +141,7 @@ impl VmError {
         }
     }
 
-    /// Turns the system's error into ours; a full disk gets its own variant.
+    /// Converts the system's error; a full disk gets its own variant.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         if matches!(source.kind(), StorageFull | QuotaExceeded) {

@@ -1,12 +1,12 @@
 //! A stock kernel in QEMU: find it, boot it, run one command inside.
 //!
-//! The way of a command into the guest, one module a step:
-//! [`kernel`] finds an image, [`topology`] describes the CPUs, [`memory`] the memory, [`initramfs`] packs the
-//! programs, [`clock`] says what a second is, [`accel`] decides what executes them, [`emulator`] is a QEMU of our own
-//! that one of the clocks needs, [`qemu`], with [`delay`], makes a command line of all that, [`session`] boots it and
-//! carries the command's input, output and exit code; [`guest`] is the other end, process 1 inside the machine, and
-//! [`protocol`] the messages between the two. On failure [`console`] finds the kernel's last messages, [`error`] reports
-//! the failure, and [`logs`] keeps the log.
+//! A command passes through these modules on its way into the guest. [`kernel`] finds an image, [`topology`]
+//! describes the CPUs and [`memory`] the memory; [`initramfs`] packs the programs. [`clock`] defines what a second
+//! is, and [`accel`] selects what executes the CPUs; [`emulator`] is the QEMU that one of the clocks needs. [`qemu`],
+//! with [`delay`], makes a command line of all that. [`session`] boots the machine and transports the command's
+//! input, output and exit code. [`guest`] is process 1 inside the machine, and [`protocol`] defines the messages
+//! between the two. On failure [`console`] finds the kernel's last messages, [`error`] reports the failure, and
+//! [`logs`] keeps the log.
 mod accel;
 mod clock;
 mod console;

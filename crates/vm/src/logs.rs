@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Older ones are removed.
 const KEPT: usize = 20;
 
-/// Writes the log; a log that cannot be kept must not hide the failure it tells about.
+/// Writes the log; a log that cannot be kept must not hide the failure that it records.
 pub(crate) fn keep(label: &str, text: &str) -> KeptLog {
     KeptLog(folder().and_then(|folder| keep_in(&folder, label, text)))
 }

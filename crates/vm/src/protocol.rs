@@ -1,4 +1,4 @@
-//! The words host and guest exchange over the control port, one JSON object a line.
+//! The messages between host and guest on the control port, one JSON object a line.
 //!
 //! The command's own input and output never pass here: they have a port each.
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
-/// Where process 1 finds its [`Assignment`]; that it exists tells the program that it *is* process 1.
+/// Where process 1 finds its [`Assignment`]. If the file exists, the program *is* process 1.
 pub const ASSIGNMENT_PATH: &str = "/flsched-guest.json";
 
 /// Name of the port for [`GuestMessage`]s and [`HostMessage`]s.
@@ -18,7 +18,7 @@ pub const STDOUT_PORT: &str = "flsched.stdout";
 /// Name of the port with the command's standard error.
 pub const STDERR_PORT: &str = "flsched.stderr";
 
-/// What process 1 shall do; packed into the initramfs.
+/// What process 1 has to do; packed into the initramfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Program and arguments. Empty: only say that the machine is up (the KVM probe).
@@ -115,7 +115,7 @@ pub enum HostMessage {
     },
     /// Write into the kernel's log where each task is: the command takes too long.
     ShowTasks,
-    /// Nobody reads the command's standard output any more: close the pipe, so that the command
+    /// The command's standard output has no reader any more: close the pipe, so that the command
     /// gets SIGPIPE as it would on the host.
     StdoutClosed,
     /// The same for standard error.

@@ -24,7 +24,7 @@ pub(crate) enum Engine {
     Emulation,
     /// Emulation, one CPU after the other, time by instructions.
     Counting,
-    /// Emulation by a QEMU of our own, each CPU with its own time by instructions.
+    /// Emulation by the patched QEMU, each CPU with its own time by instructions.
     Parallel(Parallel),
 }
 
@@ -69,7 +69,8 @@ pub(crate) fn version(qemu: &Path) -> String {
     String::from_utf8_lossy(&output).lines().next().unwrap_or_default().to_owned()
 }
 
-/// Where Debian keeps the firmware of its QEMU; one that was not installed does not find it by itself.
+/// Where Debian keeps the firmware of its QEMU; a QEMU that was not installed does not find it by
+/// itself.
 const FIRMWARE: [&str; 2] = ["/usr/share/seabios", "/usr/share/qemu"];
 
 /// Those of them that are there.
@@ -96,8 +97,8 @@ impl Machine<'_> {
     pub fn arguments(&self) -> Vec<OsString> {
         let mut arguments = Arguments::default();
         // No configuration of the user's, no default devices, no window: a bare machine, the same
-        // everywhere. What q35 has on board and nobody needs is switched off, as the kernel would
-        // look for disks on it.
+        // everywhere. Unused devices on q35's board are switched off, as the kernel would search
+        // them for disks.
         arguments.add("-name", "flsched");
         arguments.flag("-no-user-config");
         arguments.flag("-nodefaults");
@@ -198,14 +199,14 @@ impl Machine<'_> {
         }
     }
 
-    /// None of ours changes how the kernel schedules.
+    /// None of these arguments changes how the kernel schedules.
     fn kernel_arguments(&self) -> String {
         let mut arguments: Vec<String> = [
-            // Where a panic is told when nothing else works any more.
+            // Where a panic is printed when nothing else works any more.
             "console=ttyS0",
             // Warnings and worse; all the rest comes over the control port, which costs less.
             "loglevel=5",
-            // A panic restarts the machine at once, which `-no-reboot` turns into its end.
+            // A panic restarts the machine at once; with `-no-reboot` QEMU exits instead.
             "panic=-1",
             // After an oops, the kernel's state is anybody's guess: no result is better than a wrong one.
             "oops=panic",

@@ -1,8 +1,8 @@
 //! One boot: start QEMU, run one command inside, bring back its output and exit code.
 //!
-//! [`Vm::start`] packs and boots; [`monitor`] then watches over the machine in a thread of its own
-//! until it is gone, so that a time limit, a panic or Ctrl-C ends it even while the caller is busy
-//! with the command's output. [`streams`] carries input and output.
+//! [`Vm::start`] packs and boots. [`monitor`] then watches the machine in a thread of its own until
+//! it has ended, so that a time limit, a panic or Ctrl-C ends it even while the caller is busy with
+//! the command's output. [`streams`] transports input and output.
 mod control;
 mod environment;
 mod limits;
@@ -48,7 +48,7 @@ pub struct VmSpec {
     pub topology: Topology,
     /// Guest memory in MiB.
     pub memory_mib: u32,
-    /// Arguments of the guest's kernel beside our own, as on its command line; they come last.
+    /// Further arguments of the guest's kernel, as on its command line; they come last.
     pub kernel_arguments: String,
     /// What guest time means.
     pub clock: Clock,
@@ -74,7 +74,7 @@ pub struct VmSpec {
 }
 
 impl VmSpec {
-    /// That kernel on that many CPUs, with nothing but the defaults for all the rest.
+    /// That kernel on that many CPUs; all other settings have their defaults.
     pub fn new(kernel: Kernel, topology: Topology) -> Self {
         Self {
             kernel,
@@ -104,7 +104,7 @@ impl VmSpec {
         Ok(())
     }
 
-    /// The archive lies in memory twice while the kernel unpacks it, and the kernel lets the root
+    /// The archive is in memory twice while the kernel unpacks it, and the kernel lets the root
     /// file system fill half of the memory.
     fn check_memory(&self, files: u64) -> Result<(), VmError> {
         let files = u32::try_from(files >> 20).unwrap_or(u32::MAX).saturating_add(1);
@@ -144,7 +144,7 @@ pub struct BootInfo {
     pub qemu: PathBuf,
     /// What executes it: `kvm`, `tcg,thread=multi`, …
     pub accel: String,
-    /// Why it is not KVM although KVM would have been welcome, in words for the user.
+    /// Why KVM is not used although it is preferred, as a message to the user.
     pub accel_note: Option<String>,
 }
 
@@ -158,7 +158,7 @@ pub enum GuestExit {
 }
 
 impl GuestExit {
-    /// As a shell would tell it: the code, or 128 + the signal.
+    /// As a shell reports it: the code, or 128 + the signal.
     pub fn exit_code(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -167,21 +167,21 @@ impl GuestExit {
     }
 }
 
-/// What is known when the VM is gone.
+/// What is known after the VM has ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
     /// How the command ended.
     pub exit: GuestExit,
-    /// What the guest's kernel logged while the command ran, one line each; normally nothing but
-    /// what sched_ext says about schedulers that come and go.
+    /// What the guest's kernel logged while the command ran, one line each; normally only
+    /// sched_ext's messages on schedulers that are attached and detached.
     pub kernel_log: Vec<String>,
 }
 
 /// A running VM with a command in it. Dropping it kills the VM.
 ///
-/// Whoever takes an output must read it while the command runs, or the command blocks as at any
-/// full pipe. What nobody has taken when [`Vm::wait`] is called is thrown away, and the command's
-/// input ends.
+/// A caller that takes an output must read it while the command runs, or the command blocks as at
+/// any full pipe. Outputs that are not taken before [`Vm::wait`] is called are discarded, and the
+/// command's input ends.
 #[derive(Debug)]
 pub struct Vm {
     info: BootInfo,
@@ -304,7 +304,7 @@ impl Vm {
         self.control.send(HostMessage::Signal { number });
     }
 
-    /// Waits for the command to end and the VM to be gone.
+    /// Waits until the command and the VM have ended.
     pub fn wait(self) -> Result<GuestExit, VmError> {
         self.finish().map(|ended| ended.exit)
     }
@@ -330,7 +330,7 @@ impl Drop for Vm {
         self.dropped.store(true, Ordering::SeqCst);
         self.close();
         if let Some(monitor) = self.monitor.take() {
-            // Nobody is left to hear how it ended, only that it did.
+            // The result has no receiver any more; only the end of the thread matters.
             let _ = monitor.join();
         }
     }

@@ -34,7 +34,7 @@ impl Topology {
         [self.sockets, self.cores, self.threads].iter().fold(self.nodes, |n, &f| n.saturating_mul(f))
     }
 
-    /// Refuses what QEMU cannot build, in words for the user.
+    /// Refuses what QEMU cannot build, with a message to the user.
     pub fn check(&self) -> Result<(), String> {
         for (name, count) in self.parts() {
             if count == 0 {

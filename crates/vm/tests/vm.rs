@@ -258,7 +258,7 @@ fn cancelling_and_dropping_leave_nothing_behind() {
     killer.join().unwrap();
     assert!(processes("\u{0}523M").is_empty());
 
-    // Set beforehand, it keeps the machine from booting at all.
+    // If it is set beforehand, the machine does not boot.
     assert_eq!(start(spec.clone(), &["true"]).unwrap_err().exit_code(), 130);
 
     spec.cancel.store(false, Ordering::SeqCst);

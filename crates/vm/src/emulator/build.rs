@@ -34,7 +34,7 @@ pub enum Built {
     Now(Emulator, Duration),
 }
 
-/// Builds the emulator unless it is there. `say` gets what goes on, a line each.
+/// Builds the emulator unless it exists. `say` gets the progress, one line at a time.
 pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
     if named().is_some() {
         return Ok(Built::Before(find()?));

@@ -41,7 +41,7 @@ pub enum EmulatorError {
     Failed {
         /// The step.
         doing: String,
-        /// The program's own words.
+        /// The program's own message.
         detail: String,
         /// What the program wrote.
         log: PathBuf,

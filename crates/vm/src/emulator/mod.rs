@@ -1,9 +1,9 @@
-//! The emulator of the parallel clock: a QEMU of our own build.
+//! The emulator of the parallel clock: a QEMU with a patch of this project.
 //!
-//! Stock QEMU lets emulated CPUs take turns on one count of instructions. `emulator/` in this crate
-//! holds a patch that gives each CPU its own (`-icount turn=`). [`build()`] fetches Debian's source of
-//! QEMU, applies it, compiles and tests the result, and puts it into the cache folder under a name that
-//! depends on the patches. [`find`] finds it there.
+//! In stock QEMU the emulated CPUs share one instruction count and run one at a time. `emulator/` in
+//! this crate holds a patch that gives each CPU its own count (`-icount turn=`). [`build()`] fetches
+//! Debian's source of QEMU, applies the patch, compiles and tests the result, and puts it into the
+//! cache folder under a name that depends on the patches. [`find`] finds it there.
 mod build;
 mod error;
 mod tools;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names a QEMU to use instead of our own build.
+/// Names a QEMU to use instead of the one that [`build()`] makes.
 pub const VARIABLE: &str = "FLSCHED_EMULATOR";
 
 const PROGRAM: &str = "qemu-system-x86_64";
@@ -93,8 +93,8 @@ fn in_cache(cache: &Path) -> Option<Emulator> {
     (fs::metadata(&qemu).ok()?.len() == meta.program_bytes).then_some(Emulator { qemu })
 }
 
-/// Whether that program has our options. A turn of no instructions is refused by a QEMU that knows turns,
-/// for its length, and by any other for its name.
+/// Whether the program has the patch's options. A turn of no instructions is refused in any case: a
+/// patched QEMU names the length as the reason, any other QEMU the option.
 fn check(qemu: &Path) -> Result<(), EmulatorError> {
     let unfit = |reason: String| EmulatorError::Unfit { path: qemu.to_owned(), reason };
     let output = Command::new(qemu)

@@ -1,7 +1,7 @@
 //! Carries the command's input and output between its pipes and the ports, losing nothing.
 //!
-//! Pipes, because a port can be open only once and a command may open, share and close its
-//! descriptors as it likes; and because they show when the last writer is gone.
+//! Pipes are needed because a port can be open only once, and a command may open, share and close
+//! its descriptors at any time; and because a pipe shows when its last writer has closed it.
 use super::{ports, priority};
 use crate::protocol::{STDERR_PORT, STDIN_PORT, STDOUT_PORT};
 use std::fs::File;
@@ -25,7 +25,7 @@ pub struct Bridges {
 struct Output {
     port: File,
     written: Arc<AtomicU64>,
-    /// The host has nobody left who reads it.
+    /// The host has no reader left.
     abandoned: Arc<AtomicBool>,
 }
 
@@ -50,7 +50,7 @@ impl Bridges {
         Ok(Self { stdin: ports::open(STDIN_PORT)?, stdout, stderr })
     }
 
-    /// Set them when nobody reads stdout or stderr any more.
+    /// Set them when the host's reader of stdout or stderr is gone.
     pub fn abandoned(&self) -> (Arc<AtomicBool>, Arc<AtomicBool>) {
         (self.stdout.abandoned.clone(), self.stderr.abandoned.clone())
     }
@@ -113,8 +113,8 @@ fn carry_out(mut pipe: impl Read, output: Output, through: mpsc::Sender<()>) {
     {
         eprintln!("flsched: output lost: {error}");
     }
-    // The port stays open (it is leaked): closing it would throw away what the host has not
-    // fetched yet.
+    // The port stays open (it is leaked): closing it would discard what the host has not fetched
+    // yet.
     std::mem::forget(output);
     drop(through);
 }

@@ -1,7 +1,7 @@
 //! The kernel's log, sent to the host as it grows.
 //!
 //! Not over the serial console: each byte there is an exit from emulated code, and the log would
-//! cost more than what it tells about.
+//! cost more than the events that it reports.
 use crate::protocol::{self, GuestMessage};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -38,7 +38,8 @@ impl KernelLog {
                 Ok(bytes) => lines.extend(readable(&String::from_utf8_lossy(&record[..bytes]))),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => return Ok(lines),
-                    // Overwritten before we read it: the next read goes on with what is left.
+                    // Overwritten before it was read: the next read continues with the oldest line
+                    // left.
                     Some(libc::EPIPE) => lines.push("(older lines are lost)".into()),
                     Some(libc::EINTR) => {}
                     _ => return Err(error),
@@ -54,13 +55,13 @@ impl AsFd for KernelLog {
     }
 }
 
-/// `6,339,5140900,-;text\n DEVICE=…` → `[5.140900] text`; `None` below our level.
+/// `6,339,5140900,-;text\n DEVICE=…` → `[5.140900] text`; `None` below the level of interest.
 fn readable(record: &str) -> Option<String> {
     let (head, text) = record.split_once(';')?;
     let mut fields = head.split(',');
     let level: u32 = fields.next()?.parse().ok()?;
     let micros: u64 = fields.nth(1)?.parse().ok()?;
-    // The lower three bits; the rest says who wrote it.
+    // The lower three bits; the others are the facility.
     if level & 7 > LEVEL {
         return None;
     }

@@ -2,9 +2,9 @@
 //!
 //! The same executable as on the host, so that nothing else must be built, found or kept in step.
 //!
-//! All its threads run in the real-time class, which no sched_ext scheduler touches: however badly
-//! the scheduler under test behaves, process 1 still answers, and the host can tell a scheduler
-//! that starves the command from a machine that hangs.
+//! All its threads run in the real-time class, which no sched_ext scheduler affects. However badly
+//! the scheduler under test behaves, process 1 still answers, so the host can distinguish a
+//! scheduler that starves the command from a machine that hangs.
 mod bridge;
 mod command;
 mod kernel_log;
@@ -30,10 +30,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long output may still trickle after every process is gone; it should take no time at all.
+/// How long output may still arrive after every process has ended; usually it takes no time.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether this process is process 1 of one of our VMs. Must be asked first thing in `main`.
+/// Whether this process is process 1 of a VM of this program. `main` must call this first.
 pub fn is_guest_init() -> bool {
     getpid().as_raw() == 1 && Path::new(ASSIGNMENT_PATH).exists()
 }
@@ -41,7 +41,7 @@ pub fn is_guest_init() -> bool {
 /// Does the whole work of process 1; ends by powering the machine off.
 pub fn main() -> ! {
     if let Err(error) = serve() {
-        // The console is all that is left to tell it.
+        // Only the console is left to report it.
         eprintln!("flsched: process 1 failed: {error}");
     }
     let error = reboot(RebootMode::RB_POWER_OFF);
@@ -103,7 +103,7 @@ fn work(control: &Arc<File>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the command; buries every orphan and forwards the kernel's log meanwhile.
+/// Waits for the command; meanwhile reaps every orphan and forwards the kernel's log.
 fn attend(
     control: &Arc<File>,
     children: &SignalFd,
@@ -121,12 +121,12 @@ fn attend(
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // One signal can stand for many children, so it is only a reason to look.
+        // One signal can stand for many children, so it only causes a check.
         while children.read_signal()?.is_some() {}
     }
 }
 
-/// Buries all that is dead; says how `command` ended if it is among them.
+/// Reaps all processes that have ended; returns how `command` ended if it is among them.
 fn reap(command: Pid) -> io::Result<Option<Outcome>> {
     let mut outcome = None;
     loop {
@@ -142,7 +142,8 @@ fn reap(command: Pid) -> io::Result<Option<Outcome>> {
     }
 }
 
-/// Obeys the host until it is gone; what is returned ends when the machine shall.
+/// Obeys the host until the connection closes. The returned channel closes when the machine is to
+/// power off.
 fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc::Receiver<()> {
     let (power_off, ended) = mpsc::channel::<()>();
     let (stdout, stderr) = bridges.abandoned();
@@ -174,7 +175,7 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
 }
 
 /// By the kernel's SysRq keys: all tasks with their stacks, what the CPUs do, and at last the tasks that are blocked.
-/// Whoever waits for the command forwards this with the rest of the log.
+/// The thread that waits for the command forwards this with the rest of the log.
 fn show_tasks() {
     // Not on the serial console as well, where each byte costs an exit.
     let _ = std::fs::write("/proc/sys/kernel/printk", "1");

@@ -17,7 +17,7 @@ pub fn real_time() -> io::Result<()> {
 /// A thread of process 1 with that priority, which threads do not inherit either.
 pub fn thread(name: &str, work: impl FnOnce() + Send + 'static) {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // Without it we are only as good as any other task.
+        // Without it, process 1 is scheduled like any other task.
         if let Err(error) = real_time() {
             eprintln!("flsched: no real-time priority: {error}");
         }

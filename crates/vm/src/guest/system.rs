@@ -24,8 +24,8 @@ const fn useful(kind: &'static str, at: &'static str, options: &'static str) -> 
     Mount { kind, at, options, vital: false }
 }
 
-/// In order: what lies inside another comes after it. /tmp and /run need none, as the root itself
-/// is memory, and a mount would hide files that came along from the host's /tmp.
+/// In order: a mount inside another one comes after it. /tmp and /run need none, as the root itself
+/// is memory, and a mount would hide files that were copied from the host's /tmp.
 const MOUNTS: [Mount; 9] = [
     vital("proc", "/proc"),
     vital("sysfs", "/sys"),

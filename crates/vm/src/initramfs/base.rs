@@ -24,7 +24,7 @@ const FOLDERS: [(&str, u32); 12] = [
 /// Links on a merged-usr host, folders on an older one.
 const MAYBE_MERGED: [&str; 4] = ["/bin", "/sbin", "/lib", "/lib64"];
 
-/// Where the loader looks for libraries outside its two standard folders.
+/// Where the loader searches for libraries outside its two standard folders.
 const LOADER_CONFIGURATION: [&str; 3] = ["/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"];
 
 const FILES: [(&str, &str); 5] = [
@@ -63,7 +63,7 @@ fn add_tools(files: &mut HostFiles) -> Result<(), VmError> {
     };
     files.add_program(&busybox)?;
     for tool in applets(&busybox) {
-        // The host's own program of that name, if it came along, is the one that is meant.
+        // If the host's own program of that name was copied, it takes precedence.
         let taken = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"]
             .iter()
             .any(|folder| files.tree().contains(&Path::new(folder).join(&tool)));

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 /// As many links in one path as the kernel itself follows.
 const MAX_LINKS: u32 = 40;
 
-/// The loader opens these by name while a program runs, so no list of needed libraries has them:
+/// The C library opens these by name while a program runs, so no list of needed libraries has them:
 /// the first to cancel a thread or unwind, the second to look up users with an older libc.
 const OPENED_AT_RUN_TIME: [&str; 2] = ["libgcc_s.so.1", "libnss_files.so.2"];
 
@@ -21,7 +21,7 @@ const OPENED_AT_RUN_TIME: [&str; 2] = ["libgcc_s.so.1", "libnss_files.so.2"];
 #[derive(Default)]
 pub(super) struct HostFiles {
     tree: Tree,
-    /// Files whose libraries and interpreters are in already.
+    /// Files whose libraries and interpreters have been added already.
     completed: BTreeSet<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ impl HostFiles {
     }
 
     /// Adds a file or an empty folder at its own path, the links on the way to it, and nothing
-    /// else. Says where it really lies.
+    /// else. Returns its path without links.
     pub fn add(&mut self, path: &Path) -> Result<PathBuf, VmError> {
         let unreadable = |error| unreadable(path, error);
         let absolute = std::path::absolute(path).map_err(unreadable)?;
@@ -86,8 +86,8 @@ impl HostFiles {
         Ok(())
     }
 
-    /// Adds a program with its libraries, or, if it is a script, with its interpreter. Says where
-    /// it really lies.
+    /// Adds a program with its libraries, or, if it is a script, with its interpreter. Returns its
+    /// path without links.
     pub fn add_program(&mut self, path: &Path) -> Result<PathBuf, VmError> {
         let real = self.add(path)?;
         self.complete(&real)?;
@@ -144,8 +144,8 @@ impl HostFiles {
     }
 
     fn add_libraries(&mut self, file: &Path) -> Result<(), VmError> {
-        // What cannot be taken apart goes in alone; what misses a library fails inside as it
-        // would fail outside, with the loader's own words.
+        // A file that cannot be analysed is added alone. A program that misses a library fails in
+        // the guest as it would fail on the host, with the loader's own message.
         let Ok(needed) = lddtree::DependencyAnalyzer::default().analyze(file) else { return Ok(()) };
         for library in needed.libraries.values().filter(|library| library.found()) {
             let real = self.add(&library.path)?;

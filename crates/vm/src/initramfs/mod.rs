@@ -1,7 +1,7 @@
 //! The guest's root file system: the programs, what they need to run, and a little furniture.
 //!
-//! Everything lies at the same path as on the host, links included, so that a command line means
-//! the same inside. [`programs`] finds what a command line names, [`host_files`] copies it with its
+//! Every file is at the same path as on the host, links included, so that a command line means the
+//! same inside. [`programs`] finds what a command line names, [`host_files`] copies it with its
 //! libraries, [`base`] adds what every system has, [`tree`] writes the archive.
 //!
 //! The archive is not compressed: unpacking it in an emulated guest would cost more than writing
@@ -23,7 +23,7 @@ use tree::{Node, Tree};
 
 /// What goes in.
 pub(crate) struct Contents<'a> {
-    /// Whose configuration to put into `/boot`.
+    /// The kernel whose configuration is put into `/boot`.
     pub kernel: &'a Kernel,
     /// The program that is process 1.
     pub init: &'a Path,
@@ -31,7 +31,7 @@ pub(crate) struct Contents<'a> {
     pub programs: &'a [PathBuf],
     /// Files and folders.
     pub files: &'a [PathBuf],
-    /// What process 1 shall do.
+    /// What process 1 has to do.
     pub assignment: &'a Assignment,
 }
 

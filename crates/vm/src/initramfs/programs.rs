@@ -6,10 +6,10 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Shells whose scripts we look into.
+/// Shells whose scripts are searched for programs.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 
-/// Larger scripts are looked into only this far.
+/// Larger scripts are searched only up to this size.
 const SCRIPT_LIMIT: u64 = 64 << 10;
 
 /// Every host program and file that a command line names: its program, arguments that are files or
@@ -56,17 +56,18 @@ pub(super) fn which(word: &OsStr) -> Option<PathBuf> {
         return None;
     }
     let path = Path::new(word);
-    // A bare name is a program if there is one, as for a shell, and else a file that lies here.
+    // As in a shell, a bare name is a program if there is one; otherwise it is a file in the
+    // current folder.
     let file = match which::which(word) {
         Ok(program) if !word.as_bytes().contains(&b'/') => program,
         _ => std::path::absolute(path).ok()?,
     };
     let foreign = ["/proc", "/sys", "/dev"].iter().any(|folder| file.starts_with(folder));
-    // What we may not read cannot come along; a command that needs it will say so.
+    // Unreadable files cannot be copied; a command that needs one will report it.
     (!foreign && file.is_file() && File::open(&file).is_ok()).then_some(file)
 }
 
-/// The words of a shell script, split at whatever is special to a shell.
+/// The words of a shell script, split at every character that is special to a shell.
 fn words(script: &[u8]) -> impl Iterator<Item = &OsStr> {
     let special = |byte: &u8| byte.is_ascii_whitespace() || b";|&()<>${}`'\"=!".contains(byte);
     script
@@ -93,7 +94,7 @@ fn shell_script(file: &Path) -> Option<Vec<u8>> {
     is_shell.then_some(text)
 }
 
-/// The programs in a script's first line: the interpreter, and what `env` is told to look up.
+/// The programs in a script's first line: the interpreter, and the program that `env` looks up.
 pub(super) fn interpreters(script: &[u8]) -> Vec<OsString> {
     let line = script.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let Some(line) = line.strip_prefix(b"#!") else { return Vec::new() };

@@ -44,7 +44,7 @@ pub(super) struct Tree(BTreeMap<PathBuf, Node>);
 impl Tree {
     /// Adds an entry unless there is one at that path, and whatever folders lead to it.
     pub fn insert(&mut self, path: impl AsRef<Path>, node: Node) {
-        // Parents that are links stay links: whoever inserts below them resolves them first.
+        // Parents that are links stay links: a caller that inserts below them resolves them first.
         for parent in path.as_ref().ancestors().skip(1).filter(|parent| parent.parent().is_some()) {
             self.0.entry(parent.to_owned()).or_insert(Node::Folder { mode: 0o755 });
         }
@@ -99,7 +99,7 @@ fn write_node(path: &Path, node: &Node, out: &mut impl Write) -> io::Result<()> 
     Ok(())
 }
 
-/// The size stands before the content, so a file that changes meanwhile must not pass unnoticed.
+/// The size precedes the content, so a change of the file in between must be detected.
 fn copy(entry: Builder, out: &mut impl Write, from: impl Read, size: u64) -> io::Result<()> {
     let announced = u32::try_from(size)
         .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "an initramfs holds no file above 4 GiB"))?;

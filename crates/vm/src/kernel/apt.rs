@@ -1,4 +1,4 @@
-//! Debian's package index and packages, through an apt of our own.
+//! Debian's package index and packages, through apt with a configuration of its own.
 //!
 //! It has its own sources, lists, cache and status, all under one folder: nothing of the user's
 //! system is changed, and nothing of it is read but what says how to reach the network (the proxy
@@ -48,8 +48,8 @@ pub(crate) struct Apt<'a> {
 }
 
 impl Apt<'_> {
-    /// Fetches the package index anew and reads the kernels out of it. If a part of it could not be
-    /// fetched, what apt has kept of it serves, and the reason is told.
+    /// Fetches the package index anew and reads the kernels out of it. If a part could not be
+    /// fetched, apt's old copy of it is used, and the reason is returned.
     pub fn refresh(&self) -> Result<(Vec<Offer>, Option<KernelError>), KernelError> {
         self.configure()?;
         let unchecked = "Acquire::Check-Valid-Until \"false\"";
@@ -73,7 +73,7 @@ impl Apt<'_> {
         self.fetch(&["source", "--download-only", package], package, into)
     }
 
-    /// Fetches the index; what went wrong with it is returned, as an older one may serve.
+    /// Fetches the index. An error is returned with it, as an older index may serve.
     fn update(&self) -> Result<Option<KernelError>, KernelError> {
         let doing = "fetching the package index";
         let mut update = self.tool("apt-get");
@@ -180,7 +180,8 @@ impl Apt<'_> {
         if let Some(mirror) = main_mirror(&ask(&[])?, None) {
             return Ok(mirror);
         }
-        // Before the first `apt-get update` apt knows addresses, but not who signs there.
+        // Before the first `apt-get update` apt knows addresses, but not the origins of the
+        // archives.
         let about = fs::read_to_string("/etc/os-release").unwrap_or_default();
         let codename = about.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
         codename
@@ -194,7 +195,7 @@ impl Apt<'_> {
 
 /// Picks Debian's main archive among apt's index targets. Its security archive, other vendors and
 /// backports-only archives hold other suites. Where the origin is not known yet, the host's own
-/// suite (`codename`) tells it.
+/// suite (`codename`) identifies the archive.
 fn main_mirror(targets: &str, codename: Option<&str>) -> Option<String> {
     targets.lines().find_map(|line| {
         let [created_by, component, origin, label, release, uri] =
@@ -235,9 +236,9 @@ fn configuration(folder: &Path, users: &str, root: bool) -> String {
         // The unprivileged user apt changes to cannot enter a folder below root's home.
         text += "APT::Sandbox::User \"root\";\n";
     }
-    // How the network is reached, and whether the mirror is known to lag behind: who has a frozen
-    // mirror has told apt so. Nothing else: no hooks, and nothing that would let apt take unsigned
-    // packages.
+    // Settings of the network, and those for a mirror that lags behind: a user of a frozen mirror
+    // has configured apt for it. Nothing else is taken over: no hooks, and no setting that makes
+    // apt accept unsigned packages.
     let taken = [
         "Acquire::http::",
         "Acquire::https::",
@@ -253,7 +254,7 @@ fn configuration(folder: &Path, users: &str, root: bool) -> String {
     text
 }
 
-/// Finds the cause in apt's words.
+/// Finds the cause in apt's messages.
 fn explain(folder: &Path, doing: &str, stderr: &str) -> KernelError {
     let detail = last_words(stderr);
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));

@@ -26,9 +26,9 @@ pub(crate) struct Meta {
     pub package: String,
     /// The image's length, by which a torn file is noticed; `None` if it was not kept.
     pub image_bytes: Option<u64>,
-    /// Whose build configuration `config` is, if not its own.
+    /// The release that `config` is from, if it is not the kernel's own.
     pub config_of: Option<String>,
-    /// Whether it is built with sched_ext; `None` if that could not be told.
+    /// Whether it is built with sched_ext; `None` if that is not known.
     pub sched_ext: Option<bool>,
     /// Whether sched_ext programs load on it.
     pub btf: BtfHealth,
@@ -51,7 +51,7 @@ impl Meta {
 }
 
 /// Where FLSCHED keeps what it can make or fetch again: `$FLSCHED_CACHE`, else its folder in the user's
-/// cache folder. Absolute, because apt is told this path and runs elsewhere.
+/// cache folder. Absolute, because apt gets this path and runs in another folder.
 pub fn cache_folder() -> Option<PathBuf> {
     match std::env::var_os("FLSCHED_CACHE").filter(|name| !name.is_empty()) {
         Some(named) => std::path::absolute(named).ok(),

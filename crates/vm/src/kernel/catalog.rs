@@ -57,9 +57,9 @@ pub struct ListedKernel {
     pub place: Place,
     /// What has to be downloaded to use it; `None` if nothing, or if it cannot be had.
     pub download_bytes: Option<u64>,
-    /// Whether sched_ext programs load on it; `None`: not looked at yet.
+    /// Whether sched_ext programs load on it; `None`: not checked yet.
     pub btf: Option<BtfHealth>,
-    /// Whose build configuration it is given, if its own is not to be had.
+    /// The release whose build configuration it gets, if its own is not available.
     pub config_of: Option<String>,
     /// Whether it is what its series means, as far as is known now.
     pub series_default: bool,
@@ -72,12 +72,12 @@ pub struct Catalog {
     pub(super) progress: Box<dyn Fn(&str)>,
     pub(super) cancel: Arc<AtomicBool>,
     pub(super) cache: Cache,
-    /// Where the host's own kernel is looked for; another folder in tests only.
+    /// Where the host's own kernel is searched for; another folder in tests only.
     root: PathBuf,
 }
 
 impl Catalog {
-    /// `progress` is told, in one line each, about work that takes longer than a moment.
+    /// `progress` gets one line for each piece of work that takes long.
     pub fn open(progress: Box<dyn Fn(&str)>) -> Result<Self, KernelError> {
         let cache = Cache::locate()?;
         Ok(Self { progress, cancel: Arc::default(), cache, root: PathBuf::from("/") })
@@ -246,7 +246,7 @@ impl Catalog {
     /// and the reason.
     fn index(&self, max_age: Duration) -> Result<(Index, Option<KernelError>), KernelError> {
         let stored = self.stored_index();
-        // Whoever is offline shall not wait for a time-out again and again.
+        // Offline users must not wait for a time-out again and again.
         let just_tried = max_age == INDEX_MAX_AGE && age(stored.tried) <= INDEX_RETRY_AGE;
         if age(stored.fetched) <= max_age || (just_tried && !stored.offers.is_empty()) {
             return Ok((stored, None));
@@ -272,7 +272,7 @@ impl Catalog {
         let lock = self.cache.lock(&self.cancel, &*self.progress)?;
         let mut index = self.stored_index();
         if !max_age.is_zero() && age(index.fetched) <= max_age {
-            return Ok((index, None)); // By another process, while we waited.
+            return Ok((index, None)); // By another process, in the meantime.
         }
         (self.progress)("fetching the index of Debian's kernels");
         index.tried = now();

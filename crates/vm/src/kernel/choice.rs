@@ -71,8 +71,8 @@ impl Candidates {
         same.find(|known| known.unfit().is_none()).is_some_and(|first| first.release == release)
     }
 
-    /// What to take instead: a build of the same series known to work, else one known to work at
-    /// all (the default series first), else the default series, which is known to work by its figures.
+    /// What to use instead: a build of the same series known to work, else any build known to work
+    /// (the default series first), else the default series, which is known to work by its figures.
     pub fn proposal(&self, instead_of: &str) -> Option<String> {
         let good = |series: Option<&str>| {
             self.0

@@ -52,7 +52,7 @@ pub enum KernelError {
     NoneUsable {
         /// What was asked for.
         name: String,
-        /// Each release looked at, and why not.
+        /// Each release that was checked, and why it cannot be used.
         tried: Vec<(String, String)>,
         /// Another kernel, to be named with `--kernel`.
         proposal: Option<String>,
@@ -76,7 +76,7 @@ pub enum KernelError {
     NoNetwork {
         /// What was being done.
         doing: String,
-        /// apt's own words.
+        /// apt's own message.
         detail: String,
         /// Releases that need no download.
         at_hand: Vec<String>,
@@ -117,7 +117,7 @@ pub enum KernelError {
          `apt-get install debian-archive-keyring`", keyring.display()
     )]
     NoKeyring {
-        /// The file looked for.
+        /// The missing file.
         keyring: PathBuf,
     },
     /// apt refused what the mirror sent.
@@ -126,15 +126,15 @@ pub enum KernelError {
          FLSCHED_DEBIAN_MIRROR, or update the keys with `apt-get install debian-archive-keyring`"
     )]
     Untrusted {
-        /// apt's own words.
+        /// apt's own message.
         detail: String,
     },
-    /// A package that the index lists is gone from the mirror, even after a refresh.
+    /// A package that the index lists is not on the mirror, even after a refresh.
     #[error("the mirror no longer has {package} ({detail}); try again later or ask for another kernel")]
     Gone {
         /// The package.
         package: String,
-        /// apt's own words.
+        /// apt's own message.
         detail: String,
     },
     /// A program took too long and was killed.
@@ -150,7 +150,7 @@ pub enum KernelError {
     Busy {
         /// The lock file.
         lock: PathBuf,
-        /// How long we waited.
+        /// The limit.
         limit: Duration,
     },
     /// The caller's cancel flag was set.
@@ -164,10 +164,10 @@ pub enum KernelError {
     Failed {
         /// What was being done.
         doing: String,
-        /// The program's own words.
+        /// The program's own message.
         detail: String,
     },
-    /// A file of ours could not be read or written.
+    /// A file of this program could not be read or written.
     #[error("cannot {doing} {}: {source}; set FLSCHED_CACHE to a folder you may write to", path.display())]
     Io {
         /// `read`, `create`, …
@@ -180,13 +180,13 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    /// Whether the user asked for something that does not exist (exit 2), rather than something
-    /// having gone wrong (exit 1).
+    /// Whether the user asked for something that does not exist (exit 2); any other failure is exit
+    /// 1.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Unknown { .. } | Self::NotAnImage { .. })
     }
 
-    /// What happened, without the remedy: for where we found a way on by ourselves.
+    /// What happened, without the remedy: for failures after which the program continues by itself.
     pub(super) fn brief(&self) -> String {
         match self {
             Self::NoNetwork { .. } => "no network".into(),
@@ -195,7 +195,7 @@ impl KernelError {
         }
     }
 
-    /// Turns the system's error into ours; a full disk gets its own variant.
+    /// Converts the system's error; a full disk gets its own variant.
     pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         if matches!(source.kind(), StorageFull | QuotaExceeded) {
@@ -221,7 +221,7 @@ fn at_hand_hint(at_hand: &[String]) -> String {
     }
 }
 
-/// A dozen kfunc names help nobody: the first few, and how many more.
+/// The first few names of kfuncs, and how many more there are.
 fn some_of(kfuncs: &[String]) -> String {
     let shown = kfuncs.len().min(3);
     let mut text = kfuncs[..shown].join(", ");

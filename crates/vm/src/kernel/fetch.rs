@@ -17,7 +17,7 @@ impl Catalog {
     pub(super) fn fetch(&self, offer: &Offer) -> Result<Meta, KernelError> {
         let lock = self.cache.lock(&self.cancel, &*self.progress)?;
         if let Some(meta) = self.cache.all().into_iter().find(|meta| meta.release == offer.release) {
-            return Ok(meta); // By another process, while we waited.
+            return Ok(meta); // By another process, in the meantime.
         }
         let work = self.cache.workshop(&lock)?;
         let (debs, unpacked, finished) =
@@ -65,7 +65,7 @@ impl Catalog {
         Ok(meta)
     }
 
-    /// Unpacks all packages in a folder, but for the modules, which are most of their bulk.
+    /// Unpacks all packages in a folder, except for the modules, which are most of their size.
     fn unpack(&self, debs: &Path, into: &Path) -> Result<(), KernelError> {
         let entries = fs::read_dir(debs).map_err(|e| KernelError::io("read", debs, e))?;
         for deb in entries.flatten().map(|entry| entry.path()) {

@@ -16,7 +16,7 @@ pub(super) fn kernel(root: &Path, release: &str) -> Result<Kernel, String> {
         return Err("it is built without sched_ext".into());
     }
     let image = image(root, release)?;
-    // The image on disk is the running kernel, whose BTF the kernel itself hands out.
+    // The image on disk is the running kernel, which exports its own BTF.
     let btf = running_kernel_btf();
     if let BtfHealth::Malformed(kfuncs) = &btf {
         return Err(format!("its BTF is malformed ({} scx kfuncs)", kfuncs.len()));

@@ -52,7 +52,7 @@ impl<'a> Image<'a> {
         Ok(Self { bytes, payload, release })
     }
 
-    /// What the BTF inside says, or why it cannot be told.
+    /// What the BTF inside says, or why it cannot be read.
     pub fn inspect_btf(&self) -> Result<Findings, String> {
         let vmlinux = self.unpack()?;
         let elf = object::File::parse(&*vmlinux).map_err(|e| format!("kernel inside: {e}"))?;
@@ -64,8 +64,8 @@ impl<'a> Image<'a> {
     fn unpack(&self) -> Result<Vec<u8>, String> {
         let packed = &self.bytes[self.payload.clone()];
         let mut vmlinux = Vec::new();
-        // The payload ends with four bytes of length that are no part of the compressed stream;
-        // both decoders stop by themselves at the end of it.
+        // The payload ends with four bytes of length that do not belong to the compressed stream;
+        // both decoders stop at the end of the stream.
         let done = match packed {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => ruzstd::decoding::StreamingDecoder::new(packed)
                 .map_err(|e| format!("zstd: {e}"))?

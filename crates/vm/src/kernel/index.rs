@@ -19,7 +19,7 @@ pub(crate) struct Offer {
     pub image: Package,
     /// Holds the build configuration, if the image's package does not.
     pub config: Option<Package>,
-    /// Whose configuration that is, where the kernel's own is no longer offered.
+    /// The release that the configuration is from, where the kernel's own is no longer offered.
     pub config_of: Option<String>,
 }
 
@@ -38,7 +38,7 @@ const CONFIG_PACKAGE: &str = "linux-base-";
 /// An image cannot be smaller: what is, is one of the empty shells.
 const SHELL_BYTES: u64 = 1 << 20;
 
-/// Whether a package may belong to a kernel we can use.
+/// Whether a package may belong to a kernel that can be used.
 pub(super) fn is_relevant(package: &str) -> bool {
     IMAGE_PACKAGES.iter().chain([&CONFIG_PACKAGE]).any(|prefix| release_in(package, prefix).is_some())
 }

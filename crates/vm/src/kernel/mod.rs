@@ -1,10 +1,10 @@
 //! Stock kernels: which there are, where they come from, whether sched_ext programs load on them.
 //!
-//! A request goes through these modules: [`request`] reads what the user asked for, [`host`] looks
-//! at the machine's own kernel, [`cache`] at what was fetched before, [`apt`] and [`index`] at what
-//! Debian offers; [`choice`] takes the best of it, [`fetch`] brings it here, [`image`] and [`btf`]
-//! judge it without a boot.
-//! [`catalog`] is the whole, and the only part others need.
+//! A request goes through these modules: [`request`] parses what the user asked for. [`host`] finds
+//! the machine's own kernel, [`cache`] the kernels that were fetched before, [`apt`] and [`index`]
+//! those that Debian offers. [`choice`] selects the best of them, [`fetch`] downloads it, and
+//! [`image`] and [`btf`] check it without a boot. [`catalog`] combines them, and is the only part
+//! that other modules need.
 pub(crate) mod apt;
 mod btf;
 pub(crate) mod cache;
@@ -28,8 +28,8 @@ pub use catalog::{Catalog, ListedKernel, Place};
 pub use error::KernelError;
 pub use request::KernelRequest;
 
-/// The series taken when the host's own kernel does not serve and nobody names another: the
-/// long-term series our published figures are measured on.
+/// The default series, where the host's own kernel cannot be used and the user names none: the
+/// long-term series on which the published figures are measured.
 pub const DEFAULT_SERIES: &str = "6.18";
 
 /// Whether the kernel's BTF describes the scx kfuncs so that programs can load.

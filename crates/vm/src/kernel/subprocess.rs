@@ -22,7 +22,7 @@ pub(super) struct Finished {
     pub stderr: String,
 }
 
-/// A command without input, in plain English whatever the user's language: we read what it says.
+/// A command without input, with English messages whatever the user's language, as they are parsed.
 pub(crate) fn command(tool: &str) -> Command {
     let mut command = Command::new(tool);
     command.stdin(Stdio::null()).env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
@@ -146,7 +146,7 @@ impl Running {
         limit: Duration,
         cancel: &AtomicBool,
     ) -> Result<Finished, KernelError> {
-        // Threads, because a program blocks when nobody reads one of its two pipes.
+        // Threads, because a program blocks when one of its two pipes is not read.
         let stdout = stdout.map(reader);
         let stderr = self.child.stderr.take().map(reader);
         let status = self.wait(doing, limit, cancel, &mut || {})?;

@@ -1,6 +1,6 @@
 //! Release names: their order, their series, and which of them a wish like `6.18` means.
 
-/// The suffix of the releases we take: the smallest stock image, with the drivers QEMU needs.
+/// The suffix of the releases that are used: the smallest stock image, with the drivers QEMU needs.
 pub(super) const FLAVOUR: &str = "-cloud-amd64";
 
 /// Sorts releases by age: all their numbers up to the flavour, so that `6.18.9` comes before

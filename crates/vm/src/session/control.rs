@@ -17,7 +17,7 @@ impl Control {
         Ok(Self(Mutex::new(socket)))
     }
 
-    /// A message that cannot be sent has nobody to reach: the monitor sees that by other means.
+    /// If a message cannot be sent, the guest is gone, which the monitor detects by other means.
     pub fn send(&self, message: HostMessage) {
         let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = protocol::send(&*socket, &message);

@@ -10,8 +10,8 @@ const SYSTEM_PATH: [&str; 6] =
 const DEFAULTS: [(&str, &str); 5] =
     [("HOME", "/root"), ("USER", "root"), ("LOGNAME", "root"), ("SHELL", "/bin/sh"), ("LANG", "C.UTF-8")];
 
-/// Taken from the host: where libraries are (those that came along lie at the same place), and how
-/// the terminal that shows the output is to be talked to.
+/// Taken from the host: where libraries are (copied ones are at the same place), and the type of
+/// the terminal that shows the output.
 const PASSED_ON: [&str; 2] = ["LD_LIBRARY_PATH", "TERM"];
 
 /// All of it; what the command brings wins.

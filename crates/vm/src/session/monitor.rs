@@ -20,15 +20,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often we look at what nobody tells us.
+/// How often to check states that change without an event.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long a machine that has crashed may take to end by itself, so that all of its last words
+/// How long a machine that has crashed may take to end by itself, so that all of its last messages
 /// are on the console.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long it may take until the log tells where the tasks are of a command that took too long, and how long it may
-/// pause meanwhile.
+/// How long the log may take to show where the tasks are of a command that took too long, and how long it may pause
+/// in between.
 const STACKS_LIMIT: Duration = Duration::from_secs(60);
 const STACKS_PAUSE: Duration = Duration::from_secs(5);
 
@@ -59,7 +59,7 @@ enum Phase {
     Booting { ready: Option<(String, u32)> },
     /// The command runs.
     Running { since: Instant },
-    /// The command ran for too long; the log still tells where its tasks are.
+    /// The command ran for too long; the log is still reporting where its tasks are.
     ShowingTasks { since: Instant },
     /// The command is over; these bytes of stdout and stderr must still arrive.
     Draining { outcome: Outcome, stdout: u64, stderr: u64 },
@@ -96,7 +96,7 @@ pub(super) struct Monitor {
     started: Option<Sender<Up>>,
     phase: Phase,
     begun: Instant,
-    /// When we last heard of the guest.
+    /// When the guest was last heard of.
     heard: Instant,
     /// Whether it still owes us an answer.
     asked: bool,
@@ -122,7 +122,7 @@ impl Settings {
 }
 
 impl Monitor {
-    /// The whole life of a VM. When it returns, QEMU and its files are gone.
+    /// The whole life of a VM. When it returns, QEMU has ended and its files are removed.
     pub fn run(plan: Plan, started: Sender<Up>) -> Result<Ended, VmError> {
         let mut monitor = Self::begin(plan, started)?;
         match monitor.watch() {
@@ -245,7 +245,7 @@ impl Monitor {
         {
             self.boot_lines = self.kernel_log.len();
             let up = Up { release: release.clone(), cpus: *cpus, control: self.control.clone() };
-            // If nobody waits for it any more, the VM was dropped, which is checked elsewhere.
+            // If the receiver is gone, the VM was dropped, which is checked elsewhere.
             let _ = started.send(up);
             self.phase = Phase::Running { since: Instant::now() };
         }

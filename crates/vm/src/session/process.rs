@@ -30,10 +30,11 @@ impl Qemu {
             .stdout(Stdio::null())
             .stderr(messages);
         let prepare = move || {
-            // Away from our terminal: Ctrl-C is for us, and we decide what becomes of the VM.
+            // Detached from the terminal: Ctrl-C goes to this program, which decides how the VM
+            // ends.
             setsid()?;
             set_pdeathsig(Signal::SIGKILL)?;
-            // Had we died before that call, the kernel would have nothing left to tell it.
+            // If the parent died before that call, the kernel sends no signal.
             if getppid() != ours {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
@@ -64,7 +65,7 @@ impl Qemu {
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        // Harmless if it is gone: a child keeps its number until it is waited for.
+        // Harmless if it has ended: a child keeps its pid until it is reaped.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -90,13 +90,13 @@ fn carry_in(mut from: UnixStream, mut to: UnixStream) {
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Goes on reading when nobody listens any more: the guest must not block on it.
+/// Continues to read without a listener: the guest must not block on it.
 fn carry_out(mut from: UnixStream, to: UnixStream, received: &AtomicU64, closed: impl Fn()) {
     let mut listener = Some(to);
     let mut buffer = vec![0; BUFFER];
     loop {
         let bytes = match from.read(&mut buffer) {
-            // QEMU is gone.
+            // QEMU has ended.
             Ok(0) => return,
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "flsched-vm-";
 
-/// Held locked while the folder is in use; the kernel lets go of it however we end.
+/// Locked while the folder is in use; the kernel releases the lock however this process ends.
 const LOCK: &str = "lock";
 
-/// A temporary folder that is removed with this value, and by the next VM if we are killed.
+/// A temporary folder that is removed with this value, or by the next VM if this process is killed.
 pub(super) struct Workshop {
     folder: TempDir,
     /// For names that do not depend on how long TMPDIR is.

@@ -1,4 +1,4 @@
-//! The machines, and what one of them has told.
+//! The machines, and the output of one of them.
 use flsched_vm::{Accel, Catalog, Clock, GuestCommand, Parallel, Topology, Vm, VmSpec, programs_in};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,11 +39,11 @@ pub const MACHINES: &[Machine] = &[
     WORK,
 ];
 
-/// All CPUs share one clock there: what must be true of the parallel one is not.
+/// All CPUs share one clock there, so the checks of the parallel clock must fail.
 pub const WORK: Machine =
     Machine { is_extra: true, ..machine("work", 4, "work", &["spins", "stamps", "pauses"]) };
 
-/// All that a machine has printed, or why it did not come to its end.
+/// The whole output of a machine, or why it did not finish.
 pub type Told = Result<String, String>;
 
 /// A line of a measurement: its numbers by their names.
@@ -113,7 +113,7 @@ impl Machine {
             ..VmSpec::new(kernel, Topology::flat(self.cpus))
         };
         let mut vm = Vm::start(&spec, &GuestCommand { argv, env: Vec::new() }).map_err(|e| e.to_string())?;
-        // An input that ends has process 1 look for more of it a hundred times a second.
+        // If the input ends, process 1 polls it a hundred times a second.
         let input = vm.take_stdin();
         let outputs = [vm.take_stdout(), vm.take_stderr()].map(|stream| {
             spawn(move || {

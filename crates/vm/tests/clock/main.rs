@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials(&rigs)).exit_code()
 }
 
-/// A machine, and what it has told once it was booted.
+/// A machine, and its output once it was booted.
 struct Rig {
     machine: &'static Machine,
     told: OnceLock<Told>,

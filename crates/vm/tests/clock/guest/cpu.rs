@@ -28,7 +28,7 @@ pub fn tsc() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// Executes so many instructions, and a handful more.
+/// Executes this number of instructions, and a handful more.
 #[inline(never)]
 pub fn spin(instructions: u64) {
     let turns = (instructions / 2).max(1);
@@ -36,7 +36,7 @@ pub fn spin(instructions: u64) {
     unsafe { asm!("2: dec {0}", "jnz 2b", inout(reg) turns => _, options(nomem, nostack)) }
 }
 
-/// Executes PAUSE so many times, each with two more instructions.
+/// Executes PAUSE this number of times, each with two more instructions.
 #[inline(never)]
 pub fn pauses(times: u64) {
     // SAFETY: counts a register down to 0.

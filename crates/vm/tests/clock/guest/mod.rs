@@ -10,7 +10,7 @@ mod wakes;
 
 use std::process::ExitCode;
 
-/// On a machine with so many CPUs.
+/// Called with the machine's number of CPUs.
 type Measurement = fn(usize);
 
 /// What can be measured, by name.

@@ -5,7 +5,7 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 const INSTRUCTIONS: u64 = 20_000_000;
-/// More than one takes to come to its CPU.
+/// Longer than a thread takes to move to its CPU.
 const LEAD: Duration = Duration::from_millis(2);
 
 pub fn measure(cpus: usize) {
@@ -19,9 +19,9 @@ pub fn measure(cpus: usize) {
     run(cpus, 2 * cpus);
 }
 
-/// So many of them on so many CPUs.
+/// Runs this number of loops on this number of CPUs.
 fn run(cpus: usize, loops: usize) {
-    // A barrier would be a lock that they meet at one after the other.
+    // Not with a barrier: that is a lock which they would take one after the other.
     let start = Instant::now() + LEAD * (loops as u32 + 5);
     let late = &AtomicUsize::new(0);
     let spans: Vec<(u64, u64)> = scope(|threads| {

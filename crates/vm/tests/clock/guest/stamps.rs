@@ -13,7 +13,7 @@ const MOVES: usize = 200;
 struct Slot(AtomicU64);
 
 struct Seen {
-    /// The lowest difference between an own reading and one that another CPU made before.
+    /// The lowest difference between a thread's own reading and an earlier one by another CPU.
     lowest: i64,
     /// The lowest difference between an own reading and the own one before it.
     step: i64,
