@@ -1,5 +1,5 @@
-//! Lines of `perf script` and `perf sched script`: who got which CPU, who woke whom, which CPU got which
-//! frequency. Tasks are called `NAME:PID`; the idle task has no name.
+//! Lines of `perf script` and `perf sched script`: task switches, wake-ups and changes of frequency.
+//! Tasks are called `NAME:PID`; the idle task has no name.
 use crate::core::CpuId;
 use crate::engine::Ns;
 
@@ -75,7 +75,7 @@ fn read(number: usize, line: &str) -> Result<Line, String> {
     Ok(Line { number, at, cpu, what })
 }
 
-/// A decimal number of some unit as ns, `None` beyond what can be told.
+/// A decimal number of a unit as ns; `None` if it is too large.
 pub(crate) fn ns(text: &str, unit_ns: u64) -> Option<Ns> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut value = whole.parse::<u64>().ok()?.checked_mul(unit_ns)?;

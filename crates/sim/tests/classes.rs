@@ -191,7 +191,8 @@ fn priorities_are_strict() {
         });
         let forker = Child { scheduling: Some(Scheduling::Fifo(99)), ..Child::process("forker", forker) };
         run(simulation("ryzen-3400g:even", 1, scheduler).unwrap(), vec![forker]);
-        // Of equals the one with turns lets the other one, which has none, run to its end.
+        // Of two tasks of equal priority, RR's is rotated when its slice ends; FIFO's then runs to
+        // its end.
         let done = ["also high", "high", "low", "normal"].map(|name| notes.last(name));
         assert!(done.is_sorted(), "{scheduler}: {done:?}");
         let latest = *notes.all("urgent").iter().max().unwrap();
@@ -270,7 +271,8 @@ fn a_cpu_that_has_done_its_real_time_work_gets_more() {
 
 #[test]
 fn a_cpu_with_two_gives_one_to_an_idle_core() {
-    // Three tasks, two cores of two threads: nobody shares a core while another one idles for long.
+    // Three tasks, two cores of two threads: no task shares a core while another core idles for
+    // long.
     for scheduler in ["eevdf", "cfs"] {
         let notes = Notes::default();
         let outcome = run(simulation("ryzen-3400g:even", 4, scheduler).unwrap(), crowd(&notes, 2, 4, SECOND));
@@ -336,13 +338,13 @@ fn hackbench_switches_most_under_eevdf_and_least_under_fifo() {
         .unwrap()
         .context_switches
     };
-    // Long enough for many slices of each task, where buffers are full and everybody waits for everybody;
+    // Long enough for many slices of each task, with full buffers and many waiters;
     let all = |cpus: usize| ["eevdf", "batch", "fifo"].map(|scheduler| switches(scheduler, cpus, "4:400", 1));
     let [eevdf, batch, fifo] = all(1);
     assert!(eevdf > batch && batch > fifo, "one CPU: {eevdf}, {batch}, {fifo}");
     let [eevdf, batch, _] = all(8);
     assert!(eevdf > 2 * batch, "eight CPUs: {eevdf}, {batch}");
-    // and so short that they never are, where only who is woken interrupts.
+    // and so short that buffers are never full, where only woken tasks preempt.
     for seed in 1..=5 {
         let few = |scheduler| switches(scheduler, 1, "5:10", seed);
         let (eevdf, batch, fifo) = (few("eevdf"), few("batch"), few("fifo"));

@@ -1,4 +1,4 @@
-//! Scenarios: from files, by chance, and made smaller.
+//! Scenarios: from files, at random, and shrunk.
 use flsched_sim::classes::keeps_cpus_busy;
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::{Scenario, draw, fuzz, shrink};

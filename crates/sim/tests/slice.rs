@@ -32,7 +32,7 @@ fn hogs_take_as_long_as_their_work() {
         let outcome = run("ryzen-3400g", None, scheduler, "hogs:8:100").unwrap();
         assert!((0.1..0.102).contains(&outcome.time_s), "{scheduler}: {}", outcome.time_s);
         let outcome = run("ryzen-3400g", None, scheduler, "hogs:16:100").unwrap();
-        // No policy can be faster; FLSCHED's turns leave an odd end.
+        // No policy can be faster; under FLSCHED the last slices do not fill all CPUs.
         assert!((0.2..0.25).contains(&outcome.time_s), "{scheduler}: {}", outcome.time_s);
     }
 }

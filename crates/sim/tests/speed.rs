@@ -39,7 +39,7 @@ fn threads_of_a_core_take_from_each_other() {
 
 #[test]
 fn who_stays_alone_goes_on_at_full_speed() {
-    // As many tasks as a package has cores, and whole cores come first: nobody's neighbour runs.
+    // As many tasks as a package has cores, and whole cores come first: no two tasks share a core.
     let time =
         run(find("xeon-e7-8870v4-4s").with_governor("performance").unwrap(), "flsched", "hogs:20:100").time_s;
     // 20 active cores: 2.6 of 3.0 GHz, and forks one after another.
@@ -76,7 +76,7 @@ fn governors_order_as_they_should() {
 
 #[test]
 fn cold_caches_cost_time() {
-    // Twice as many as CPUs, in turns: what each works on must come back every time.
+    // Two tasks a CPU alternate: each must fetch its data anew after every switch.
     let time = |kib: u64| {
         let scheduler = "flsched:slice_us=2000,max_delay_us=4000";
         run(find("i7-2670qm"), scheduler, &format!("hogs:32:200:{kib}")).time_s

@@ -54,7 +54,7 @@ fn each_runs_to_its_end_under_each_scheduler() {
         assert!(outcome.time_s > 0.0 && outcome.fairness <= 1.0, "{workload}");
     };
     sleepers.iter().for_each(|workload| under("fifo", workload));
-    // With more threads than CPUs these take a scheduler that lets all come to run.
+    // With more threads than CPUs these need a scheduler under which every task gets to run.
     sleepers.iter().chain(&yielders).for_each(|workload| under("flsched", workload));
 }
 

@@ -1,8 +1,8 @@
 //! The schedulers behind one interface, that of the kernel's `struct sched_class`.
 //!
-//! A class keeps its run queues; the core asks it where a task goes and who is next. The core
-//! charges the cost of each call and holds the run-queue lock of `cpu` around all but `select_cpu`,
-//! as the kernel does; what else a class locks or spends it charges itself.
+//! A class keeps its run queues; the core asks it for a task's CPU and for the next task. The core
+//! charges the cost of each call and holds the run-queue lock of `cpu` around all calls except
+//! `select_cpu`, as the kernel does. A class itself charges further locks and costs.
 pub mod domains;
 mod fair;
 mod rt;
@@ -16,12 +16,12 @@ pub(crate) use spec::{scheduling, set_up};
 use crate::Error;
 use crate::core::{Core, CpuId, TaskId};
 
-/// Why a CPU is looked for.
+/// Why a CPU is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// A sleeper wakes.
     Up {
-        /// Who wakes says that it is about to sleep.
+        /// The waker announces that it is about to sleep.
         sync: bool,
     },
     /// A task is born.
@@ -52,7 +52,7 @@ pub enum Dequeue {
     Move,
 }
 
-/// See the module. `cpu` is whose run queue it is about, [`Core::here`] is who works.
+/// See the module. `cpu` is the run queue's CPU, [`Core::here`] the CPU that executes the call.
 pub trait Class {
     /// For reports, and to find its costs in the machine's file.
     fn name(&self) -> &str;
@@ -68,12 +68,12 @@ pub trait Class {
     /// A task is dead and dequeued.
     fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// Where shall the task go that is woken, or born, and was last on `prev`? Not asked for tasks
+    /// Selects the CPU of a task that is woken or new, and was last on `prev`. Not called for tasks
     /// that may only run on one CPU.
     fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, wake: Wake) -> CpuId;
 
-    /// Is the sleeper still in a run queue, to be taken out later? Then it is woken there, and no CPU
-    /// is looked for.
+    /// Whether the sleeper is still in a run queue, to be removed later. Then it is woken there, and
+    /// no CPU is selected.
     fn is_delayed(&mut self, _core: &mut Core, _task: TaskId) -> bool {
         false
     }
@@ -84,15 +84,15 @@ pub trait Class {
     /// It is no longer; it may be the running one.
     fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Dequeue);
 
-    /// `task` has come to `cpu`, where another one of this class runs: who goes on? Calls
-    /// [`Core::resched`] if it is not to be the running one.
+    /// `task` was added to `cpu`, where another task of this class runs. Calls [`Core::resched`] if
+    /// the running task has to be preempted.
     fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId);
 
     /// `cpu` is about to pick: a chance to fetch tasks from elsewhere. `prev` ran, and may go on if
     /// [`crate::core::Task::is_queued`].
     fn balance(&mut self, _core: &mut Core, _cpu: CpuId, _prev: Option<TaskId>) {}
 
-    /// Who is next on `cpu`? May be `prev`. It stays in the run queue.
+    /// Picks the next task on `cpu`; it may be `prev`. It stays in the run queue.
     fn pick(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
 
     /// `prev` leaves `cpu` for another task or the idle one; if still queued, it waits from now on.
@@ -112,13 +112,14 @@ pub trait Class {
         true
     }
 
-    /// `cpu` runs the idle task, or ceases to; not `changed`: it has looked for work in vain.
+    /// `cpu` starts or stops to run the idle task; not `changed`: it has searched for work without
+    /// success.
     fn update_idle(&mut self, _core: &mut Core, _cpu: CpuId, _is_idle: bool, _changed: bool) {}
 
     /// The task's affinity is another one; if it was queued it is not just now.
     fn set_cpumask(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// What was put off while locks were held; `cpu` has none now. Kicks, for instance.
+    /// Does what was deferred while locks were held, for instance kicks; `cpu` holds none now.
     fn settle(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
     /// A CPU has come online, or is about to go offline.

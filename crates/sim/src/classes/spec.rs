@@ -23,9 +23,9 @@ pub(crate) fn scheduling(scheduler: &Scheduler) -> Scheduling {
     }
 }
 
-/// It promises that no CPU idles for long while a task that may run there waits. The kernel's classes
-/// balance the load now and then and do not, nor does FLSCHED as published, which only pushes, nor a
-/// Smove that was told to let tasks wait for ticks.
+/// Whether the scheduler promises that no CPU idles for long while a task that may run there waits.
+/// The kernel's classes balance load only now and then, so they do not. Neither does FLSCHED as
+/// published, which only pushes, nor a Smove whose tasks may wait for ticks.
 pub fn keeps_cpus_busy(scheduler: &Scheduler) -> bool {
     let Scheduler::Policy(spec) = scheduler else { return false };
     let chosen = spec.policy.choice("paper");
@@ -34,7 +34,7 @@ pub fn keeps_cpus_busy(scheduler: &Scheduler) -> bool {
     !is_published && !waits
 }
 
-/// What a user who chose it for this machine should know.
+/// What the user should know about this scheduler on this machine.
 pub fn warning(scheduler: &Scheduler, machine: &Machine) -> Option<String> {
     let Scheduler::Policy(PolicySpec { policy, .. }) = scheduler else { return None };
     let asks = Object::of(policy).is_ok_and(|object| object.has_variable("max_mhz"));

@@ -17,7 +17,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Nothing that would have to be brought.
+    /// Without data that would have to be fetched.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -34,7 +34,7 @@ enum Owner {
 struct Cache {
     /// Bytes loaded since the beginning.
     loaded: u64,
-    /// That number when these data were last used. Only looked up: its order does not matter.
+    /// That number when these data were last used. Only for lookups: its order does not matter.
     used_at: HashMap<Owner, u64>,
 }
 

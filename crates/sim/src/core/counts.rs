@@ -11,7 +11,7 @@ pub struct CallbackCount {
     pub ns: Ns,
 }
 
-/// Powers of two, each in so many equal parts: a percentile is right to about 3 %.
+/// Each power of two is split into this number of equal parts: a percentile is exact to about 3 %.
 const PARTS: u64 = 32;
 
 /// Durations, by size.

@@ -67,7 +67,7 @@ impl Frequencies {
         self.domains[self.domain_of[cpu]].mhz
     }
 
-    /// A CPU has become busy or idle, and so many threads of its core are busy now.
+    /// A CPU has become busy or idle; `count` threads of its core are busy now.
     pub(super) fn count(&mut self, machine: &Machine, now: Ns, cpu: CpuId, is_busy: bool, threads: u32) {
         if self.domains.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Core {
         if !domain.is_planned {
             domain.is_planned = true;
             let idle_for = self.now - domain.decided_at;
-            // Nobody decided while it was at rest; utilisation fell all the same.
+            // No frequency was chosen while the domain was idle, but utilisation decayed.
             domain.utilisation *= decay(idle_for.saturating_sub(frequency.interval_ns()));
             domain.decided_at = domain.decided_at.max(self.now.saturating_sub(frequency.interval_ns()));
             self.queue.push(self.now + frequency.interval_ns(), Event::Frequency { domain: index });
@@ -172,7 +172,7 @@ fn decay(ns: Ns) -> f64 {
     (-(ns as f64) / HALF_LIFE_NS).exp2()
 }
 
-/// Where an idle domain comes to rest.
+/// The frequency of an idle domain.
 fn resting_mhz(frequency: &Frequency) -> u32 {
     match *frequency.governor {
         Governor::Performance => frequency.max_mhz(),

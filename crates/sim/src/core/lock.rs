@@ -1,12 +1,14 @@
-//! Locks as resources: who comes while another holds one waits, and the time is counted.
+//! Locks as resources: a CPU that wants a lock which another one holds waits, and the wait is
+//! counted.
 //!
-//! What a CPU does in one go is simulated in one go, on its own clock, which may be ahead of the
-//! others'. So a lock is a calendar: it is free again when its last holder gave it back, on that
-//! CPU's clock, and who comes earlier spins until then. Waiters get it in the order in which they
-//! are simulated.
+//! A CPU's work between two events is simulated in one step, on the CPU's own clock, which may be
+//! ahead of the others'. So each lock records when it becomes free, on its last holder's clock. A
+//! CPU that arrives earlier spins until then. Waiters get the lock in the order in which they are
+//! simulated.
 //!
-//! A cache line that is written without a lock is one whose holder gives it back at once. How long is
-//! known beforehand, so that who is simulated later, on an earlier clock, can still come first.
+//! A cache line that is written without a lock is modelled as a lock that is released at once. The
+//! length of a transfer is known beforehand, so that a CPU that is simulated later, on an earlier
+//! clock, can still come first.
 use super::{Core, CpuId};
 use crate::engine::Ns;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,7 +22,7 @@ pub struct LockId(usize);
 pub struct LockCounts {
     /// Times taken.
     pub taken: u64,
-    /// Times somebody had to wait.
+    /// How often a CPU had to wait.
     pub contended: u64,
     /// Time spun, in ns.
     pub spun: Ns,
@@ -34,17 +36,17 @@ struct Lock {
     free_at: Ns,
     taken_at: Ns,
     last: CpuId,
-    /// When it is on its way from one CPU to the next, if only written.
+    /// Its transfers between CPUs, from start to end, if it is a line that is written without a lock.
     moves: VecDeque<(Ns, Ns)>,
     writes: u64,
     /// By CPU: after how many of these it fetched its copy.
     copies: Vec<u64>,
 }
 
-/// As far back as anybody's clock may be, in moves with gaps between them.
+/// Separate transfers that are kept: enough for the CPU whose clock is furthest behind.
 const MOVES_KEPT: usize = 1024;
 
-/// Books the first time from `from` on at which nobody else has it for so long.
+/// Reserves the first free period of this `length` from `from` on, and returns its start.
 fn book(moves: &mut VecDeque<(Ns, Ns)>, from: Ns, length: Ns) -> Ns {
     let mut at = from;
     let mut index = moves.partition_point(|&(_, end)| end <= from);
@@ -102,8 +104,8 @@ impl Core {
         self.locks.locks[id.0].taken_at = self.cpus[self.here].clock;
     }
 
-    /// The CPU that is simulated reads this line. Many have copies at a time; who has none since it was
-    /// last written fetches one.
+    /// The simulated CPU reads this line. Many CPUs can have copies at a time; a CPU without a copy
+    /// since the last write fetches one.
     pub fn read(&mut self, id: LockId) {
         let count = self.nr_cpus();
         let lock = &mut self.locks.locks[id.0];
@@ -132,14 +134,14 @@ impl Core {
         self.pass_on(id);
     }
 
-    /// Returns who had it last.
+    /// Returns the last holder.
     fn count_taken(&mut self, id: LockId) -> CpuId {
         let lock = &self.locks.locks[id.0];
         self.locks.kinds[lock.kind].1.taken += 1;
         lock.last
     }
 
-    /// How long a cache line takes from that CPU to the one that is simulated.
+    /// How long a cache line takes from that CPU to the simulated one.
     pub fn travel_ns(&self, from: CpuId) -> Ns {
         self.machine.costs.handover_ns.at(self.machine.distance(from, self.here))
     }

@@ -1,7 +1,7 @@
 //! How long a CPU was busy, and at which frequency.
 use crate::engine::Ns;
 
-/// Frequencies are counted in steps of so many MHz.
+/// Frequencies are counted in steps of this size, in MHz.
 pub const STEP_MHZ: u32 = 100;
 
 /// Of one CPU.

@@ -34,11 +34,12 @@ pub type TaskId = usize;
 /// A CPU, with its part of `struct rq`.
 #[derive(Debug)]
 pub struct Cpu {
-    /// Who runs; `None`: the idle task.
+    /// The running task; `None`: the idle task.
     pub curr: Option<TaskId>,
     /// How far this CPU is; not before the event that it handles.
     pub clock: Ns,
-    /// `rq->clock` while it schedules: when that began. What it takes counts for who runs next.
+    /// `rq->clock` while it schedules: the time when that began. What scheduling costs is charged
+    /// to the next task.
     pub rq_clock: Option<Ns>,
     /// It must schedule as soon as it can.
     pub need_resched: bool,
@@ -99,7 +100,7 @@ pub struct Core {
     pub idle: CpuMask,
     /// What ended the run early; the first counts.
     pub violation: Option<Violation>,
-    /// Who ran where and when, if that is asked for.
+    /// Which task ran where and when, if a recording was requested.
     pub recording: Option<Box<Recording>>,
 }
 
@@ -159,7 +160,7 @@ impl Core {
 
     /// `rq_clock()`
     pub fn rq_clock(&self, cpu: CpuId) -> Ns {
-        // Who looks from another CPU knows better what time it is than one that computes.
+        // The clock of a CPU that computes may be behind that of the CPU which reads it.
         self.cpus[cpu].rq_clock.unwrap_or(self.cpus[cpu].clock.max(self.clock()))
     }
 
@@ -196,8 +197,8 @@ impl Core {
         }
     }
 
-    /// `resched_curr_lazy()`: `cpu` schedules when it next leaves the kernel; another CPU whose task
-    /// computes is not disturbed for it, and does so at its next tick at the latest.
+    /// `resched_curr_lazy()`: `cpu` schedules when it next leaves the kernel. Another CPU whose task
+    /// computes is not interrupted; it schedules at its next tick at the latest.
     pub fn resched_lazy(&mut self, cpu: CpuId) {
         if self.cpus[cpu].curr.is_none() {
             return self.resched(cpu);
@@ -215,7 +216,7 @@ impl Core {
         }
     }
 
-    /// Unless one is on its way, or `cpu` is in the kernel anyway.
+    /// Unless an interrupt is on its way, or `cpu` is in the kernel anyway.
     fn interrupt(&mut self, cpu: CpuId) {
         let target = &mut self.cpus[cpu];
         if cpu != self.here && !target.is_interrupt_sent {
@@ -282,7 +283,7 @@ impl Core {
         id
     }
 
-    /// `cpu`, or an online one instead of it: who does what would be done there.
+    /// `cpu`, or an online CPU that takes over its work.
     pub(crate) fn online_near(&self, cpu: CpuId) -> CpuId {
         self.online.first_common_from(&self.online, cpu).unwrap_or(cpu)
     }
@@ -299,7 +300,7 @@ impl Core {
         unsafe { (*pointer).pid as usize - 1 }
     }
 
-    /// Writes down who runs where and when, from the start of the run on.
+    /// Records which task runs where and when, from the start of the run on.
     pub(crate) fn start_recording(&mut self) {
         let mut recording = Recording::new(self.nr_cpus());
         if self.machine.speed.frequency.is_some() {

@@ -1,7 +1,8 @@
-//! How fast a CPU is just now: its core, who else runs on that core, its frequency.
+//! How fast a CPU is at this moment: its core, the other threads that run on that core, its
+//! frequency.
 //!
-//! A task's work is told in ns at full speed. A CPU at another speed takes longer for it by its
-//! [`Pace`]; when that changes under a task, what is left is planned anew.
+//! A task's work is given in ns at full speed. A CPU at another speed takes longer for it by its
+//! [`Pace`]. When that changes while a task runs, the end of its remaining work is computed anew.
 use super::{Core, CpuId, TaskId};
 use crate::engine::Ns;
 use flsched_machine::FULL_SPEED;
@@ -127,7 +128,7 @@ impl Core {
         Some(since)
     }
 
-    /// It goes on with its work from `since` on; the idle task has none.
+    /// It continues its work from `since` on; the idle task has none.
     pub(crate) fn start_work(&mut self, cpu: CpuId, since: Ns) {
         let state = &mut self.cpus[cpu];
         let done_at = state.curr.map(|curr| {

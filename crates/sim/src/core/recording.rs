@@ -1,4 +1,4 @@
-//! Who ran where and when, for traces and charts: written down only if asked for.
+//! Which task ran where and when, for traces and charts; recorded on request only.
 use super::{CpuId, TaskId};
 use crate::engine::Ns;
 
@@ -7,7 +7,7 @@ use crate::engine::Ns;
 pub struct Slice {
     /// Where.
     pub cpu: CpuId,
-    /// Who.
+    /// The task that runs.
     pub task: TaskId,
     /// From when.
     pub from: Ns,
@@ -18,9 +18,9 @@ pub struct Slice {
 /// A task was woken, or born.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeUp {
-    /// Who.
+    /// The task that was woken.
     pub task: TaskId,
-    /// The CPU whose run queue it came to.
+    /// The CPU to whose run queue it was added.
     pub cpu: CpuId,
     /// When.
     pub at: Ns,
@@ -90,7 +90,7 @@ impl Recording {
         }
     }
 
-    /// `next`, or nobody, has `cpu` from now on.
+    /// `next`, or the idle task, runs on `cpu` from now on.
     pub(crate) fn switched(&mut self, cpu: CpuId, next: Option<TaskId>, at: Ns) {
         let before = std::mem::replace(&mut self.running[cpu], next.map(|next| (next, at)));
         if let Some((task, from)) = before
@@ -100,7 +100,7 @@ impl Recording {
         }
     }
 
-    /// `task` comes to the run queue of `cpu`, having slept.
+    /// `task` is added to the run queue of `cpu` after a sleep.
     pub(crate) fn woken(&mut self, task: TaskId, cpu: CpuId, at: Ns) {
         if self.has_room(self.wake_ups.len(), at) {
             self.wake_ups.push(WakeUp { task, cpu, at });
@@ -131,7 +131,7 @@ impl Recording {
         self.tasks = tasks;
     }
 
-    /// Once one kind is full, no kind goes on: a trace with gaps in it would mislead.
+    /// Once one kind is full, no kind is recorded any more: a trace with gaps would mislead.
     fn has_room(&mut self, len: usize, at: Ns) -> bool {
         if len >= MOST {
             self.full_at.get_or_insert(at);

@@ -66,7 +66,7 @@ impl Scheduling {
 pub struct TaskSpec {
     /// `comm`: its first 15 characters.
     pub name: String,
-    /// Who forks it; `None`: the run itself.
+    /// The task that forks it; `None`: the run itself.
     pub parent: Option<TaskId>,
     /// A thread of its parent's process.
     pub is_thread: bool,
@@ -238,7 +238,7 @@ impl Task {
 impl Deref for Task {
     type Target = TaskStruct;
     fn deref(&self) -> &TaskStruct {
-        // SAFETY: valid until dropped, and C code only touches it while nobody here borrows it.
+        // SAFETY: valid until dropped, and C code only touches it while no reference here is alive.
         unsafe { self.shared.0.as_ref() }
     }
 }
@@ -250,8 +250,8 @@ impl DerefMut for Task {
     }
 }
 
-/// What a policy and the core both write: at one address for good, and not owned by a `Box`, which
-/// would promise that nobody else has a pointer to it.
+/// What a policy and the core both write. It has a fixed address, and no `Box` owns it, which would
+/// promise that there is no other pointer to it.
 #[derive(Debug)]
 struct Shared(NonNull<TaskStruct>);
 

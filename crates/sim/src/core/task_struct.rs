@@ -84,7 +84,7 @@ impl CpuMask {
 pub struct SchedEntity {
     /// Time it has run, in ns.
     pub sum_exec_runtime: u64,
-    /// When that was last brought up to date.
+    /// When that was last updated.
     pub exec_start: u64,
 }
 

@@ -51,12 +51,12 @@ pub enum Event {
         /// Which of the two.
         is_online: bool,
     },
-    /// Somebody sets a task's affinity: the next one that is planned for it.
+    /// A task's affinity is set from outside: to the next one that is planned for it.
     SetAffinity {
         /// Whose.
         task: TaskId,
     },
-    /// The kernel looks for tasks that have waited for too long.
+    /// The kernel checks for tasks that have waited for too long.
     Watchdog,
 }
 
@@ -69,7 +69,7 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// Nothing happens, on so many CPUs.
+    /// Empty, for this number of CPUs.
     pub fn new(cpus: usize) -> Self {
         Self { heap: BinaryHeap::new(), work: WorkTree::new(cpus), planned: 0 }
     }
@@ -97,7 +97,7 @@ impl EventQueue {
         }
     }
 
-    /// When the next one is.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Ns> {
         let work = self.work.first().map(|((at, _), _)| at);
         self.heap.peek().map(|Reverse((at, ..))| *at).into_iter().chain(work).min()

@@ -54,7 +54,7 @@ impl WorkTree {
         }
     }
 
-    /// Whose is first, and when.
+    /// The event that comes first, and its CPU.
     pub(super) fn first(&self) -> Option<(Key, CpuId)> {
         let cpu = self.first[1] as usize;
         Some((self.keys[cpu], cpu)).filter(|(key, _)| *key != NEVER)

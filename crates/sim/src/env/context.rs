@@ -28,6 +28,6 @@ impl Drop for Entered {
 pub(super) fn with<R>(body: impl FnOnce(&mut Ext, &mut Core) -> R) -> R {
     let (ext, core) = CURRENT.get();
     assert!(!ext.is_null(), "a policy's function is called by nobody's simulation");
-    // SAFETY: enter() was given both by who lent them to this call, and waits for it to return.
+    // SAFETY: the caller of enter() has lent both to this call, and waits for it to return.
     unsafe { body(&mut *ext, &mut *core) }
 }

@@ -109,7 +109,7 @@ impl Instance {
 }
 
 fn memory_file(bytes: &[u8]) -> std::io::Result<File> {
-    // SAFETY: a new file of our own.
+    // SAFETY: a new file, owned here.
     let mut file = unsafe {
         let fd = libc::memfd_create(c"policy".as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 {

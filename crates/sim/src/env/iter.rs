@@ -36,7 +36,7 @@ pub(super) unsafe extern "C" fn next(iter: *mut DsqIter) -> *mut TaskStruct {
         } else {
             is_in(iter.ahead)
         };
-        // Who came after the walk began is not part of it.
+        // Tasks that were added after the walk began are not part of it.
         while let Some(task) = found
             && ext.dsqs.seq_of(task) > iter.seq
         {

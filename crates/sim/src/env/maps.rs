@@ -35,7 +35,7 @@ fn start(value: &mut Value) -> *mut u8 {
 #[derive(Debug, Default)]
 pub(crate) struct Maps {
     maps: Vec<Map>,
-    /// Entries that are gone, to which the policy may still have a pointer.
+    /// Removed entries to which the policy may still have a pointer.
     gone: Vec<Value>,
 }
 
@@ -80,7 +80,7 @@ impl Map {
         Some(entry.value)
     }
 
-    /// Takes out the one that nobody has asked for longest.
+    /// Removes the least recently used entry.
     fn remove_oldest(&mut self) -> Option<Value> {
         let (_, key) = self.by_use.pop_first()?;
         self.remove(&key)
@@ -95,7 +95,7 @@ impl Drop for Map {
 }
 
 impl Maps {
-    /// No callback is running, so that nobody has pointers to entries that are gone.
+    /// No callback is running, so there are no pointers to removed entries.
     pub(crate) fn forget_gone(&mut self) {
         self.gone.clear();
     }

@@ -82,7 +82,7 @@ impl Class for Ext {
             // SAFETY: a callback of the policy, with what its type says.
             self.call(core, "runnable", || unsafe { runnable(pointer, flags) });
         }
-        // The running one, of which something has changed: it goes on.
+        // The running task, of which something has changed: it continues.
         if core.cpus[cpu].curr == Some(task) {
             let local = self.dsqs.local(cpu);
             return self.put(core, local, task, flags);
@@ -225,7 +225,7 @@ impl Class for Ext {
             let (task, cpu, flags) = self.deferred.remove(0);
             self.put_local(core, cpu, task, flags);
         }
-        // In the order of the CPUs; those that are to be idle come last.
+        // In the order of the CPUs; kicks that are only for idle CPUs come last.
         self.kicks.sort_by_key(|&(cpu, flags)| (flags & KICK_IDLE, cpu));
         for (cpu, flags) in std::mem::take(&mut self.kicks) {
             let curr = core.cpus[cpu].curr;

@@ -149,7 +149,8 @@ impl Ext {
         true
     }
 
-    /// `scx_bpf_reenqueue_local()`: who waits in the CPU's local queue is enqueued once more.
+    /// `scx_bpf_reenqueue_local()`: tasks that wait in the CPU's local queue are enqueued once
+    /// more.
     pub(crate) fn reenqueue_local(&mut self, core: &mut Core) -> u32 {
         let cpu = core.here;
         if self.callback != "cpu_release" {

@@ -78,7 +78,7 @@ impl Ext {
             {
                 return Some(prev);
             }
-            // The waker is about to sleep, and nobody waits for its CPU.
+            // The waker is about to sleep, and no task waits for its CPU.
             let exits = core.cpus[waker].curr.is_some_and(|c| core.tasks[c].flags & PF_EXITING != 0);
             if allowed.has(waker) && !exits && self.dsqs.len(waker) == 0 && self.idle_cpus.weight() > 0 {
                 return Some(waker);

@@ -95,7 +95,7 @@ impl Ext {
         found
     }
 
-    /// The queue of any id, to look at.
+    /// The queue of any id, for reading.
     pub(crate) fn resolve_for_reading(&mut self, core: &mut Core, id: u64) -> Option<DsqIndex> {
         if id & DSQ_BUILTIN == 0 {
             return self.dsqs.find(id);
@@ -135,7 +135,8 @@ impl Ext {
         }
     }
 
-    /// A task has come into the local queue of `cpu`: who runs there may have to go.
+    /// A task was added to the local queue of `cpu`: the task that runs there may have to be
+    /// preempted.
     fn after_local(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: u64) {
         match core.cpus[cpu].curr {
             None => core.resched(cpu),

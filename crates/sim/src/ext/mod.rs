@@ -58,7 +58,7 @@ pub(crate) struct Ext {
     dispatching: Option<CpuId>,
     verdicts: Vec<Verdict>,
     dispatched: u32,
-    /// By CPU: the running task goes on.
+    /// By CPU: whether the running task continues.
     keep: Vec<bool>,
     /// By CPU: a higher class has it.
     released: Vec<bool>,
@@ -129,11 +129,11 @@ impl Ext {
     }
 
     fn ops(&self) -> &Ops {
-        // SAFETY: the object's table, as long as the instance lives; nobody writes it.
+        // SAFETY: the object's table, valid as long as the instance; it is never written.
         unsafe { &*self.ops }
     }
 
-    /// Calls the policy, whose calls come back to this simulation.
+    /// Calls the policy, which calls back into this simulation.
     fn call<R>(&mut self, core: &mut Core, callback: &'static str, body: impl FnOnce() -> R) -> R {
         let outer = std::mem::replace(&mut self.callback, callback);
         let this: *mut Self = self;

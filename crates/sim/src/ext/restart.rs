@@ -1,5 +1,5 @@
-//! A policy without callbacks for it is ended by the kernel when a CPU goes on- or offline, and started
-//! again by its loader, with tables of the CPUs that there are now.
+//! When a CPU goes on- or offline, the kernel ends a policy without hotplug callbacks. Its loader
+//! starts it again, with tables of the CPUs that are online now.
 use super::Ext;
 use super::class::weight;
 use super::dsq::Dsqs;
@@ -35,7 +35,7 @@ impl Ext {
         online.into_iter().for_each(|cpu| core.resched(cpu));
     }
 
-    /// Tells the old one, and forgets all it had.
+    /// Ends the old instance, and discards all its state.
     fn end(&mut self, core: &mut Core, tasks: &[TaskId]) {
         for &task in tasks {
             self.task_leaves(core, task);

@@ -51,8 +51,8 @@ pub struct Outcome {
     pub busy_share: f64,
     /// Share of the CPUs' time spent waiting for locks.
     pub lock_wait_share: f64,
-    /// How evenly the tasks came to run: Jain's index of the shares of the time that each wanted to run in
-    /// which it did. 1: all the same; 1 / tasks: one had it all.
+    /// Fairness: Jain's index of the tasks' shares. A task's share is the part of its runnable time in
+    /// which it ran. 1: all shares are equal; 1 / tasks: one task had all the time.
     pub fairness: f64,
     /// What the time is; `None`: how long the workload takes.
     pub time_is: Option<&'static str>,
@@ -77,7 +77,7 @@ pub struct Outcome {
 pub struct LockReport {
     /// Times taken.
     pub taken: u64,
-    /// Times somebody waited.
+    /// How often a CPU waited.
     pub contended: u64,
     /// For so long in all, in ns.
     pub spun_ns: Ns,
@@ -101,7 +101,7 @@ pub struct CallbackReport {
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
-/// Jain, Chiu, Hawe: A quantitative measure of fairness (1984), of tasks that wanted to run at all.
+/// Jain, Chiu, Hawe: A quantitative measure of fairness (1984), of tasks that were ever runnable.
 fn fairness(core: &Core) -> f64 {
     let wanted = core.tasks.iter().filter(|task| task.ran + task.waited > 0);
     let shares = wanted.map(|task| task.ran as f64 / (task.ran + task.waited) as f64);

@@ -5,8 +5,8 @@ use crate::perf_script::{Line, What, lines};
 use flsched_machine::MAX_CPUS;
 use std::collections::BTreeMap;
 
-/// Reads `sched_switch`, wake-ups and `cpu_frequency`; `path` is for messages. How many tasks waited it
-/// does not tell.
+/// Reads `sched_switch`, wake-ups and `cpu_frequency`; `path` is for messages. The trace does not have
+/// the lengths of run queues.
 pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
     let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
     let all: Vec<Line> = lines(text).collect::<Result<_, _>>().map_err(wrong)?;
@@ -39,7 +39,8 @@ pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
         let at = at - start;
         match what {
             What::Switch { prev, next, .. } => {
-                // Who loses a CPU that he was not seen to get has had it since the start.
+                // A task that loses a CPU without having been seen to get it has had it since the
+                // start.
                 if !std::mem::replace(&mut is_known[cpu], true) {
                     recording.switched(cpu, tasks.number(prev), 0);
                 }

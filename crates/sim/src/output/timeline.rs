@@ -13,12 +13,13 @@ const HEIGHT: u64 = 800;
 /// Width of a frequency in the legend.
 const LEGEND: u64 = 48;
 
-/// What the colours tell.
+/// What the colours show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colouring {
-    /// Who has the CPU.
+    /// The running task.
     Task,
-    /// At which frequency somebody has it, in steps of 100 MHz; of recordings that have frequencies.
+    /// The frequency at which a task runs, in steps of 100 MHz; for recordings that have
+    /// frequencies.
     Frequency,
 }
 
@@ -33,11 +34,10 @@ struct Piece {
     to: Ns,
 }
 
-/// Running at a frequency that nobody has told yet.
+/// Running at a frequency that is not known yet.
 const UNKNOWN: Key = 0;
 
-/// An SVG of the CPUs on which somebody ran. Of all that was so within a pixel, what was so longest has
-/// the pixel.
+/// An SVG of the CPUs on which tasks ran. A pixel shows what lasted longest within it.
 pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring) -> String {
     let end = recording.full_at.unwrap_or(recording.end).max(1);
     let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
@@ -119,7 +119,7 @@ fn by_task(slices: &[Slice]) -> Vec<Piece> {
     slices.iter().map(piece).collect()
 }
 
-/// The times at which somebody has the CPU, by frequency.
+/// The times at which a CPU was busy, by frequency.
 fn by_step(slices: &[Slice], tunings: &[Tuning]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut first = 0;
@@ -176,7 +176,7 @@ fn colour_of_task(task: Key) -> String {
     format!("hsl({},{}%,55%)", task * 137 % 360, 45 + task * 31 % 40)
 }
 
-/// From dark to light, so that it can be told apart without seeing colours, and in print.
+/// From dark to light, so that it can be read without colours, and in print.
 fn colour_of_step(step: Key, (low, high): (Key, Key)) -> String {
     let share = f64::from(step - low) / f64::from((high - low).max(1));
     format!("hsl({:.0},75%,{:.0}%)", 260.0 - 210.0 * share, 28.0 + 32.0 * share)
@@ -210,7 +210,7 @@ mod tests {
             by_step(&slices, &tunings),
             [piece(1200, 5, 10), piece(1200, 20, 30), piece(1800, 30, 60), piece(2900, 60, 70)]
         );
-        // Before the first is told.
+        // Before the first frequency is known.
         assert_eq!(by_step(&slices[1..2], &tunings[2..3]), [piece(UNKNOWN, 20, 30), piece(1800, 30, 60)]);
         assert_eq!(by_step(&slices[..1], &[]), [piece(UNKNOWN, 5, 10)]);
     }

@@ -1,7 +1,8 @@
 //! A recording in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome read.
 //!
-//! Two "processes": the CPUs, with a row each that shows who has it, and the length of its queue and its
-//! frequency as counters; and the tasks, with a row each that shows the CPU it has. Wake-ups are instants in a task's row.
+//! Two "processes": the CPUs, with a row each that shows the running task, and the length of its queue and its
+//! frequency as counters; and the tasks, with a row each that shows the CPU on which the task runs. Wake-ups are
+//! instants in a task's row.
 use crate::core::Recording;
 use crate::engine::Ns;
 use serde_json::json;

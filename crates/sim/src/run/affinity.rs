@@ -1,8 +1,8 @@
 //! Where tasks may run, and what happens to those that are elsewhere: `set_cpus_allowed_ptr()`,
 //! `migrate_disable()`, `select_fallback_rq()` of `kernel/sched/core.c`.
 //!
-//! Who runs and must leave its CPU does so when that one schedules; in the kernel a stopper thread takes
-//! it away, which is not modelled as a task.
+//! A running task that must leave its CPU does so when that CPU schedules. In the kernel a stopper
+//! thread moves it, which is not modelled as a task.
 use super::Simulation;
 use crate::classes::{Dequeue, Enqueue};
 use crate::core::{CpuId, CpuMask, TaskId};

@@ -33,8 +33,8 @@ impl Simulation {
         }
     }
 
-    /// `sched_autogroup_exit_task()`, since Linux 4.9: who ends leaves its autogroup, whether it is in one or
-    /// not, and `sched_move_task()` has its CPU schedule.
+    /// `sched_autogroup_exit_task()`, since Linux 4.9: a task that exits leaves its autogroup, whether it is
+    /// in one or not, and `sched_move_task()` makes its CPU schedule.
     pub(super) fn leave_autogroup(&mut self, cpu: CpuId, task: TaskId) {
         let lock = self.core.cpus[cpu].lock;
         self.core.lock(lock);

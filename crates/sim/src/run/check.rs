@@ -1,4 +1,4 @@
-//! What must be true of every run, whoever schedules.
+//! What must be true of every run, under any scheduler.
 use super::Simulation;
 use crate::Violation;
 use crate::core::{CpuId, State, Task, TaskId};

@@ -35,7 +35,7 @@ impl Simulation {
         }
     }
 
-    /// By somebody on the first CPU that is online.
+    /// Done on the first CPU that is online.
     pub(super) fn set_affinity_by_plan(&mut self, task: TaskId) {
         let Some(mask) = self.planned_masks.get_mut(&task).and_then(|masks| masks.pop_front()) else {
             return;
@@ -51,7 +51,7 @@ impl Simulation {
         self.settle(here);
     }
 
-    /// By somebody on another CPU.
+    /// Done on another CPU.
     pub(super) fn hotplug(&mut self, cpu: CpuId, is_online: bool) {
         if cpu >= self.core.nr_cpus() || self.core.online.has(cpu) == is_online {
             return;

@@ -1,7 +1,8 @@
 //! Messages through pipes and sockets, and the mutex of a pipe, which the kernel holds while it copies one.
 //!
-//! Nobody waits for who copies on another CPU at that moment: the kernel spins there. But who is
-//! interrupted while he copies has the mutex until he runs again, and all who use that pipe sleep.
+//! A task does not sleep for one that copies on another CPU at that moment: the kernel spins there.
+//! But a task that is preempted while it copies holds the mutex until it runs again, and all tasks
+//! that use that pipe sleep.
 use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
@@ -59,7 +60,8 @@ impl Simulation {
         }
     }
 
-    /// The running task of `cpu` is about to use a pipe whose mutex somebody has who does not run: it sleeps.
+    /// The running task of `cpu` is about to use a pipe. If the pipe's mutex is held by a task that does not
+    /// run, it sleeps.
     pub(super) fn waits_for_mutex(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let Some(channel) = self.uses(task) else { return false };
         let waits = self.world.channels[channel].mutex.waits(task);

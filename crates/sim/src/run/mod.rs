@@ -27,19 +27,19 @@ pub use hotplug::Disturbance;
 /// A task with a lower `prio` is a real-time one.
 const MAX_RT_PRIO: i32 = 100;
 
-/// From one look of the watchdog to the next.
+/// Time between two checks of the watchdog.
 const WATCH_EVERY: Ns = 1_000_000_000;
-/// More looks than any watchdog needs.
+/// More checks than any watchdog needs.
 const WATCHES: u32 = 60;
 /// Events from one question whether to stop to the next.
 const STOP_EVERY: u64 = 65_536;
 
-/// What is to be run.
+/// What to run.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Where.
     pub machine: Arc<Machine>,
-    /// Under whom.
+    /// The scheduler under test.
     pub scheduler: Scheduler,
     /// What.
     pub workload: Arc<dyn Workload>,
@@ -71,7 +71,7 @@ pub struct Simulation {
     alive: Vec<usize>,
     task_slabs: TaskSlabs,
     world: World,
-    /// From one look at everything to the next.
+    /// Time between two checks of the whole state.
     check_every: Ns,
     /// No CPU may idle for long while a task that may run there waits.
     keeps_cpus_busy: bool,
@@ -123,8 +123,8 @@ impl Simulation {
         self.core.now = ns;
     }
 
-    /// How often to look whether all is well, beside what is looked at all the time; once a second
-    /// unless this says otherwise.
+    /// How often to check the whole state, in addition to the checks at every event; once a second
+    /// unless this is called.
     pub fn check_every(&mut self, ns: Ns) {
         self.check_every = ns;
     }
@@ -161,7 +161,8 @@ impl Simulation {
         Ok((outcome, self.core.tasks.iter().map(of).collect()))
     }
 
-    /// Runs it to its end, and writes down who ran where and when; what there is of that also if it fails.
+    /// Runs to the end, and records which task ran where and when. After a failure it returns the
+    /// recording so far.
     pub fn run_recorded(mut self) -> (Result<Outcome, Error>, Recording) {
         self.core.start_recording();
         let outcome = self.finish();
@@ -272,7 +273,8 @@ impl Simulation {
         }
     }
 
-    /// The task of `cpu` goes on at once, and its last step is done: what it wants next affects nobody yet.
+    /// The task of `cpu` continues at once, and its last step is done: its next step affects no other task
+    /// yet.
     fn is_between_steps(&self, cpu: crate::core::CpuId) -> bool {
         let state = &self.core.cpus[cpu];
         let must_schedule = state.need_resched || state.need_resched_lazy;

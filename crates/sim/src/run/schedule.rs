@@ -22,7 +22,7 @@ impl Simulation {
         self.core.stop_work(cpu, clock);
     }
 
-    /// `cpu` leaves the kernel: it schedules if it must, and goes on with its task's work.
+    /// `cpu` leaves the kernel: it schedules if it must, and continues its task's work.
     pub(super) fn settle(&mut self, cpu: CpuId) {
         self.core.here = cpu;
         // An interrupt goes back into the system call from which it took the task.
@@ -31,7 +31,7 @@ impl Simulation {
             self.core.cpus[cpu].need_resched = true;
         }
         self.settle_classes(cpu);
-        // Who wakes many does so with a wait queue's lock held and interrupts off.
+        // A task that wakes many holds a wait queue's lock with interrupts off.
         let is_waking = self.core.cpus[cpu].curr.is_some_and(|curr| self.world.actors[curr].is_waking());
         if self.core.cpus[cpu].need_resched && !is_waking {
             self.schedule(cpu);
@@ -186,7 +186,7 @@ impl Simulation {
         self.core.clear_need_resched(cpu);
     }
 
-    /// Nobody, on a CPU that is going offline.
+    /// `None` on a CPU that is going offline.
     pub(super) fn pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if !self.core.online.has(cpu) {
             return None;
@@ -241,7 +241,7 @@ impl Simulation {
         self.pin_while_off_cpu(prev);
     }
 
-    /// `next`, or the idle task, gets the CPU that nobody has.
+    /// `next`, or the idle task, gets the CPU, on which no task runs.
     pub(super) fn take_over(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let at = self.core.clock();
         self.core.recording.iter_mut().for_each(|recording| recording.switched(cpu, next, at));

@@ -11,8 +11,9 @@ const RIPPLE_PERCENT: u64 = 2;
 impl Simulation {
     /// The running task of `cpu` has done its last piece of work: what is next?
     ///
-    /// What a step costs is worked off before it takes effect, and each wake-up of many is an event
-    /// of its own: so no CPU runs far ahead of the others, and sees what they did meanwhile.
+    /// The cost of a step is spent before the step takes effect, and each of several wake-ups is an
+    /// event of its own. So no CPU runs far ahead of the others, and each sees what they did in
+    /// between.
     pub(super) fn step(&mut self, cpu: CpuId) {
         let Some(task) = self.core.cpus[cpu].curr else { return };
         if self.core.tasks[task].work_left > 0 || self.wake_one(task) {
@@ -69,7 +70,7 @@ impl Simulation {
             | Step::Broadcast(_)
             | Step::WaitChildren { .. }
             | Step::SetAffinity(_) => *costs.syscall_ns,
-            // In user space, as long as nobody sleeps.
+            // In user space, as long as no task sleeps.
             Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) => 0,
             Step::DisableMigration | Step::EnableMigration => 0,
             Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => 0,
@@ -161,7 +162,7 @@ impl Simulation {
         self.core.resched(cpu);
     }
 
-    /// Gives one back to a semaphore; whom that wakes costs a call.
+    /// Releases one of a semaphore; a wake-up by it costs a system call.
     fn up(&mut self, task: TaskId, semaphore: usize) {
         let woken = self.world.semaphores[semaphore].up();
         if woken.is_some() {
@@ -184,7 +185,7 @@ impl Simulation {
         self.wake_one(task);
     }
 
-    /// Wakes the next of those whom the task's last step wakes; false: there are none left.
+    /// Wakes the next of the tasks that the task's last step wakes; false: there are none left.
     fn wake_one(&mut self, task: TaskId) -> bool {
         let Some(sleeper) = self.world.actors[task].to_wake.pop() else { return false };
         self.wake(sleeper, true);

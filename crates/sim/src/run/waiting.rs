@@ -1,4 +1,4 @@
-//! Waiting at barriers: a task looks, yields or sleeps until the last one has arrived.
+//! Waiting at barriers: a task spins, yields or sleeps until the last one has arrived.
 use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
@@ -11,13 +11,13 @@ pub struct Waiting {
     round: u64,
     wait: Wait,
     since: Ns,
-    /// It has just looked for as long as it looks at a time.
+    /// It has just spun for as long as it does at a time.
     has_looked: bool,
 }
 
 impl Simulation {
     pub(super) fn arrive(&mut self, cpu: CpuId, task: TaskId, barrier: BarrierId, wait: Wait) {
-        // The counter's cache line comes from who arrived before.
+        // The counter's cache line comes from the CPU of the previous arrival.
         if let Some(last) = self.world.barriers[barrier].line_at.replace(cpu) {
             self.core.spend(self.core.travel_ns(last));
         }
@@ -38,7 +38,7 @@ impl Simulation {
         }
     }
 
-    /// The task begins to look, or has looked.
+    /// The task starts to spin, or has spun.
     pub(super) fn await_round(&mut self, cpu: CpuId, task: TaskId, mut waiting: Waiting) {
         let Waiting { barrier, round, wait, since, has_looked } = waiting;
         if self.world.barriers[barrier].is_over(round) {
@@ -64,7 +64,7 @@ impl Simulation {
         self.world.actors[task].pending = Some(Step::Await(waiting));
     }
 
-    /// What the task looks at has changed: it notices when the cache line has come.
+    /// What the task polls has changed: it sees the change when the cache line has arrived.
     fn cut_short(&mut self, task: TaskId) {
         let cpu = self.core.tasks[task].cpu;
         let now = self.core.clock();

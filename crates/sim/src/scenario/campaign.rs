@@ -17,8 +17,8 @@ pub struct Finding {
     pub scenario: Scenario,
 }
 
-/// Runs the scenarios of all `seeds`, `jobs` at a time. `before` is told of each one, in order, before
-/// its result is waited for; `found` of those that fail. How many failed.
+/// Runs the scenarios of all `seeds`, `jobs` at a time. `before` is called for each one, in order,
+/// before its result is waited for; `found` is called for those that fail. Returns how many failed.
 pub fn fuzz<E>(
     seeds: Range<u64>,
     among: &[String],

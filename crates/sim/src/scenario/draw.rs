@@ -1,4 +1,4 @@
-//! Scenarios by chance: a seed gives one.
+//! Random scenarios: each seed gives one.
 use super::{Happening, Scenario, What};
 use crate::engine::Random;
 use crate::workload::{Act, TaskPlan};
@@ -16,7 +16,7 @@ const MACHINES: &[&str] = &["ryzen-3400g", "xeon-e7-8870v4-4s", "knc-31s1p"];
 const SPAN_US: u64 = 40_000;
 const LIMIT_MS: u64 = 120_000;
 
-/// What a knob may be; one that is a frequency, what the machine's CPUs can have.
+/// The range of a knob's values; a frequency is limited to those of the machine's CPUs.
 fn range(knob: &Knob, machine: &str) -> (u64, u64) {
     let frequency = || Machine::find(machine).ok()?.speed.frequency;
     match frequency().filter(|_| knob.name == THRESHOLD) {
@@ -65,7 +65,7 @@ impl Draw {
         &of[self.below(of.len() as u64) as usize]
     }
 
-    /// Once in so many times.
+    /// True once in this number of times, on average.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -126,7 +126,7 @@ impl Draw {
                 )
             }),
             4 => {
-                // Forked one right after the other, and soon gone.
+                // Forked one right after the other, and short-lived.
                 let start = self.below(SPAN_US);
                 for _ in 0..4 * many {
                     let steps = vec![Act::RunUs(self.up_to(200))];

@@ -1,5 +1,5 @@
-//! A scenario: a machine, a scheduler, tasks step by step, and what is done to them from outside; as a
-//! TOML file that can be replayed. Fuzzing draws them, and shrinks one that fails.
+//! A scenario: a machine, a scheduler, tasks step by step, and changes from outside, as a TOML file
+//! that can be replayed. Fuzzing draws scenarios, and shrinks those that fail.
 mod campaign;
 mod draw;
 mod seeds;
@@ -204,7 +204,7 @@ impl Scenario {
         Ok(simulation)
     }
 
-    /// Who schedules.
+    /// The scheduler under test.
     pub fn scheduler(&self) -> Result<Scheduler, Error> {
         Ok(Scheduler::read(&self.scheduler, Target::Sim)?)
     }

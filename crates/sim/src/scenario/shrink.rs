@@ -5,7 +5,7 @@ use crate::{Error, Violation};
 /// How many runs it may take.
 const RUNS: u32 = 1000;
 
-/// What makes two failures the same: where, and in which words, whatever the numbers in them.
+/// Two failures are the same if the place and the text are, whatever the numbers in it.
 fn kind(violation: &Violation) -> (&'static str, String) {
     let letters = |c: &char| !c.is_ascii_digit();
     (violation.callback, violation.what.chars().filter(letters).collect())
@@ -132,7 +132,7 @@ fn plainer(best: &mut Scenario, fails: Fails<'_>) {
             scenario.tasks[task].start_us = earliest;
         });
     }
-    // Numbers of CPUs that nobody names.
+    // Numbers of CPUs that no other part of the scenario names.
     while attempt(best, fails, |scenario| scenario.cpus = (scenario.cpus / 2).max(1)) {}
     while best.cpus > 1 && attempt(best, fails, |scenario| scenario.cpus -= 1) {}
 }

@@ -1,4 +1,5 @@
-//! A wake-up chain: a token goes round a ring of tasks; who has it computes, wakes the next and sleeps.
+//! A wake-up chain: a token goes round a ring of tasks. The task that has it computes, wakes the next
+//! one and sleeps.
 use super::team::Team;
 use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
 use flsched_spec::workload::Chain;

@@ -36,7 +36,8 @@ pub struct Channel {
     pub(crate) mutex: Mutex,
 }
 
-/// Who may use it, while somebody does not run who was about to.
+/// The task that holds it, if that task lost its CPU while it used the pipe, and the tasks that
+/// wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex {
     holder: Option<TaskId>,
@@ -45,13 +46,13 @@ pub(crate) struct Mutex {
 }
 
 impl Mutex {
-    /// `task` leaves its CPU and holds it, unless somebody else does.
+    /// `task` leaves its CPU while it holds the mutex; without effect if another task holds it.
     pub fn hold(&mut self, task: TaskId) {
         self.holder.get_or_insert(task);
     }
 
-    /// Has `task` to sleep until it is free? Who has been woken and finds it taken again is the first to be
-    /// woken the next time.
+    /// Whether `task` has to sleep until it is free. A woken task that finds it taken again is still the
+    /// first to be woken.
     pub fn waits(&mut self, task: TaskId) -> bool {
         let waits = self.holder.is_some_and(|holder| holder != task);
         if waits && !self.waiters.contains(&task) {
@@ -60,7 +61,7 @@ impl Mutex {
         waits
     }
 
-    /// `task` has used it; who is woken now?
+    /// `task` has used it. Returns the task to wake.
     pub fn unlock(&mut self, task: TaskId) -> Option<TaskId> {
         self.holder.take_if(|holder| *holder == task);
         if !self.waiters.is_empty() {
@@ -81,7 +82,7 @@ enum Room {
 }
 
 impl Channel {
-    /// A pipe for messages of so many bytes, at most a page.
+    /// A pipe for messages of this size, at most a page.
     pub fn pipe(message_bytes: u32) -> Self {
         let per_page = PAGE / message_bytes.clamp(1, PAGE);
         Self::new(Room::Pages { per_page, pages: VecDeque::new() })
@@ -133,10 +134,10 @@ impl Channel {
                 _ => pages.push_back((1, 1)),
             }
         }
-        // A pipe's readers are only told of its first message.
+        // A pipe's readers are only notified of its first message.
         let tells = self.queued == 0 || !self.is_pipe();
         self.queued += 1;
-        // Who began to poll last is the first (`add_wait_queue()`).
+        // The last one to poll is the first to be woken (`add_wait_queue()`).
         let mut woken: Vec<TaskId> = self.pollers.drain(..).rev().collect();
         if tells {
             woken.extend(self.readers.pop_front());
@@ -234,7 +235,7 @@ mod tests {
         mutex.hold(1);
         assert!(!mutex.waits(1) && mutex.waits(2) && mutex.waits(3));
         assert_eq!(mutex.unlock(1), Some(2));
-        // Somebody was quicker; who has been woken stays the first.
+        // Another task was faster; the woken one stays the first.
         mutex.hold(4);
         assert!(mutex.waits(2));
         assert_eq!(mutex.unlock(4), Some(2));

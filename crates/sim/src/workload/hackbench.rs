@@ -27,7 +27,7 @@ impl Workload for Hackbench {
     }
 }
 
-/// For messages of so many bytes.
+/// For messages of this size.
 fn channel(of: &Hackbench, bytes: u32) -> Channel {
     match of.channel {
         named::Channel::Socket => Channel::socket(bytes),
@@ -141,8 +141,8 @@ impl Program for Main {
                     return Step::Start;
                 }
                 Phase::Release => {
-                    // Processes are waited for one by one, whoever it is; threads in their order, and the
-                    // first of them are the last to end.
+                    // Processes are waited for one by one, in any order; threads in the order of their
+                    // numbers, and the first of them are the last to end.
                     self.phase = Phase::Wait(if self.has_threads() { 1 } else { self.tasks() });
                     return Step::Write(self.wake);
                 }

@@ -1,5 +1,6 @@
-//! A parallel build: `make` starts so many compilers at a time; each is a driver that starts the compiler
-//! proper, waits for it, starts the assembler and waits for that. Most tasks live for milliseconds only.
+//! A parallel build: `make` starts a number of compilers at a time. Each is a driver that starts the
+//! compiler proper, waits for it, starts the assembler and waits for that. Most tasks live for
+//! milliseconds only.
 use super::{Child, Program, Step, View, Workload, World};
 use crate::engine::Ns;
 use flsched_spec::workload::Make;

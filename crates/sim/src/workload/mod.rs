@@ -32,7 +32,7 @@ pub trait Workload: fmt::Debug + fmt::Display + Send + Sync {
     /// The first task's program.
     fn main(&self, world: &mut World) -> Box<dyn Program>;
 
-    /// Does it fit a machine with so many CPUs?
+    /// Whether it fits a machine with this number of CPUs.
     fn check(&self, _nr_cpus: usize) -> Result<(), Error> {
         Ok(())
     }
@@ -90,15 +90,15 @@ pub enum Step {
     Up(SemaphoreId),
     /// Waits for a signal, and gives the mutex back as it falls asleep.
     WaitFor(ConditionId, Option<SemaphoreId>),
-    /// Wakes who waits for it first.
+    /// Wakes the first waiter.
     Signal(ConditionId),
-    /// Wakes all who wait for it.
+    /// Wakes all waiters.
     Broadcast(ConditionId),
     /// Makes another task.
     Fork(Child),
     /// Prepares its work, or a fork.
     Prepare(Preparation),
-    /// Waits until no more than so many of its children are alive.
+    /// Waits until at most this number of its children are alive.
     WaitChildren {
         /// So many.
         at_most: usize,
@@ -119,7 +119,7 @@ pub enum Step {
     Time(f64),
     /// The task ends.
     Exit,
-    /// The run ends, whoever is not done.
+    /// The run ends, even if tasks are not done.
     EndRun,
 }
 
@@ -179,7 +179,7 @@ impl Child {
     }
 }
 
-/// What a program may look at.
+/// What a program may read.
 pub struct View<'a> {
     /// What time it is.
     pub now: Ns,
@@ -215,7 +215,7 @@ pub struct World {
     pub figures: Vec<(&'static str, f64)>,
     /// What it measured itself, in seconds.
     pub own_time_s: Option<f64>,
-    /// Nobody needs to go on.
+    /// No task has to continue.
     pub(crate) is_over: bool,
 }
 
@@ -224,13 +224,13 @@ pub(crate) struct Actor {
     pub(crate) program: Box<dyn Program>,
     /// A step that could not be done yet.
     pub(crate) pending: Option<Step>,
-    /// Whom its last step wakes, who has not been yet; the last is the first.
+    /// The tasks that its last step has still to wake; the last entry is the first to be woken.
     pub(crate) to_wake: Vec<TaskId>,
     /// It has slept for the step that it tries again.
     pub(crate) has_waited: bool,
     pub(crate) children: usize,
     pub(crate) parent: Option<TaskId>,
-    /// It waits until no more than so many children are alive.
+    /// It waits until at most this number of children are alive.
     pub(crate) waits_for_children: Option<usize>,
 }
 
@@ -265,13 +265,13 @@ impl World {
         self.channels.len() - 1
     }
 
-    /// A new barrier for so many tasks.
+    /// A new barrier for this number of tasks.
     pub fn add_barrier(&mut self, parties: u64) -> BarrierId {
         self.barriers.push(Barrier::new(parties));
         self.barriers.len() - 1
     }
 
-    /// A new semaphore that so many may pass.
+    /// A new semaphore with this count.
     pub fn add_semaphore(&mut self, count: u64) -> SemaphoreId {
         self.semaphores.push(Semaphore::new(count));
         self.semaphores.len() - 1

@@ -1,5 +1,5 @@
-//! Requests and their wake-up latency, as schbench does it: messengers wake workers, a woken worker does a
-//! fixed amount of work, tells its messenger and waits for the next request.
+//! Requests and their wake-up latency, as in schbench: messengers wake workers; a woken worker does a
+//! fixed amount of work, notifies its messenger and waits for the next request.
 use super::team::Team;
 use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
 use crate::core::Histogram;

@@ -13,18 +13,18 @@ pub type ConditionId = usize;
 /// How a thread waits at a barrier, as OpenMP runtimes do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// It looks for so long before it yields, or for ever.
+    /// How long it spins before it yields, or for ever.
     pub poll: Ns,
-    /// It calls `sched_yield()` between looks.
+    /// It calls `sched_yield()` between two polls.
     pub yields: bool,
-    /// It sleeps on a futex once it has waited for so long; `None`: never.
+    /// It sleeps on a futex once it has waited for this long; `None`: never.
     pub block_after: Option<Ns>,
 }
 
 impl Wait {
-    /// Looks for ever.
+    /// Spins for ever.
     pub const SPIN: Self = Self { poll: 10_000_000, yields: false, block_after: None };
-    /// One look (a miss of the cache), then `sched_yield()`, and again.
+    /// One poll (a miss of the cache), then `sched_yield()`, and again.
     pub const YIELD: Self = Self { poll: 100, yields: true, block_after: None };
     /// Sleeps at once.
     pub const BLOCK: Self = Self { poll: 0, yields: false, block_after: Some(0) };
@@ -46,7 +46,7 @@ impl Wait {
 pub enum Arrival {
     /// It was the last one.
     Last {
-        /// They look, or yield between looks.
+        /// They spin, or yield between polls.
         lookers: Vec<TaskId>,
         /// They sleep.
         sleepers: Vec<TaskId>,
@@ -66,12 +66,12 @@ pub struct Barrier {
     round: u64,
     lookers: Vec<TaskId>,
     sleepers: Vec<TaskId>,
-    /// Who wrote its cache line last.
+    /// The CPU that wrote its cache line last.
     pub(crate) line_at: Option<CpuId>,
 }
 
 impl Barrier {
-    /// For so many tasks, at least one.
+    /// For this number of tasks, at least one.
     pub fn new(parties: u64) -> Self {
         Self { parties, arrived: 0, round: 0, lookers: Vec::new(), sleepers: Vec::new(), line_at: None }
     }
@@ -96,7 +96,7 @@ impl Barrier {
         self.round != round
     }
 
-    /// `task`, which looked until now, sleeps.
+    /// `task`, which spun until now, sleeps.
     pub fn sleep(&mut self, task: TaskId) {
         self.lookers.retain(|looker| *looker != task);
         self.sleepers.push(task);
@@ -111,13 +111,13 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// That so many may pass.
+    /// With this count.
     pub fn new(count: u64) -> Self {
         Self { count, waiters: VecDeque::new() }
     }
 
-    /// Takes one; false: the task waits, and tries again when it is woken. Who comes meanwhile may be
-    /// quicker, as with futexes.
+    /// Takes one; false: the task waits, and tries again when it is woken. As with futexes, another
+    /// task may take it in between.
     pub fn down(&mut self, task: TaskId) -> bool {
         if self.count == 0 {
             self.waiters.push_back(task);
@@ -127,14 +127,14 @@ impl Semaphore {
         true
     }
 
-    /// Gives one back; whom that wakes.
+    /// Releases one, and returns the task that this wakes.
     pub fn up(&mut self) -> Option<TaskId> {
         self.count += 1;
         self.waiters.pop_front()
     }
 }
 
-/// What has no memory: a signal that nobody waits for is lost.
+/// A condition has no memory: a signal without a waiter is lost.
 #[derive(Debug, Default)]
 pub struct Condition {
     waiters: VecDeque<TaskId>,
@@ -146,7 +146,7 @@ impl Condition {
         self.waiters.push_back(task);
     }
 
-    /// Whom a signal wakes: the first, or `all`.
+    /// The tasks that a signal wakes: the first waiter, or `all`.
     pub fn signal(&mut self, all: bool) -> Vec<TaskId> {
         let count = if all { self.waiters.len() } else { 1.min(self.waiters.len()) };
         self.waiters.drain(..count).collect()

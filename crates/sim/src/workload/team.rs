@@ -2,7 +2,7 @@
 use super::{Child, Program, Step, View};
 use std::collections::VecDeque;
 
-/// Measures from before the first of its children until the last one is dead.
+/// Measures from before the first of its children until the last one has ended.
 pub(super) struct Team<F> {
     children: VecDeque<Child>,
     /// What there is to say when all are dead.

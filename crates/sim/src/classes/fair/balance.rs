@@ -1,5 +1,5 @@
-//! Tasks that wait on a full CPU are fetched by one that has less to do: `sched_balance_rq()`, and when
-//! it is called by a CPU that works. What a CPU that would idle does is in [`super::nohz`].
+//! A CPU with less load pulls tasks that wait on a busier CPU: `sched_balance_rq()`, and when it is
+//! called by a CPU that works. For a CPU that is about to idle see [`super::nohz`].
 use super::idlest::{Fullness, GroupLoad};
 use super::{Fair, MIGRATION_COST, Rules};
 use crate::classes::Enqueue;
@@ -21,7 +21,7 @@ pub(super) enum Doing {
     Stopping,
 }
 
-/// How much is to be moved.
+/// How much has to be moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Excess {
     Tasks(u64),
@@ -54,7 +54,7 @@ impl<R: Rules> Fair<R> {
         self.queues[cpu].balance_at = next.max(core.clock() + tick / 2);
     }
 
-    /// `get_sd_balance_interval()`: longer for who has something better to do.
+    /// `get_sd_balance_interval()`: longer for a CPU that is busy.
     fn interval(&self, core: &Core, cpu: CpuId, depth: usize, doing: Doing) -> Ns {
         let tick = core.machine.tick_ns;
         let mut interval = self.queues[cpu].levels[depth].interval;
@@ -120,7 +120,7 @@ impl<R: Rules> Fair<R> {
         true
     }
 
-    /// `should_we_balance()`: one CPU of a group does it for all, one that idles if there is any.
+    /// `should_we_balance()`: one CPU balances for its group, an idle one if there is any.
     fn is_appointed(&self, core: &Core, cpu: CpuId, group: &[CpuId]) -> bool {
         let online = || group.iter().copied().filter(|&cpu| core.online.has(cpu));
         online().find(|&other| self.is_idle(core, other)).or(online().next()) == Some(cpu)
@@ -204,7 +204,7 @@ impl<R: Rules> Fair<R> {
             };
             self.detach(core, from, to, task);
             moved.push(task);
-            // Who waits for it must not wait long.
+            // The task that waits for it must not wait long.
             if doing == Doing::Stopping {
                 break;
             }
@@ -229,7 +229,7 @@ impl<R: Rules> Fair<R> {
         core.set_task_cpu(task, to);
     }
 
-    /// `is_picking`: the CPU is about to look who is next.
+    /// `is_picking`: the CPU is about to pick its next task.
     fn attach(&mut self, core: &mut Core, to: CpuId, task: TaskId, is_picking: bool) {
         self.update_curr(core, to);
         self.rules.enqueue(to, task, Enqueue::Restore);
@@ -333,6 +333,6 @@ fn sibling_imbalance(own: &GroupLoad, from: &GroupLoad) -> u64 {
     }
     let difference = (own.cpus * from.tasks).saturating_sub(from.cpus * own.tasks);
     let imbalance = (2 * difference + own.cpus + from.cpus) / (own.cpus + from.cpus);
-    // With no task of its own one is always worth it.
+    // For a CPU without a task of its own a move always pays.
     if imbalance == 0 && own.tasks == 0 && from.tasks > 1 { 2 } else { imbalance }
 }

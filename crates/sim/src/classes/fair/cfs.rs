@@ -21,8 +21,8 @@ pub struct CfsOptions {
     pub min_granularity_us: Option<u64>,
     /// `sched_wakeup_granularity_ns`: how far behind a woken task must be to interrupt, in µs.
     pub wakeup_granularity_us: Option<u64>,
-    /// Who yields is not picked next, as since 2.6.39; before, `sched_yield()` only brings the
-    /// accounts up to date.
+    /// A task that yields is not picked next, as since 2.6.39; before, `sched_yield()` only updates
+    /// the accounts.
     pub skip_yielder: bool,
 }
 
@@ -54,10 +54,10 @@ struct Queue {
     /// Weights of all, the running one included.
     load: i64,
     min_vruntime: i64,
-    /// Who was interrupted, and may go on when the other has slept.
+    /// The task that was preempted, and may continue when the other one sleeps.
     last: Option<TaskId>,
     skip: Option<TaskId>,
-    /// How long the running one has run in its turn, in ns.
+    /// How long the running task has run since it was picked, in ns.
     turn: i64,
 }
 
@@ -127,7 +127,7 @@ impl Rules for Cfs {
     const NAME: &'static str = "cfs";
     const IS_MODERN: bool = false;
 
-    /// `task_fork_fair()`: as if it had just had its turn.
+    /// `task_fork_fair()`: placed as if it had just run.
     fn add_task(&mut self, task: TaskId, weight: u64, parent_cpu: CpuId) {
         self.entities.resize(task + 1, Entity::default());
         self.entities[task] = Entity { weight: weight as i64, home: parent_cpu, ..Entity::default() };
@@ -189,7 +189,7 @@ impl Rules for Cfs {
         false
     }
 
-    /// `pick_next_entity()`, where the running one is in the tree again.
+    /// `pick_next_entity()`, where the running task is in the tree again.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let queue = &self.queues[cpu];
         let vruntime = |task: TaskId| self.entities[task].vruntime;

@@ -2,10 +2,10 @@
 //! features at their defaults (`PLACE_LAG`, `PLACE_DEADLINE_INITIAL`, `PLACE_REL_DEADLINE`,
 //! `RUN_TO_PARITY`, `DELAY_DEQUEUE`, `DELAY_ZERO`).
 //!
-//! Every task has a virtual time, which runs slower the heavier it is, and a deadline, which is one
-//! slice of that time ahead. The average of all virtual times, by weight, is what each ought to
-//! have; its distance to that is a task's lag. Who has none or is owed something is eligible, and
-//! of the eligible ones the earliest deadline runs.
+//! Every task has a virtual time, which advances more slowly the heavier the task is, and a
+//! deadline, which is one slice of that time ahead. The weighted average of all virtual times is
+//! the fair share; a task's distance to it is its lag. A task whose lag is not negative is
+//! eligible, and the eligible task with the earliest deadline runs.
 use super::timeline::{Slot, Timeline};
 use super::{Rules, scale, virtual_time};
 use crate::classes::Enqueue;
@@ -57,7 +57,7 @@ struct Queue {
     load: i64,
     /// Their virtual times, each times its weight.
     sum: i128,
-    /// The average when there was last somebody.
+    /// The average when the queue was last not empty.
     base: i64,
 }
 
@@ -140,7 +140,7 @@ impl Eevdf {
         self.entities[task].on = None;
     }
 
-    /// `finish_delayed_dequeue_entity()`: nothing is owed to who has slept meanwhile.
+    /// `finish_delayed_dequeue_entity()`: a task that has slept in between keeps no positive lag.
     fn finish_delayed(&mut self, cpu: CpuId, task: TaskId) {
         self.note_lag(cpu, task);
         self.remove(cpu, task);
@@ -314,8 +314,8 @@ mod tests {
         );
     }
 
-    /// Whatever comes, goes and runs: nobody is owed, or owes, more than the longest time between
-    /// two decisions and a slice; and the sums are the entities'.
+    /// Whatever tasks come, leave and run: no lag exceeds the longest time between two decisions
+    /// plus a slice, and the sums match those over the entities.
     #[test]
     fn lag_is_bounded() {
         let mut rules = eevdf(1);
@@ -360,7 +360,7 @@ mod tests {
             assert_eq!(rules.queues[0].sum, sum);
             for task in queued {
                 let limit = virtual_time(2 * (rules.slice + step as i64), rules.entities[task].weight);
-                // A heavy one that goes moves the average of those that stay.
+                // A heavy task that leaves moves the average of the remaining ones.
                 assert!(rules.lag(0, task).abs() <= 4 * limit, "{task}: {}", rules.lag(0, task));
             }
         }

@@ -22,16 +22,16 @@ use std::sync::Arc;
 /// `sysctl_sched_migration_cost`: what ran less long ago is warm.
 const MIGRATION_COST: Ns = 500_000;
 
-/// Who runs next on a CPU, by virtual time. The running task is not among the waiting ones.
+/// Which task runs next on a CPU, by virtual time. The running task is not among the waiting ones.
 pub trait Rules {
     /// For reports, and to find costs in the machine's file.
     const NAME: &'static str;
     /// 6.x, not 2.6.38 or 3.10, in what is not about virtual time: see [`place`] and [`balance`].
     const IS_MODERN: bool;
 
-    /// A task has been forked, by the one that runs on `parent_cpu`.
+    /// A task has been forked by the one that runs on `parent_cpu`.
     fn add_task(&mut self, task: TaskId, weight: u64, parent_cpu: CpuId);
-    /// It comes to a CPU, to wait.
+    /// It is added to a CPU's run queue.
     fn enqueue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue);
     /// It leaves, to sleep, to die, or for another CPU.
     fn dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool, dies: bool);
@@ -41,7 +41,7 @@ pub trait Rules {
     fn drop_delayed(&mut self, task: TaskId);
     /// `update_curr()`: the running task has run for so long; is its turn over?
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool;
-    /// Who is next; it may be the running one.
+    /// The next task; it may be the running one.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId>;
     /// A waiting task runs.
     fn begin(&mut self, cpu: CpuId, task: TaskId);
@@ -90,7 +90,7 @@ struct Queue {
     idle_since: Option<Ns>,
     /// When to balance next.
     balance_at: Ns,
-    /// It shall, when it leaves the scheduler.
+    /// It balances when it leaves the scheduler.
     is_due: bool,
     /// By depth of the domain.
     levels: Vec<LevelState>,

@@ -13,9 +13,9 @@ const SECOND: Ns = 1_000_000_000;
 pub(super) struct Nohz {
     /// Not before.
     next: Ns,
-    /// Who has been called, and works through the others from here on.
+    /// The idle CPU that has been called; it works through the others from here on.
     at: Option<CpuId>,
-    /// How many it has yet to look at.
+    /// How many CPUs are left.
     left: usize,
 }
 
@@ -34,8 +34,8 @@ impl<R: Rules> Fair<R> {
         }
     }
 
-    /// `cpu` has nothing to run, and looks around for no longer than it usually idles. Its lock is
-    /// held, and given back meanwhile.
+    /// `cpu` has nothing to run, and searches for tasks no longer than it usually idles. Its lock
+    /// is held, and released in between.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) {
         let patience = self.queues[cpu].average_idle;
         let is_worth_it = match self.queues[cpu].levels.first() {

@@ -5,7 +5,7 @@ use crate::engine::Ns;
 
 const SECOND: Ns = 1_000_000_000;
 
-/// Whom a task wakes: one that wakes many others in turn is better not kept near them.
+/// Which tasks a task wakes: one that wakes many others in turn is better not kept near them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wakee {
     last: Option<TaskId>,
@@ -127,7 +127,7 @@ impl<R: Rules> Fair<R> {
         core.machine.threads[place].iter().all(|&cpu| self.is_idle(core, cpu))
     }
 
-    /// `select_idle_cpu()`: the busier the CPUs that share the cache, the fewer are looked at.
+    /// `select_idle_cpu()`: the busier the CPUs that share the cache, the fewer are searched.
     fn idle_cpu(&self, core: &mut Core, target: CpuId, task: TaskId, by_core: bool) -> Option<CpuId> {
         let cpus = self.domains.cache(target);
         let busy = cpus.iter().filter(|&&cpu| !self.is_idle(core, cpu)).count() as f64;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 pub(super) struct Slot {
     /// What they are ordered by.
     pub key: i64,
-    /// Beside it, to be found without a look at the task.
+    /// A copy, so that a search does not have to access the task.
     pub vruntime: i64,
     pub task: TaskId,
 }

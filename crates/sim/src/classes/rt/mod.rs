@@ -38,7 +38,7 @@ pub struct Rt {
     overloaded: CpuMask,
     priorities: Priorities,
     chain: Chain,
-    /// CPUs that shall push when they leave the scheduler: `balance_callback`.
+    /// CPUs that have to push when they leave the scheduler: `balance_callback`.
     pending: CpuMask,
     /// By task: ticks that are left of its turn.
     ticks_left: Vec<u64>,
@@ -184,7 +184,7 @@ impl Class for Rt {
             && self.lowest(core, curr, cpu).is_some()
             && !(Self::can_move(core, task) && self.lowest(core, task, cpu).is_some())
         {
-            // Only the running one can go elsewhere: it makes room.
+            // Only the running task can move: it makes room.
             self.requeue(core, cpu, task, true);
             core.resched(cpu);
         }
@@ -194,7 +194,8 @@ impl Class for Rt {
         }
     }
 
-    /// `balance_rt()`: who runs something lower from now on looks for higher work elsewhere.
+    /// `balance_rt()`: a CPU whose next task has a lower priority searches other CPUs for a higher
+    /// one.
     fn balance(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
         let Some(prev) = prev else { return };
         if !core.tasks[prev].is_queued && self.queues[cpu].highest() > core.tasks[prev].prio {

@@ -130,7 +130,7 @@ impl Rt {
         core.unlock(self.chain.lock);
     }
 
-    /// `rto_next_cpu()`: all overloaded CPUs in their order, and again if somebody asked meanwhile.
+    /// `rto_next_cpu()`: all overloaded CPUs in their order, and again if a CPU asked in between.
     fn send_on(&mut self, core: &mut Core) {
         loop {
             let from = self.chain.at.map_or(0, |at| at + 1);

@@ -86,7 +86,7 @@ pub struct Script {
     conditions: usize,
     /// Pipes.
     channels: usize,
-    /// When it ends, whoever is not done.
+    /// When it ends, even if tasks are not done.
     duration: Option<Ns>,
 }
 

@@ -92,7 +92,7 @@ pub enum Act {
     RunUs(u64),
     /// Sleeps, in µs.
     SleepUs(u64),
-    /// `sched_yield()`, so many times.
+    /// `sched_yield()`, this number of times.
     Yields(u64),
     /// Sends a message into the pipe of this number, or waits for room.
     Write(usize),

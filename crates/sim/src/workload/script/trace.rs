@@ -4,12 +4,12 @@
 //! - CSV with the header `time_us,event,task,other`;
 //! - JSON: an array of objects with the same fields.
 //!
-//! Events: `run` (the task gets a CPU), `preempt` (it loses it and wants to go on), `sleep`, `wake` (the
-//! task, or nobody, wakes `other`), `exit`.
+//! Events: `run` (the task gets a CPU), `preempt` (it loses the CPU but is still runnable), `sleep`,
+//! `wake` (the task, or an interrupt, wakes `other`), `exit`.
 //!
-//! What is replayed: how long a task computed between its sleeps, and who woke it. A sleeper that another
-//! task of the trace woke is woken by that task again, however late; one that an interrupt woke sleeps as
-//! long as it did.
+//! What is replayed: how long a task computed between its sleeps, and which task woke it. A sleeper that
+//! another task of the trace woke is woken by that task again, however late. One that an interrupt woke
+//! sleeps for as long as it did in the trace.
 use super::json::Node;
 use super::{Kind, MOST_NS, Op, Script};
 use crate::Error;
@@ -224,12 +224,13 @@ impl Trace {
                 let state = &mut states[task];
                 match event.what {
                     What::Run => {
-                        // Who begins in the middle of the trace waits until then, if nobody woke it.
+                        // A task that first appears in the middle of the trace waits until then, if
+                        // no task woke it.
                         if !state.is_known && !state.is_woken {
                             state.ops.push(Op::Sleep(event.at - start));
                         }
                         if let Some(since) = state.asleep_since.take() {
-                            // Nobody was seen to wake it: it sleeps for as long as it did.
+                            // The trace has no wake-up by a task: it sleeps for as long as it did.
                             state.ops.push(Op::Sleep(event.at - since));
                         }
                         state.running_since = Some(event.at);
@@ -294,7 +295,7 @@ struct State {
 }
 
 impl State {
-    /// Who is first seen as it loses its CPU ran since the trace began.
+    /// A task whose first event is the loss of its CPU ran since the trace began.
     fn ran_until(&mut self, at: Ns, start: Ns) {
         let since = self.running_since.or((!self.is_known).then_some(start));
         if let Some(since) = since.filter(|since| *since < at) {
