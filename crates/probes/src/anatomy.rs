@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Anatomy {
     /// Each callback.
     pub callbacks: Vec<Callback>,
-    /// The policy shares memory with other programs (an arena), in which locks are plain memory that
-    /// no look at the calls can exclude.
+    /// The policy shares memory with other programs (an arena). Locks in it are plain memory, which
+    /// the analysis of calls cannot exclude.
     pub has_arena: bool,
 }
 
@@ -33,8 +33,8 @@ pub struct Callback {
     pub kfuncs: Vec<String>,
     /// Those of both that take a lock of the policy's own.
     pub own_locks: Vec<String>,
-    /// Atomic instructions by operation, with how often each occurs. Who uses one that tells the old
-    /// value learns whether he was first, and could build a lock of it.
+    /// Atomic instructions by operation, with how often each occurs. One that returns the old value
+    /// shows a CPU whether it came first, so a lock could be built with it.
     pub atomics: Atomics,
 }
 
@@ -81,7 +81,7 @@ impl Anatomy {
         !self.has_arena && self.callbacks.iter().all(|callback| callback.own_locks.is_empty())
     }
 
-    /// Without the branches for other kernels: those kfuncs that this one has.
+    /// Without the branches for other kernels: only the kfuncs that this kernel has.
     pub(crate) fn on_this_kernel(mut self, has: impl Fn(&str) -> bool) -> Self {
         self.callbacks.iter_mut().for_each(|callback| callback.kfuncs.retain(|kfunc| has(kfunc)));
         self
@@ -204,7 +204,7 @@ impl Code {
         let mut reach = Reach::default();
         let (mut seen, mut todo) = (BTreeSet::new(), vec![entry]);
         while let Some(entry) = todo.pop() {
-            // An address that was loaded may well be that of data.
+            // An address that was loaded can be that of data.
             let Some(function) = self.functions.get(&entry).filter(|_| seen.insert(entry)) else { continue };
             reach.helpers.extend(&function.helpers);
             reach.kfuncs.extend(function.kfuncs.iter().cloned());
@@ -217,7 +217,7 @@ impl Code {
     }
 }
 
-/// What an atomic instruction does, by its immediate; the bit 0x01 makes it tell the old value.
+/// What an atomic instruction does, by its immediate; with the bit 0x01 it returns the old value.
 fn operation(immediate: i32) -> &'static str {
     match immediate {
         0x00 => "add",
@@ -236,7 +236,7 @@ fn operation(immediate: i32) -> &'static str {
     }
 }
 
-/// libbpf looks a kfunc up without its last `___flavour`.
+/// libbpf resolves a kfunc without its last `___flavour`.
 fn kernel_name(name: &str) -> &str {
     name.rsplit_once("___").map_or(name, |(essential, _)| essential)
 }
@@ -277,8 +277,8 @@ mod tests {
         }
     }
 
-    /// Bits are set and cleared; SCHED_RR2 counts threads, too. A CPU is claimed by clearing its bit; whatever
-    /// comes second claims another one and waits for nothing.
+    /// Bits are set and cleared; SCHED_RR2 counts threads, too. A CPU is claimed by clearing its bit; a task
+    /// that comes second claims another one and waits for nothing.
     #[test]
     fn only_bits_and_counts_change_atomically() {
         const SET_AND_CLEARED: &[&str] = &["or", "and", "fetch_and"];

@@ -50,7 +50,8 @@ pub struct CostsReport {
 pub struct Overhead {
     /// To the time that it measures of a call, in nanoseconds; subtracted.
     pub inside_ns: f64,
-    /// To the time of whoever makes the call, in nanoseconds; subtracted where that one is probed too.
+    /// To the time of the calling function, in nanoseconds; subtracted where that function is probed
+    /// too.
     pub whole_ns: f64,
 }
 
@@ -157,7 +158,8 @@ fn run_probed(
 
 /// Runs the command while the kernel counts and times the policy's programs.
 fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<CallbackCost>, Error> {
-    // SAFETY: takes an integer; the descriptor it returns is ours, and ends the counting when closed.
+    // SAFETY: takes an integer; the descriptor it returns is owned here, and ends the counting when
+    // closed.
     let _counting = unsafe {
         match bpf_enable_stats(BPF_STATS_RUN_TIME) {
             fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
@@ -220,7 +222,7 @@ impl CostProbe {
         }
         let object = open.load().map_err(refused(PROBE))?;
         let (mut links, mut refusing) = (Vec::new(), Vec::new());
-        // The returns first: a call whose return is not seen would look endless.
+        // The returns first: without its return a call would seem endless.
         for way in ["leave_", "enter_"] {
             for (number, function) in functions.iter().enumerate() {
                 let program = program(&object, &format!("{way}{number}"));

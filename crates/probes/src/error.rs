@@ -32,7 +32,7 @@ pub enum Error {
         /// How it ended.
         status: std::process::ExitStatus,
     },
-    /// Ctrl-C or its like.
+    /// Ctrl-C or another signal to end.
     #[error("interrupted; the default scheduler is back")]
     Interrupted,
     /// Addresses of kernel symbols are hidden or lacking.

@@ -1,4 +1,4 @@
-//! Which locks scheduling takes, and how long anybody waits for one.
+//! Which locks scheduling takes, and how long CPUs wait for them.
 use crate::functions::{CLASS_FUNCTIONS, CORE_FUNCTIONS, RQ_LOCK_WRAPPER};
 use crate::names::LockNames;
 use crate::probe::{Target, attach_to, map, open, per_cpu, program, refused, summed, words};
@@ -73,7 +73,7 @@ pub struct LockUse {
     pub lock: String,
     /// The kernel function that took it.
     pub taken_by: String,
-    /// It lies in memory that each CPU has of its own.
+    /// It is in per-CPU memory.
     pub is_per_cpu: bool,
     /// How many locks of this kind were taken.
     pub instances: usize,
@@ -83,7 +83,7 @@ pub struct LockUse {
     pub acquisitions: u64,
     /// How often for each call of the innermost function named here.
     pub per_call: Option<f64>,
-    /// Share that each lock's busiest CPU had, in percent: 100 is a lock that nobody else wants.
+    /// Share of each lock's busiest CPU, in percent: 100 is a lock that no other CPU takes.
     pub busiest_cpu_percent: f64,
 }
 
@@ -123,7 +123,7 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     })
 }
 
-/// As in places.h; callbacks, which lie between them there, say so themselves.
+/// As in places.h. The values between them are for callbacks, which mark themselves.
 #[derive(Clone, Copy)]
 enum Kind {
     ClassFunction = 0,
@@ -135,7 +135,8 @@ struct LockProbe {
     links: Vec<Link>,
     _marks: Vec<Object>,
     object: Object,
-    /// Names of what is watched; a function's number is its place here, and 0 nobody.
+    /// Names of the functions that are watched; a function's number is its index here, and 0 is
+    /// none.
     watched: Vec<String>,
     unwatched: Vec<String>,
 }

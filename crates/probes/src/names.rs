@@ -1,4 +1,5 @@
-//! Which lock is it? By its address if that belongs to a variable of the kernel, else by who takes it.
+//! Identifies a lock: by its address if that belongs to a variable of the kernel, else by the function
+//! that takes it.
 use crate::symbols::Symbols;
 use libbpf_rs::btf::{Btf, BtfType, types};
 use libbpf_rs::{HasSize, ReferencesType};
@@ -13,7 +14,7 @@ pub(crate) struct LockNames<'a> {
     offsets: Vec<u64>,
 }
 
-/// A lock's name, and whether it lies in memory that each CPU has of its own.
+/// A lock's name, and whether it is in per-CPU memory.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone)]
 pub(crate) struct LockName {
     pub(crate) name: String,

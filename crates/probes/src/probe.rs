@@ -9,7 +9,7 @@ pub(crate) fn open(name: &'static str, object: &[u8]) -> Result<OpenObject, Erro
     ObjectBuilder::default().name(name).and_then(|builder| builder.open_memory(object)).map_err(refused(name))
 }
 
-/// The words for a refusal.
+/// The error for a probe that the kernel refuses.
 pub(crate) fn refused(probe: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
     move |source| Error::Probe { probe, source }
 }

@@ -211,7 +211,7 @@ fn by_others(lock: &LockUse) -> f64 {
     lock.acquisitions as f64 * (100.0 - lock.busiest_cpu_percent) / 100.0
 }
 
-/// The most frequent ones first, at most so many.
+/// The most frequent ones first, `most` rows at most.
 fn uses(measured: &SchedulerLocks, most: usize, columns: u16) -> Table {
     let header = ["lock", "per CPU", "locks", "CPUs", "taken", "per call", "others %", "where"];
     let mut table = table(columns, &header);

@@ -38,11 +38,11 @@ pub fn default_command() -> Result<Vec<OsString>, UsageError> {
 /// The name of the default scheduler in reports.
 pub(crate) const DEFAULT: &str = "eevdf";
 
-/// How often a wait looks whether it should stop. Rarely, so as not to disturb.
+/// Pause between two checks whether to stop. Long, so as not to disturb the command.
 const LOOK: Duration = Duration::from_millis(250);
 
 impl Request<'_> {
-    /// The command as one reads it.
+    /// The command as the user would type it.
     pub(crate) fn command_line(&self) -> String {
         self.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
@@ -72,8 +72,8 @@ impl Request<'_> {
         }
     }
 
-    /// Runs the command to its end; returns its time in seconds. What it prints goes to our standard
-    /// error: standard output is for the report.
+    /// Runs the command to its end; returns its time in seconds. Its output goes to standard error,
+    /// as standard output is for the report.
     pub(crate) fn run(&self, scheduler: &str) -> Result<f64, Error> {
         let (program, arguments) =
             self.command.split_first().ok_or_else(|| io::Error::other("no command to run"))?;
@@ -115,7 +115,7 @@ pub struct Machine {
     pub kernel: String,
     /// CPUs.
     pub cpus: usize,
-    /// What a nanosecond is, if `flsched vm` told: its clock with the settings, as on its command line.
+    /// The clock with its settings, as on the command line of `flsched vm`, if this is such a machine.
     pub clock: Option<String>,
 }
 

@@ -35,14 +35,14 @@ impl Symbols {
         self.by_name.get(name).copied()
     }
 
-    /// The symbol that an address lies in: name and offset.
+    /// The symbol that contains an address: name and offset.
     pub(crate) fn at(&self, address: u64) -> Option<(&str, u64)> {
         let after = self.by_address.partition_point(|(start, _)| *start <= address);
         let (start, name) = self.by_address.get(after.checked_sub(1)?)?;
         Some((name, address - start))
     }
 
-    /// Where a function's text lies.
+    /// The addresses of a function's text.
     pub(crate) fn text_of(&self, name: &str) -> Option<Range<u64>> {
         let start = self.address(name)?;
         let after = self.by_address.partition_point(|(address, _)| *address <= start);

@@ -1,5 +1,5 @@
-//! For tests: how often tasks of certain names left a CPU, and how often they went to another one, as the
-//! kernel's trace points tell. Needs root, and BTF of the kernel.
+//! For tests: how often tasks of certain names left a CPU, and how often they went to another one, from
+//! the kernel's trace points. Needs root, and BTF of the kernel.
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::MaybeUninit;
@@ -12,13 +12,13 @@ mod probe {
 /// What they did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Times that one of them left its CPU to another one, to the idle task or to who forked it.
+    /// How often one of them left its CPU to another one, to the idle task or to their parent.
     pub switches: u64,
     /// Times that one of them went to another CPU.
     pub migrations: u64,
 }
 
-/// Whom to count.
+/// Which tasks to count.
 #[derive(Debug, Clone, Copy)]
 pub struct Whom<'a> {
     /// Tasks of these names, two at most.

@@ -88,7 +88,7 @@ impl ContentionProbe {
     }
 }
 
-/// Who wanted the lock: what lies above the probe and the lock's own functions.
+/// The code that wanted the lock: the stack above the probe and the lock's own functions.
 fn place(symbols: &Symbols, trace: &[u64]) -> Vec<String> {
     let name = |address: &u64| symbols.at(*address).map_or("?", |(name, _)| name);
     let is_probe = |address: &u64| {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Marks this CPU as being in one callback of the policy. Loaded once a callback, with that callback
- * as its target and with the maps of locks.bpf.c. The kernel calls the hot ones with interrupts
- * off, so a CPU is a good enough name for who runs.
+ * Marks this CPU as being in one callback of the policy. Loaded once per callback, with that
+ * callback as its target and with the maps of locks.bpf.c. The kernel calls the hot callbacks with
+ * interrupts off, so the CPU is enough to identify the running one.
  */
 #include "places.h"
 

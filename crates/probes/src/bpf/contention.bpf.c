@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long does whoever wants a lock wait for it? The kernel's contention tracepoints fire only
- * where somebody has to wait, so this costs next to nothing where nobody does.
+ * Measures how long a lock is waited for. The kernel's contention tracepoints fire only where there
+ * is a wait, so this costs next to nothing where there is none.
  */
 /* vmlinux.h and libbpf disagree about the iterators; libbpf has them right. */
 #define BPF_NO_KFUNC_PROTOTYPES

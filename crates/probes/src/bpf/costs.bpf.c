@@ -22,7 +22,7 @@ char _license[] SEC("license") = "GPL";
 
 /* Set by user space once they are known. */
 const volatile u64 inside_ns = 0; /* what the probe adds to the time of a call */
-const volatile u64 whole_ns = 0;  /* what it adds to the time of whoever makes the call */
+const volatile u64 whole_ns = 0;  /* what it adds to the time of the calling function */
 
 struct cost {
 	u64 calls;

@@ -18,7 +18,7 @@ struct place {
 	u64 now[NR_KINDS];		/* the innermost function of each kind */
 	u64 outer[MAX_FUNCTIONS];	/* what `now` was when a function was entered */
 	u64 outer_kfunc[MAX_FUNCTIONS]; /* the kfunc that was interrupted by a callback */
-	u64 rq_lock_caller; /* who called the kernel's wrapper around run queue locks last */
+	u64 rq_lock_caller; /* the last caller of the kernel's wrapper around run queue locks */
 };
 
 struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Switches away from tasks of certain names, and their migrations. Threads of the kernel and
- * whatever else runs between two of them do not count, as the simulator has none: only the idle
- * task, and who has forked them.
+ * Counts switches away from tasks of certain names, and their migrations. Kernel threads and other
+ * tasks that run between two of them do not count, as the simulator has none: only the idle task
+ * and their parent count.
  *
  * A line of the kernel's own trace takes a thousand instructions; this 150.
  */
@@ -16,14 +16,14 @@ char _license[] SEC("license") = "GPL";
 #define NAMES	 2
 #define LENGTH	 16
 
-/* Whose tasks; a first byte of 0: none. */
+/* The names; a first byte of 0: none. */
 const volatile char names[NAMES][LENGTH];
 /* Children of this process do not count, though they have such a name; 0: all do. */
 const volatile int parent = 0;
 
 u64 switches;
 u64 migrations;
-/* Who could have gone on when it was interrupted; 0: nobody. */
+/* The task that was interrupted but is still runnable; 0: none. */
 int interrupted[MAX_CPUS];
 
 static __always_inline bool is_named(const struct task_struct *p, const volatile char *name)

@@ -228,7 +228,7 @@ static __always_inline int woken(struct task_struct *p)
 	u32 slot = id * wake_room + cpu->wakes;
 	struct woken *record = NULL;
 
-	/* A task that is about to sleep but has not left its CPU goes on there. */
+	/* A task that is about to sleep but has not left its CPU continues there. */
 	if (((struct task_struct___on_cpu *)p)->on_cpu || !is_user(p))
 		return end(cpu, now);
 	if (cpu->wakes < wake_room)
@@ -262,7 +262,7 @@ BETWEEN(waking, WAKE, "fentry/try_to_wake_up", "fexit/try_to_wake_up")
 BETWEEN(spin, LOCK, "fentry/native_queued_spin_lock_slowpath",
 	"fexit/native_queued_spin_lock_slowpath")
 
-/* A wait asleep, after one that span, is none of the CPU's. */
+/* A sleeping wait, after one that span, takes no CPU time. */
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {

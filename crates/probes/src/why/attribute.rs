@@ -4,10 +4,10 @@ use super::record::{MODES, Mode, OpenTurn, Recording, Switched};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// CPUs' clocks differ by a turn of the parallel clock, 2 µs with jitter: what is no longer apart may have
-/// happened the other way round.
+/// The CPUs' clocks differ by up to a turn of the parallel clock, 2 µs with jitter: events that are closer
+/// than this may have happened in the other order.
 const SKEW_NS: u64 = 10_000;
-/// A turn between two yields that is shorter has done nothing but to see that it must wait on.
+/// A shorter run between two yields was only long enough to check the condition again.
 const VAIN_NS: u64 = 10_000;
 const IDLE_TASK: u32 = 0;
 
@@ -99,7 +99,7 @@ impl Modes {
     fn add_turn(&mut self, from: Option<u64>, switched: &Switched, span: &Range<u64>) {
         let is_idle = switched.left() == IDLE_TASK;
         let Some(from) = from else {
-            // Before the first switch nobody has told what the CPU does.
+            // Before the first record it is not known what the CPU does.
             let inside = overlap(span, &(0..switched.at)) as f64;
             *if is_idle { &mut self.idle } else { &mut self.busy[Mode::Task as usize] } += inside;
             return;
@@ -134,7 +134,7 @@ impl Modes {
         }
     }
 
-    /// Of a turn of this `length`, as much as is `inside` of the span.
+    /// Adds the part of a run of this `length` that is `inside` of the span.
     fn add(&mut self, ns: &[u64; MODES], length: u64, inside: u64) {
         if length == 0 {
             return;

@@ -11,9 +11,9 @@ pub struct Why {
     pub cpus: usize,
     /// Tasks in user space. How much of their time that is was sampled.
     pub user: f64,
-    /// Tasks in the kernel, but for what follows; kernel threads, too.
+    /// Tasks in the kernel, except for the causes below; kernel threads, too.
     pub kernel: f64,
-    /// Of both: in turns of less than 10 µs that began after a `sched_yield` and ended with one.
+    /// Of both: in runs of less than 10 µs that began after a `sched_yield` and ended with one.
     pub of_which_vain: f64,
     /// Waking tasks.
     pub wake_ups: f64,

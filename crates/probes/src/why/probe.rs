@@ -152,7 +152,7 @@ impl<T> Mapped<T> {
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing borrows from it any more.
+        // SAFETY: the mapping is owned here, and nothing borrows from it any more.
         let _ = unsafe { munmap(self.begin, self.length) };
     }
 }

@@ -53,7 +53,7 @@ impl Switched {
         self.prev & !(WAITS | YIELDED)
     }
 
-    /// Whether it is of user space and could go on.
+    /// Whether it is a user task and still runnable.
     pub fn still_waits(&self) -> bool {
         self.prev & WAITS != 0
     }

@@ -4,7 +4,7 @@ use crate::why::record::Woken;
 
 const US: u64 = 1000;
 
-/// A switch whose turn was all in one mode.
+/// A switch after a run that was all in one mode.
 fn switch(at: u64, left: u32, turn: u64, next: u32) -> Switched {
     let mut ns = [0; MODES];
     let own = if left == IDLE_TASK { Mode::Idle } else { Mode::Task };
@@ -73,7 +73,7 @@ fn a_wake_up_is_late_where_it_was_sent_to() {
 
 #[test]
 fn a_preempted_task_waits_too() {
-    // 7 is preempted by 8 at 10 on CPU 0 and goes on there at 40; CPU 1 idles.
+    // 7 is preempted by 8 at 10 on CPU 0 and continues there at 40; CPU 1 idles.
     let first = vec![switch(10, 7, 10, 8).flagged(true, false), switch(40, 8, 30, 7)];
     let why = why(&recording([first, Vec::new()], &[]), 100);
     close(why.idle_task_waits, 15.0);
