@@ -1,5 +1,5 @@
-//! The floor of a workload: the least time that it can take on so many CPUs. It is its work on one CPU,
-//! shared out evenly.
+//! The floor of a workload: the least time that it can take on a number of CPUs. It is its work on one
+//! CPU, divided evenly.
 use crate::store::{clock_name, counts_work};
 use flsched_compare::Report;
 use flsched_compare::report::words::results_of;
@@ -13,7 +13,7 @@ pub fn one_cpu_workload(workload: &str) -> Option<String> {
 /// Seconds that `workload` takes at least on `cpus` CPUs. `report` is a comparison on one CPU; the best
 /// scheduler there, of those without a failed run, adds least to the work.
 ///
-/// Where the clock counts work its CPUs take turns, and more of them save nothing.
+/// Where the clock counts work, one CPU runs at a time, and more CPUs save nothing.
 pub fn floor_s(workload: &str, cpus: u32, report: &Report) -> Option<f64> {
     let (alone, times) = share(workload)?;
     let alone = alone.to_string();

@@ -94,7 +94,7 @@ fn measure_sets(root: &std::path::Path, args: Measure) -> Result<u8> {
         let mut out = std::io::stdout().lock();
         for job in jobs {
             let state = if is_measured(root, &job) { "measured" } else { "not measured" };
-            // A reader that went away (`| head`) is no error of ours.
+            // A reader that has closed the pipe (`| head`) is not an error.
             let line = writeln!(out, "# {} ({state})\n{}", job.file(), job.line());
             if line.is_err() {
                 break;

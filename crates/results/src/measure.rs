@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const UNFINISHED: &str = "target/results";
 const POLL: Duration = Duration::from_millis(100);
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Names of sets; none: all.

@@ -18,7 +18,7 @@ pub struct Overhead {
     pub clock: String,
     /// `--policy`.
     pub policy: String,
-    /// What runs meanwhile, as a shell would read it.
+    /// The load while it is measured, as a shell would read it.
     pub load: String,
 }
 
@@ -48,7 +48,8 @@ impl Overhead {
         words.push(self.cpus.to_string());
         words.extend(["--clock", &self.clock].map(Into::into));
         let load = shell_words::split(&self.load).unwrap_or_default();
-        // The machine has inside what its command names first, and what it is told to have.
+        // The machine contains the program that its command names first; others have to be
+        // included.
         let program = load.first().and_then(|name| which::which(name).ok());
         words.extend(program.into_iter().flat_map(|it| ["--include".into(), it.display().to_string()]));
         words.extend(["--", "flsched", self.command.name(), "--json", "--policy"].map(Into::into));

@@ -167,7 +167,7 @@ impl Sets {
         Ok(comparisons.chain(overhead).collect())
     }
 
-    /// The one that writes this file.
+    /// The comparison that writes this file.
     pub fn comparison(&self, file: &str) -> Option<&Comparison> {
         self.comparisons().find(|comparison| comparison.file == file)
     }

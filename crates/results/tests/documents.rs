@@ -15,7 +15,7 @@ fn documents_are_up_to_date() {
     check("../..");
 }
 
-/// Real reports of a small comparison: what changes how they look changes these files.
+/// Real reports of a small comparison: a change of their rendering changes these files.
 #[test]
 fn a_small_project_looks_as_it_did() {
     check("tests/fixture");

@@ -9,7 +9,8 @@ use flsched_compare::result::ArmResult;
 use flsched_compare::stats::ratio_of_medians;
 use flsched_compare::verdict::Verdict;
 
-/// `1.47× [1.41–1.52]`, over the first scheduler or over another; `≈ ` before it if one can't tell.
+/// `1.47× [1.41–1.52]`, over the first scheduler or over another; with `≈ ` before it if the
+/// verdict is "can't tell".
 pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let over = request.get("over");
     figure(context, request, |report, result| match over {

@@ -21,7 +21,7 @@ const GAP: i32 = 14;
 const LEGEND_ROW: i32 = 18;
 const LEGEND_COLUMN: i32 = 150;
 const AXIS: i32 = 44;
-/// What lies beyond is drawn at the edge.
+/// Values beyond this are drawn at the edge.
 const LEAST: f64 = 0.02;
 const MOST: f64 = 8.0;
 const TICKS: [f64; 13] = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0];
