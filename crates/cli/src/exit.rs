@@ -19,7 +19,7 @@ pub fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err(error) => {
-            // A reader that went away (`| head`) is no error of ours.
+            // A reader that has closed the pipe (`| head`) is not an error.
             let gone = error.chain().any(|cause| {
                 cause
                     .downcast_ref::<std::io::Error>()

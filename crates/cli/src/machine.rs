@@ -45,7 +45,7 @@ pub fn simulated(name: &str, cpus: Option<usize>) -> Result<Machine, flsched_mac
     }
 }
 
-/// Clap's words for those of the library.
+/// Converts Clap's value into the library's.
 pub fn cgroup(cgroup: Cgroup) -> flsched_vm::Cgroup {
     match cgroup {
         Cgroup::Login => flsched_vm::Cgroup::Login,
@@ -53,7 +53,7 @@ pub fn cgroup(cgroup: Cgroup) -> flsched_vm::Cgroup {
     }
 }
 
-/// Clap's words for those of the library.
+/// Converts Clap's value into the library's.
 pub fn accel(accel: Accel) -> flsched_vm::Accel {
     match accel {
         Accel::Auto => flsched_vm::Accel::Auto,

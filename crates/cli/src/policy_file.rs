@@ -28,7 +28,7 @@ pub fn read(text: &str) -> Result<PolicySpec> {
     Ok(format!("{name}:{settings}").parse()?)
 }
 
-/// Makes a policy known whose object has been compiled elsewhere.
+/// Adds a policy from an object that was compiled elsewhere.
 pub fn add_object(name: &str, version: &str, object: &Path) -> Result<()> {
     let bytes = std::fs::read(object).with_context(|| object.display().to_string())?;
     let policy = Policy::read(leak(name), bytes.leak()).with_context(|| object.display().to_string())?;

@@ -20,7 +20,7 @@ impl Progress {
         Self { bar, interactive }
     }
 
-    /// What goes on now.
+    /// Prints the current activity.
     pub fn say(&self, line: &str) {
         if self.interactive {
             self.bar.set_message(line.to_owned());
@@ -29,12 +29,12 @@ impl Progress {
         }
     }
 
-    /// What goes on now, only where somebody looks.
+    /// Shows the current activity, only on a terminal.
     pub fn show(&self, line: &str) {
         self.bar.set_message(line.to_owned());
     }
 
-    /// From here on so many steps.
+    /// Counts this number of steps from now on.
     pub fn steps(&self, of: u64) {
         let template = "{wide_bar} {pos}/{len}  {eta} left\n{msg}";
         self.bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));

@@ -38,7 +38,7 @@ impl Forwarder {
                 continue;
             }
             if let Ok(signal) = Signal::try_from(origin.signal) {
-                // It may have ended meanwhile.
+                // It may have ended in the meantime.
                 let _ = kill(child, signal);
             }
         }

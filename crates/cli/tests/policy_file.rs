@@ -46,7 +46,7 @@ impl Folder {
     }
 }
 
-/// A simulation of a workload in which turns end.
+/// A simulation of a workload in which slices end.
 fn sim<'a>(scheduler: &'a str, policy: &[&'a str]) -> Vec<&'a str> {
     let fixed =
         ["sim", "--json", "--machine", "ryzen-3400g", "--workload", "hogs:20:300", "--scheduler", scheduler];

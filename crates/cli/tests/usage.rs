@@ -1,4 +1,4 @@
-//! What the command says to those who ask for what cannot be; needs neither root nor sched_ext.
+//! The error messages for requests that are not possible; needs neither root nor sched_ext.
 use std::process::Command;
 
 fn refused(arguments: &[&str]) -> String {

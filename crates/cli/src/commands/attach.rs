@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks after the policy.
+/// Pause between two checks of the policy.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub fn run(args: Attach) -> Result<u8> {

@@ -1,4 +1,4 @@
-//! `flsched sim fuzz`: scenarios drawn by chance.
+//! `flsched sim fuzz`: random scenarios.
 use super::sim::write;
 use crate::args;
 use crate::exit::{FAILURE, Usage};

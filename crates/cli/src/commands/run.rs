@@ -69,8 +69,8 @@ pub fn run(args: &Run) -> Result<u8> {
     Ok(exit::of_status(status))
 }
 
-/// Starts the command. In partial mode its first task can stand still before the program is there, and this
-/// process with it, which waits for that: then the scheduler is detached meanwhile.
+/// Starts the command. In partial mode its first task can starve before the program is loaded, and this
+/// process would wait for that. Then the scheduler is detached in the meantime.
 fn spawn(
     mut command: Command,
     supervisor: &mut Supervisor<'_>,
@@ -87,7 +87,7 @@ fn spawn(
     spawning.join().map_err(|_| anyhow::anyhow!("the thread that starts the command has panicked"))
 }
 
-/// Detaches the scheduler if the command stands still under it.
+/// Detaches the scheduler if the command starves under it.
 fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<Standstill>) -> Result<()> {
     if supervisor.running().is_none() || !watch.as_mut().is_some_and(Standstill::is_seen) {
         return Ok(());

@@ -64,7 +64,7 @@ fn replay(args: &args::Replay) -> Result<u8> {
     play(simulation, &title, &args.showing)
 }
 
-/// There are no frequencies to draw.
+/// The machine's frequencies must vary if they are to be drawn.
 fn refuse_constant(drawing: &Drawing, machine: &Machine) -> Result<()> {
     if drawing.svg_colours == SvgColours::Frequency && machine.speed.frequency.is_none() {
         let what = format!("--svg-colours frequency: the frequencies of {} do not change", machine.name);
@@ -81,7 +81,7 @@ fn play(simulation: Simulation, title: &str, showing: &Showing) -> Result<u8> {
     let outcome = if drawing.trace.is_none() && drawing.svg.is_none() {
         simulation.run()
     } else {
-        // What led to a failure is of interest, too.
+        // The recording up to a failure is of interest, too.
         let (outcome, recording) = simulation.run_recorded();
         draw(&recording, title, drawing)?;
         outcome

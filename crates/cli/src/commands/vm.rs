@@ -70,7 +70,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
     })
 }
 
-/// The clock that was asked for, or else the best one that is here.
+/// The clock that the user chose, else the best one that is available.
 fn clock(args: &args::Vm) -> Result<Clock, VmError> {
     let accel = machine::accel(args.accel);
     if let Some(clock) = args.clock {
@@ -94,7 +94,8 @@ fn clock(args: &args::Vm) -> Result<Clock, VmError> {
     }
 }
 
-/// What the command is told: its clock, which it could not find out, and some of the user's variables.
+/// The command's environment: its clock, which it could not find out, and some of the user's
+/// variables.
 fn environment(clock: Clock) -> Vec<(OsString, OsString)> {
     let mut variables = passed_on();
     variables.retain(|(name, _)| name != flsched_probes::CLOCK_VARIABLE);
@@ -102,7 +103,7 @@ fn environment(clock: Clock) -> Vec<(OsString, OsString)> {
     variables
 }
 
-/// The user's variables that programs commonly look at; the rest is the guest's own.
+/// The user's variables that programs commonly read; the others are the guest's own.
 fn passed_on() -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| {
@@ -116,7 +117,7 @@ fn passed_on() -> Vec<(OsString, OsString)> {
 /// Carries input and output between us and the command; returns when its output has ended.
 fn carry(vm: &mut Vm) -> Result<()> {
     if let Some(stdin) = vm.take_stdin() {
-        // Not waited for: it may hang in a read of our terminal for ever.
+        // Not joined: it may block for ever in a read of the terminal.
         thread::spawn(move || {
             let mut port = &stdin;
             let _ = io::copy(&mut io::stdin().lock(), &mut port);

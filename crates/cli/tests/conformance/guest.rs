@@ -22,11 +22,11 @@ use std::time::Duration;
 
 pub const PLAYS: usize = 3;
 const PREFIX: &str = "play";
-/// Between two looks after a policy.
+/// Pause between two checks of a policy.
 const CHECK: Duration = Duration::from_millis(100);
 
 pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
-    // Nobody is held back for tasks that none of the scenarios has.
+    // Real-time tasks are not throttled for other tasks: the scenarios have none.
     write("/proc/sys/kernel/sched_rt_runtime_us", "-1");
     for file in files {
         let scenario = read(file);
@@ -63,7 +63,8 @@ fn tally(line: &str) -> Option<Tally> {
     Some(Tally { switches: switches.parse().ok()?, migrations: migrations.parse().ok()? })
 }
 
-/// As the kernel has it on a machine with so many CPUs. When CPUs go offline it counts one more.
+/// The kernel's value on a machine with this number of CPUs. When CPUs go offline it counts one
+/// more.
 fn set_base_slice(cpus: usize) {
     mount("debugfs", "/sys/kernel/debug");
     let ns = 700_000 * (1 + cpus.ilog2());

@@ -13,12 +13,12 @@ pub struct Tally {
 
 /// The simulator draws how long calls take; the kernel's plays differ by what else happens on the machine.
 const SEEDS: u64 = 5;
-/// What may differ: a tenth of the kernel's, or so many where there are few.
+/// The tolerance: a tenth of the kernel's number, or a few events where the number is small.
 const PART: u64 = 10;
 const FEW: u64 = 10;
 
-/// Where the numbers differ, and under whom; `docs/explanation/simulator-and-kernel.md` has both and says why. There, too, all work
-/// must be done where it may be done.
+/// Scenarios whose numbers differ, and the schedulers under which they do; `docs/explanation/simulator-and-kernel.md`
+/// has both and the reasons. There, too, all work must be done where it may be done.
 const DIFFERENT: &[(&str, &[&str])] = &[
     ("hackbench-four-cpus", crate::SCHEDULERS),
     ("spin-barrier-four-cpus", crate::SCHEDULERS),
@@ -71,7 +71,7 @@ pub fn judge(mut scenario: Scenario, scheduler: &str, name: &str, told: &Told) -
     if is_same || !is_claimed(scheduler, name) { Ok(()) } else { Err(line.into()) }
 }
 
-/// Runs to its end only if all tasks do their work, where they may: the simulator looks after that.
+/// Ends only if all tasks do their work, on CPUs where they may run: the simulator checks that.
 fn simulate(scenario: &Scenario) -> Result<Tally, flsched_sim::Error> {
     let (_, tasks) = scenario.run_counted()?;
     if scenario.workload.is_some() {

@@ -80,7 +80,8 @@ fn read(file: &str) -> Scenario {
     Scenario::parse(&text, file).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What a machine told: by scenario what its plays came to, and its whole output for the failures.
+/// The results of a machine: by scenario the numbers of its runs, and the whole output for
+/// failures.
 struct Told {
     plays: BTreeMap<String, Vec<Result<judge::Tally, String>>>,
     transcript: String,
@@ -96,7 +97,7 @@ fn boot(scheduler: &str, files: &[PathBuf]) -> Told {
         command.arg("--include").arg(file);
     }
     command.arg("--").arg(me).args(["--guest", scheduler]).args(files);
-    // An input that ends has process 1 look for more of it a hundred times a second.
+    // If the input ends, process 1 polls it a hundred times a second.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut machine = command.spawn().expect("flsched runs");
     let input = machine.stdin.take();

@@ -98,8 +98,8 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Turns end at ticks, and virtual times hang on what ran before: each play begins on an idle machine, at the
-/// same moment between two ticks, as the simulator's do.
+/// Slices end at ticks, and virtual times depend on what ran before. So each run begins on an idle machine,
+/// at the same moment between two ticks, as in the simulator.
 pub fn wait_for_tick() {
     // The coarse clock shows when the last one was.
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
@@ -176,7 +176,7 @@ fn loops_per_us() -> u64 {
     (LOOPS * 1000).div_ceil(ns)
 }
 
-/// Does to the tasks and the CPUs what is to be done.
+/// Applies the events to the tasks and the CPUs.
 fn conduct(events: &[Happening], pids: &[AtomicI32], begin: Instant) {
     call("conductor");
     enter_class(libc::SCHED_FIFO, CONDUCTORS_PRIORITY).expect("root may");

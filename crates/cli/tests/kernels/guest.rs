@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const PREFIX: &str = "scenario";
 
-/// The machine we are in: `--guest MACHINE POLICY SCENARIOS ROUNDS TIMES`.
+/// The machine that this process runs in: `--guest MACHINE POLICY SCENARIOS ROUNDS TIMES`.
 pub fn machine() -> Machine {
     std::env::args().nth(2).unwrap_or_default().parse().expect("a machine's name")
 }
@@ -29,7 +29,7 @@ fn times() -> u32 {
     std::env::args().nth(6).map_or(1, |text| text.parse().expect("FLSCHED_TEST_TIMES"))
 }
 
-/// Plays this machine's and policy's scenarios, or those of them whose name contains what is wanted.
+/// Runs this machine's and policy's scenarios, or those whose names contain the filter.
 pub fn play() -> ExitCode {
     let wanted = std::env::args().nth(4).unwrap_or_default();
     let mut failed = false;
@@ -111,7 +111,7 @@ fn kernel_log_is_clean() -> Result<(), String> {
             "blocked for more than",
             "runnable task stall",
         ];
-        // Each end of a scheduler but one that was asked for, by its user or by CPU hotplug.
+        // Every end of a scheduler except those caused by its user or by CPU hotplug.
         let ejected = line.contains("disabled (") && !line.contains("disabled (unregistered from ");
         ejected || WORDS.iter().any(|word| line.contains(word))
     };

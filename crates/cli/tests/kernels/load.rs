@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// The longest that making a thread, or waking one, takes where nobody is waited for: emulated CPUs take
-/// turns of some milliseconds.
+/// The longest time to create or wake a thread where no other task has to be waited for: emulated CPUs
+/// take turns of some milliseconds.
 pub const AT_ONCE: Duration = Duration::from_millis(7);
 
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -47,8 +47,8 @@ impl Hackbench {
         listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Until all its tasks are there. They begin together, so that whoever has ended already was there
-    /// with all others.
+    /// Waits until all its tasks exist. They begin together, so a task that has ended already existed
+    /// together with all others.
     pub fn wait_until_started(&self, tasks: usize) {
         let mut most = 0;
         wait_until("all of hackbench's tasks are there", || {
@@ -104,7 +104,7 @@ pub fn work_for(time: Duration) {
     }
 }
 
-/// Threads that do the same again and again until they are told to stop.
+/// Threads that repeat the same work until they are stopped.
 pub struct Hogs {
     stop: Arc<AtomicBool>,
     /// How often each has done it.
@@ -170,7 +170,7 @@ impl Hogs {
     }
 }
 
-/// Threads that each have something to do so many times. All of it must get done.
+/// Threads that each repeat a task a number of times. All of it must get done.
 pub struct Crew {
     rounds: u64,
     threads: Vec<JoinHandle<u64>>,

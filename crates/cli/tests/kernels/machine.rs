@@ -12,9 +12,9 @@ pub enum Machine {
     Jitter,
     /// Real parallelism. Times mean little there: four emulated CPUs share what the host has left.
     Wall,
-    /// A topology that nobody would buy: of two nodes with a socket of two cores and four threads each
-    /// only three threads are online, so that a core has half its threads and a node no CPU. The kernel
-    /// preempts itself wherever it can.
+    /// An unusual topology: of two nodes with a socket of two cores and four threads each only three
+    /// threads are online, so that a core has half its threads and a node no CPU. The kernel is fully
+    /// preemptible.
     Odd,
     /// Two nodes of two CPUs each.
     Nodes,
@@ -34,12 +34,12 @@ impl Machine {
         }
     }
 
-    /// The machine whose scenarios are played here.
+    /// The machine whose scenarios run here.
     pub fn stage(self) -> Self {
         if self == Self::Jitter { Self::Work } else { self }
     }
 
-    /// Arguments of `flsched vm`, but for the seed.
+    /// Arguments of `flsched vm`, without the seed.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Work => &["--cpus", "4", "--clock", "work"],

@@ -1,15 +1,14 @@
 //! The policies on stock kernels, one virtual machine for each policy and kernel. This program is both
-//! sides: started by cargo it boots the machines, with `--guest` it is the command inside that plays the
-//! scenarios.
+//! sides: cargo starts it to boot the machines, and with `--guest` it is the command inside that runs
+//! the scenarios.
 //!
-//! Without more words each policy plays nearly everything on one kernel, and the kernels and machines where a
-//! difference is most likely to show play what depends on them; with `FLSCHED_TEST_ALL=1`, as
-//! `./test.sh matrix` has it, everything is played everywhere. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
-//! `FLSCHED_TEST_MACHINES=odd` pick policies, kernels and machines, and
-//! `FLSCHED_TEST_SCENARIOS=hotplug,delay` picks scenarios by parts of their names;
-//! `FLSCHED_TEST_SEEDS=20` plays on twenty machines whose CPUs interleave at random, from the seed
-//! `FLSCHED_TEST_SEED` on, which also repeats what else is drawn; `FLSCHED_TEST_ROUNDS=5` attaches
-//! and detaches five times as often, and `FLSCHED_TEST_TIMES=20` plays each scenario twenty times.
+//! By default each policy runs nearly all scenarios on one kernel; kernels and machines on which a difference is most
+//! likely run only the scenarios that depend on them. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets,
+//! everything runs everywhere. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
+//! `FLSCHED_TEST_MACHINES=odd` select policies, kernels and machines, and `FLSCHED_TEST_SCENARIOS=hotplug,delay`
+//! selects scenarios by parts of their names. `FLSCHED_TEST_SEEDS=20` runs on twenty machines whose CPUs interleave at
+//! random, from the seed `FLSCHED_TEST_SEED` on, which also repeats all other draws. `FLSCHED_TEST_ROUNDS=5` attaches
+//! and detaches five times as often, and `FLSCHED_TEST_TIMES=20` runs each scenario twenty times.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -55,7 +54,7 @@ const RACES: &str =
 const LONG: &str =
     "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
 
-/// What one machine told: scenario → outcome, and what it wrote beside that.
+/// The results of one machine: scenario → outcome, and its other output.
 struct Told {
     outcomes: BTreeMap<String, Result<(), String>>,
     output: String,
@@ -135,7 +134,7 @@ impl fmt::Display for Rig {
     }
 }
 
-/// All that are asked for, each with room for what it will tell.
+/// All machines of this run, each with a place for its results.
 fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
     let policies = variable("POLICIES");
     let is_picked = |name: &str| policies.as_ref().is_none_or(|picked| picked.split(',').any(|p| p == name));
@@ -211,8 +210,8 @@ fn boot(rig: &Rig) -> Told {
     Told { outcomes, output, errors, last, kernel_log }
 }
 
-/// The log that `flsched vm` names when a machine does not end well: the host may be gone when somebody wants to
-/// read it.
+/// The log that `flsched vm` names when a machine fails: it is copied, as the host may be gone when the log is
+/// needed.
 fn kept_log(errors: &str) -> Option<String> {
     let path = errors.lines().find_map(|line| line.split_once("its log is kept in "))?.1;
     std::fs::read_to_string(path).ok()

@@ -1,4 +1,4 @@
-//! The tools that look inside a stock kernel, each in a virtual machine where the answer is known: `flsched locks`,
+//! The tools that examine a stock kernel, each in a virtual machine where the answer is known: `flsched locks`,
 //! `flsched costs` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the
 //! last machine of one tool before the first of the next boots.
 //!

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 const KERNEL: &str = "6.18";
 /// FLSCHED's.
 const KERNELS: &str = "6.18,7.3";
-/// Enough to tell one CPU's lock from a shared one; more would only take longer to emulate.
+/// Enough to distinguish one CPU's lock from a shared one; more would only take longer to emulate.
 const CPUS: u64 = 2;
 /// Real seconds for one kernel; a quiet machine needs a tenth of it.
 const LIMIT: &str = "600";
@@ -196,7 +196,8 @@ fn all_watched(_: &Claims, locks: &Value, costs: &Value) -> Result<(), String> {
 }
 
 fn waits_are_placed(_: &Claims, locks: &Value, _: &Value) -> Result<(), String> {
-    // hackbench's tasks meet at their pipes' mutexes; who is hardly ever interrupted may do without.
+    // hackbench's tasks contend for their pipes' mutexes; under a scheduler that hardly ever
+    // preempts they may not.
     let at_pipes = |site: &Value| {
         array(&site["functions"]).iter().any(|name| name.as_str().is_some_and(|name| name.contains("pipe")))
     };

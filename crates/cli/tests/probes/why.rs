@@ -41,7 +41,7 @@ pub fn breakdown() -> Result<(), Failed> {
         "spin-barrier:2",
         &[("user", 95.0..100.0), ("idle_nothing", 0.0..2.0), ("idle_task_waits", 0.0..2.0)],
     );
-    // One of them waits as long as both are there: all the time but for how they begin, and for a slice at the end.
+    // One of them waits as long as both exist: all the time except for their start and a slice at the end.
     expect(
         &report,
         "sh",

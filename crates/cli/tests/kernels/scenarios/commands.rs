@@ -75,7 +75,7 @@ fn partial_leaves_others_alone() {
     let (code, text) = run(&["--partial"], &["sh", "-c", script]);
     assert_eq!(code, 0, "{text}");
     assert!(text.starts_with("0\n"), "{text}");
-    // sh, and flsched with its helper dmesg: nobody else.
+    // sh, and flsched with its helper dmesg: no other process.
     let json = &text[text.find('{').expect("JSON")..];
     // A warning may follow.
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>();

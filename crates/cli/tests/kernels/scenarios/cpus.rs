@@ -135,12 +135,12 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.leave();
-        // What has just ended may take a moment to be gone.
+        // A process that has just ended may still be there for a moment.
         wait_until("the group is empty", || fs::remove_dir(&self.folder).is_ok());
     }
 }
 
-/// The kernel ends a scheduler when CPUs come or go; ours must be back each time.
+/// The kernel ends a scheduler when CPUs come or go; flsched must attach it again each time.
 fn hotplug_under_load() {
     let mut attached = Attached::with(&[]);
     let bench = Hackbench::start("-p -g 2 -l 100");

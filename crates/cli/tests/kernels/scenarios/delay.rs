@@ -1,4 +1,4 @@
-//! How long tasks wait, and who gets how much of a CPU.
+//! How long tasks wait, and how CPU time is shared.
 use super::{EVERYWHERE, REPEATABLE, Scenario, scenario};
 use crate::guest::{machine, policy, rounds};
 use crate::load::*;
@@ -32,12 +32,12 @@ pub const SCENARIOS: &[Scenario] = &[
 const CROWD: u32 = 16;
 /// The longest wait among a crowd that a policy promises: by default FLSCHED's `max_delay_us`.
 const MAX_DELAY: Duration = Duration::from_millis(100);
-/// SCHED_RR2 promises round robin: a turn of `slice_us` for each of the others.
+/// SCHED_RR2 promises round robin: a slice of `slice_us` for each of the others.
 const RR2_TURN: Duration = Duration::from_millis(100);
 /// Of the kernel: the turn that is just running ends at one.
 const TICK: Duration = Duration::from_millis(4);
-/// On the wall clock four emulated CPUs share what the host has left for them: there only a task that
-/// nobody serves can be told from one that waits. The bound itself is judged on the work clock.
+/// On the wall clock four emulated CPUs share what the host has left for them, so only a task that
+/// starves can be distinguished from one that waits. The bound itself is checked on the work clock.
 const HOST_NOISE: Duration = Duration::from_secs(2);
 
 fn host_noise() -> Duration {
@@ -109,7 +109,8 @@ fn kernel_threads_run_beside_hogs() {
     held.stop();
 }
 
-/// Thirty that may run nowhere else do not hold up one that may, nor the CPUs around.
+/// Thirty tasks that are pinned to a CPU delay neither a task that may run elsewhere nor the other
+/// CPUs.
 fn many_pinned_tasks_beside_idle_cpus() {
     const PINNED: u32 = 30;
     let held = Held::start();
@@ -185,8 +186,8 @@ fn real_time_tasks_take_cpus_away() {
     assert!(had >= DURING / 100, "had {had:?} in the gaps of the real-time class");
 }
 
-/// Work of the lowest nice value or of the class for idle times stays behind other work on its CPU;
-/// but it goes on.
+/// Work of the lowest nice value or of SCHED_IDLE stays behind other work on its CPU, but it makes
+/// progress.
 fn background_work_cannot_take_half() {
     const DURING: Duration = Duration::from_millis(800);
     let held = Held::start();
@@ -226,8 +227,8 @@ fn enter_idle_class() {
     enter_class(libc::SCHED_IDLE, 0).expect("root may");
 }
 
-/// Somebody types into a program that waits for a terminal, while others keep every CPU busy. Who
-/// types is no part of the machine, hence of the real-time class.
+/// A user types into a program that waits for a terminal, while other tasks keep every CPU busy.
+/// The typing thread stands for the world outside, so it is of the real-time class.
 fn key_to_echo_under_hackbench() {
     const KEYS: usize = 20;
     const EVERY: Duration = Duration::from_millis(50);
@@ -271,7 +272,7 @@ fn echoing_terminal() -> (PtyMaster, Child) {
     unlockpt(&terminal).expect("unlockpt");
     let name = ptsname_r(&terminal).expect("it has a name");
     let mut options = OpenOptions::new();
-    // Not our session's terminal, or its end would be ours.
+    // Not the terminal of this session: its hangup would end this process.
     let line = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).expect("/dev/pts");
     // No echo by the kernel, and each key at once.
     let mut settings = tcgetattr(&line).expect("it is a terminal");

@@ -1,5 +1,5 @@
-//! What a policy must stand. Each scenario leaves the machine on the default scheduler; `guest.rs`
-//! checks that after each, and that the kernel's log tells of nothing bad, an ejection being bad.
+//! What a policy must withstand. Each scenario leaves the machine on the default scheduler. After
+//! each, `guest.rs` checks that, and that the kernel's log has no errors; an ejection is an error.
 mod commands;
 mod cpus;
 mod delay;

@@ -1,5 +1,5 @@
-//! What SCHED_RR2 promises: strict priorities over the whole machine, turns within a level, a trickle for
-//! those below, and co-threads together.
+//! What SCHED_RR2 promises: strict priorities over the whole machine, round robin within a level, a
+//! trickle for the levels below, and co-threads together.
 use super::cpus::Group;
 use super::{REPEATABLE, Scenario, scenario};
 use crate::load::*;
@@ -81,7 +81,7 @@ impl Burner {
 impl Drop for Burner {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        // Below others it would never come to its end.
+        // Below other tasks it would never finish.
         renice(self, -20);
         let _ = self.0.wait();
     }
@@ -112,15 +112,15 @@ fn lower_levels_never_run_beside_waiting_higher_ones() {
     let above: Duration = higher.iter().map(Burner::cpu_time).sum();
     eprintln!("those below had {had:?} of {:?}, those above {above:?}", DURING * cpus as u32);
     assert!(above > DURING * cpus as u32 / 2, "those above had {above:?}");
-    // Two who look at the same moment are found out at the next tick.
+    // Two CPUs that decide at the same moment can be wrong until the next tick.
     assert!(had < DURING * cpus as u32 / 100, "those below had {had:?} while others waited");
     moving.stop();
     drop((lower, pinned, lowest, higher));
     held.stop();
 }
 
-/// A task that wakes up does not wait for less important ones, whatever CPU they run on; and a CPU on
-/// which two of its level would have to share is left for one that runs something lower.
+/// A woken task does not wait for tasks of lower levels, whatever CPU they run on. It leaves a CPU
+/// that it would share with a task of its level for one that runs a task of a lower level.
 fn higher_levels_run_at_once() {
     const ROUNDS: u32 = 100;
     let held = Held::start();
@@ -157,7 +157,7 @@ fn higher_levels_run_at_once() {
     held.stop();
 }
 
-/// Who runs is made less important than who waits, and the other way round.
+/// The running task is moved below the waiting one, and the other way round.
 fn a_changed_nice_value_counts_at_once() {
     above_all();
     let held = Held::with("trickle_us=0");
@@ -175,7 +175,7 @@ fn a_changed_nice_value_counts_at_once() {
     sleep(millis(100));
     let fourth = times();
     eprintln!("one and other: {first:?} {second:?}, then {third:?} {fourth:?}");
-    // While one is on its way to the CPU the other may be there for some microseconds.
+    // While one task is on its way to the CPU the other may run there for some microseconds.
     assert!(
         second.0 - first.0 > millis(80) && second.1 - first.1 < millis(1),
         "nice 0 runs, nice 1 does not"
@@ -194,7 +194,7 @@ fn renice(burner: &Burner, nice: i32) {
     assert_eq!(outcome, 0, "setpriority {nice}");
 }
 
-/// Among equals nobody waits longer than a turn of each of the others.
+/// Within a level no task waits longer than one slice of each of the others.
 fn turns_in_a_level() {
     const TASKS: u32 = 8;
     const SLICE: Duration = Duration::from_millis(10);
@@ -208,7 +208,7 @@ fn turns_in_a_level() {
     held.stop();
 }
 
-/// Below a hog on its CPU, each of many gets a turn; more often if so set.
+/// Below a hog on its CPU, each of many tasks gets a slice; more often if so set.
 fn a_hog_leaves_a_trickle() {
     each_below_a_hog_has_turns();
 }
@@ -238,7 +238,7 @@ fn each_below_a_hog_has_turns() {
     let cpu = a_cpu();
     let hog = Burner::start(-10, Some(cpu));
     let below: Vec<Burner> = [0, 0, 5, 10, 19].map(|nice| Burner::start(nice, Some(cpu))).into();
-    // None goes without while all the others have had two turns.
+    // No task misses out while all the others have had two slices.
     sleep(EVERY * BELOW + TICKS);
     let before: Vec<Duration> = below.iter().map(Burner::cpu_time).collect();
     let (hog_before, began) = (hog.cpu_time(), Instant::now());
@@ -273,7 +273,7 @@ fn a_hog_is_no_stall() {
     held.stop();
 }
 
-/// A thread that sleeps until it is told to work, on a CPU that it has run on before.
+/// A thread that sleeps until it is woken to work, on a CPU that it has run on before.
 struct Sleeper {
     tell: Sender<()>,
     thread: JoinHandle<()>,
@@ -304,7 +304,7 @@ impl Sleeper {
     }
 }
 
-/// A thread of this process that computes on `cpu` until it is told to stop.
+/// A thread of this process that computes on `cpu` until it is stopped.
 fn companion(cpu: usize, nice: i32, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
     spawn(move || {
@@ -331,9 +331,9 @@ fn hits_from(
     co_thread: Option<(usize, i32)>,
 ) -> u64 {
     let held = Held::with(&format!("load_threads=0,trickle_us=0,{knobs}"));
-    // Who wakes the sleeper is of a class above, and its CPU not available.
+    // The waker is of a higher class, and its CPU not available.
     pin_to(waker);
-    // While nobody is above them. Several, as a kernel thread may take a CPU when one wakes up.
+    // While no task is above them. Several, as a kernel thread may take a CPU when one wakes up.
     let sleepers: Vec<_> = (0..3).map(|_| Sleeper::on(2)).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let co_thread = co_thread.map(|(cpu, nice)| companion(cpu, nice, &stop));
@@ -358,7 +358,8 @@ fn hits_from(
 fn search_steps() {
     const LOW: [(usize, i32); 4] = [(0, 10), (1, 10), (2, 10), (3, 10)];
     const LAST_IS_HIGH: [(usize, i32); 4] = [(0, 10), (1, 10), (2, -5), (3, 10)];
-    // With so many on CPU 0 the co-thread's CPU has less than its share, even if kernel threads wait there, too.
+    // With so many tasks on CPU 0 the co-thread's CPU has less than its share, even if kernel threads wait
+    // there, too.
     let high: Vec<_> = (0..4).chain([0; 7]).map(|cpu| (cpu, -5)).collect();
     above_all();
     // CPU 1 runs what is lowest, and a co-thread waits there.
@@ -367,14 +368,14 @@ fn search_steps() {
     // The co-thread runs above nice 0, so its CPU is not available; nor is the last one.
     assert!(hits("pushed_3", "", &LAST_IS_HIGH, Some((1, -1))) > 0);
     assert!(hits("pushed_4", "", &LAST_IS_HIGH, None) > 0);
-    // Nobody is available: wait where the co-thread waits.
+    // No CPU is available: the task waits on the co-thread's CPU.
     assert!(hits("joined", "trickle_us=100000", &high, Some((1, 0))) > 0);
     // And without grouping none of these.
     assert_eq!(hits("pushed_3", "grouping=off", &LAST_IS_HIGH, Some((1, -1))), 0);
 }
 
-/// No group but its own may be searched by distance, and who is available is in the other one: both of its CPUs,
-/// as the machine's own tasks may run on one at that moment.
+/// By distance only its own group may be searched, and the available CPUs are in the other group: both of its
+/// CPUs, as the machine's own tasks may run on one at that moment.
 fn search_step_any() {
     above_all();
     assert!(hits_from(3, "pushed_4", "reach=0", &[(0, 10), (1, 10), (2, -5), (3, -5)], None) > 0);

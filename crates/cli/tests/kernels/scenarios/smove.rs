@@ -34,14 +34,15 @@ pub const SCENARIOS: &[Scenario] = &[
 const THRESHOLD_MHZ: u32 = 1000;
 const SLOW_MHZ: u32 = THRESHOLD_MHZ;
 const FAST_MHZ: u32 = THRESHOLD_MHZ + 1;
-/// The longest delay there may be, to be told from the time that a CPU takes to see an interrupt: the
-/// emulated CPUs take turns of some milliseconds.
+/// The longest delay that can be set, to distinguish it from the time that a CPU takes to see an
+/// interrupt: the emulated CPUs take turns of some milliseconds.
 const DELAY: Duration = Duration::from_millis(10);
-/// For so long who makes or wakes a thread goes on, so that its CPU is not free before.
+/// How long a task computes after it has created or woken a thread, so that its CPU is not free
+/// before.
 const BUSY: Duration = Duration::from_millis(30);
 
-/// Smove with the test's frequencies, by which all CPUs are slow at first. A turn is longer than the
-/// delay, so that it is not the end of a turn that frees a CPU.
+/// Smove with the test's frequencies, with which all CPUs are slow at first. A slice is longer than
+/// the delay, so that it is not the end of a slice that frees a CPU.
 fn smove(knobs: &str) -> Held {
     let delay_us = DELAY.as_micros();
     let all = "frequency_source=test,slice_us=100000";
@@ -80,7 +81,7 @@ fn fork(busy: Duration) -> Began {
     Began { parent, child, after }
 }
 
-/// The same so many times, with pauses, so that the other CPUs are idle each time.
+/// The same, `count` times, with pauses, so that the other CPUs are idle each time.
 fn forks(count: usize, busy: Duration) -> Vec<Began> {
     let fork = |_| {
         sleep(millis(2));
@@ -115,7 +116,7 @@ fn slow_and_the_parent_waits_runs_there() {
     held.stop();
 }
 
-/// Where so many threads run that never wait.
+/// The CPUs of `count` threads that never wait.
 fn cpus_of_hogs(count: usize) -> Vec<usize> {
     let last: Arc<Vec<_>> = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect());
     let seen = last.clone();
@@ -151,8 +152,8 @@ fn fast_or_slow_by_threshold_and_age() {
     held.stop();
 }
 
-/// A thread that sleeps, its last CPU busy, and may run on `allowed`; woken on the first online CPU by
-/// one that then goes on for `busy`.
+/// A thread that sleeps, whose last CPU is busy, and that may run on `allowed`. It is woken on the
+/// first online CPU by a thread that then computes for `busy`.
 fn wake(allowed: &[usize], busy: Duration) -> Began {
     let online = cpus_in("online");
     let (waker, last) = (online[0], online[1]);
@@ -269,7 +270,7 @@ fn off_goes_at_once_and_local_stays() {
     local.stop();
 }
 
-/// Two threads of a core have one clock: who waits for one of them is no better off on the other.
+/// Two threads of a core have one clock: moving a waiter from one to the other gains nothing.
 fn threads_of_a_core_are_equally_fast() {
     let online = cpus_in("online");
     let siblings = || cpus_in(&format!("cpu{}/topology/core_cpus_list", online[0]));
@@ -302,8 +303,8 @@ fn fork_and_wait(stack: &mut [u8], count: &AtomicU64) {
     }
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let counter = std::ptr::from_ref(count).cast_mut().cast();
-    // SAFETY: the parent sleeps until the child has ended, so that nobody else uses the stack or goes
-    // away with the counter; the child calls nothing.
+    // SAFETY: the parent sleeps until the child has ended, so that the stack has no other user and
+    // the counter stays valid; the child calls nothing.
     let pid = unsafe { libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, counter) };
     assert!(pid > 0, "clone");
     waitpid(Pid::from_raw(pid), None).expect("it has ended");
@@ -356,8 +357,8 @@ fn ten_thousand_forks() {
     held.stop();
 }
 
-/// The same forks with a timer that is set for nearly each of them, and with one that hardly ever is: the
-/// difference is what it takes to set it. Nothing is done to cancel it.
+/// The same forks with a timer that is set for nearly each of them, and with one that is hardly ever set:
+/// the difference is the cost of setting it. No timer is cancelled.
 fn a_timer_round_costs_little() {
     const FORKS: u64 = 4000;
     const MOST_INSTRUCTIONS: f64 = 1500.0;
@@ -382,7 +383,8 @@ fn a_timer_round_costs_little() {
     assert!((1.0..=MOST_INSTRUCTIONS).contains(&round), "{round:.0} instructions: {often:?} {seldom:?}");
 }
 
-/// With as many moves pending as can be. Nobody is lost, and the scheduler is back each time.
+/// With as many pending moves as possible. No task is lost, and the scheduler is attached again
+/// each time.
 fn the_wakers_cpu_goes_offline() {
     let mut attached = Attached::with(&["--frequency-source", "test", "--delay-us", "10000"]);
     let cpu = a_cpu();

@@ -21,7 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(attached_and_detached_again_and_again, &[Machine::Work, Machine::Wall]),
 ];
 
-/// Created, run and gone.
+/// Created, run and ended.
 fn five_thousand_threads() {
     const PARENTS: usize = 4;
     const BATCHES: u64 = 50;
@@ -88,7 +88,7 @@ fn ending_among_hogs() {
         let talker = spawn(move || {
             let cpus = cpus_in("online");
             for message in 0..4u8 {
-                // Woken up on one CPU, it goes on on another.
+                // A task that is woken on one CPU continues on another.
                 allow(0, [cpus[(number + round as usize + usize::from(message)) % cpus.len()]]);
                 writer.write_all(&[message]).expect("somebody reads");
             }
