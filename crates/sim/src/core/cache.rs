@@ -10,9 +10,9 @@ use std::collections::HashMap;
 /// What a task works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {
-    /// Alone, in bytes.
+    /// The task's own data, in bytes.
     pub own_bytes: u64,
-    /// With all threads of its process, in bytes.
+    /// Data that all threads of its process share, in bytes.
     pub shared_bytes: u64,
 }
 
@@ -23,7 +23,7 @@ impl Footprint {
     }
 }
 
-/// Whose data.
+/// What data belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     Task(usize),
@@ -39,7 +39,7 @@ struct Cache {
 }
 
 impl Cache {
-    /// How much of them is not there.
+    /// How many of these bytes are not in the cache.
     fn missing(&self, of: Owner, bytes: u64, size: u64) -> u64 {
         match self.used_at.get(&of) {
             Some(used_at) => (self.loaded - used_at + bytes).saturating_sub(size).min(bytes),
@@ -47,18 +47,18 @@ impl Cache {
         }
     }
 
-    /// They are used here, after so much of them has been loaded.
+    /// They are used here, after `loaded` bytes of them have been loaded.
     fn put(&mut self, of: Owner, loaded: u64) {
         self.loaded += loaded;
         self.used_at.insert(of, self.loaded);
     }
 }
 
-/// Those of a machine.
+/// All caches of a machine.
 #[derive(Debug, Default)]
 pub struct Caches {
     cores: Vec<Cache>,
-    /// By last-level cache; where there is none, what the cores at that place hold together.
+    /// By last-level cache; without one, the caches of the cores at that place together.
     shared: Vec<Cache>,
     /// The last-level cache and the node where data were last used.
     home: HashMap<Owner, (usize, usize)>,
@@ -78,7 +78,7 @@ impl Caches {
         }
     }
 
-    /// A task begins to use its data at `place`: how long it takes until they are there.
+    /// A task begins to use its data at `place`. Returns how long it takes to load them.
     pub(super) fn load(
         &mut self,
         sizes: &CacheSizes,
@@ -169,7 +169,7 @@ mod tests {
         let mut caches = caches();
         caches.load(&sizes(), &at(0), own(32), 1, 1);
         caches.load(&sizes(), &at(0), own(48), 2, 2);
-        // 16 KiB were in the way of the other's 48; what was loaded is partly still there.
+        // 16 KiB displaced the other's 48; part of what was loaded is still there.
         assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 16 * 10);
         for other in 3..40 {
             caches.load(&sizes(), &at(0), own(48), other, other);

@@ -5,9 +5,9 @@ use flsched_machine::Callback;
 /// Calls of one callback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallbackCount {
-    /// How often.
+    /// Number of calls.
     pub calls: u64,
-    /// How long, without waiting for locks.
+    /// Their time, without waiting for locks.
     pub ns: Ns,
 }
 
@@ -65,12 +65,12 @@ impl Histogram {
     }
 }
 
-/// All of a run.
+/// All counts of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// From one task to another, from or to the idle task included.
+    /// Context switches, including those from and to the idle task.
     pub switches: u64,
-    /// Tasks that went from a CPU to another.
+    /// Moves of tasks from one CPU to another.
     pub migrations: u64,
     /// Wake-ups that found a sleeper.
     pub wakeups: u64,

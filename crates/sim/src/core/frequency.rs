@@ -8,10 +8,10 @@ use super::{Core, CpuId, Meter};
 use crate::engine::{Event, Ns};
 use flsched_machine::{FULL_SPEED, Frequency, Governor, Machine};
 
-/// In which utilisation loses half of its weight: `LOAD_AVG_PERIOD`, 32 ms.
+/// The time in which utilisation loses half of its weight: `LOAD_AVG_PERIOD`, 32 ms.
 const HALF_LIFE_NS: f64 = 32e6;
 
-/// CPUs with one frequency.
+/// CPUs that share a frequency.
 #[derive(Debug)]
 struct Domain {
     cpus: Vec<CpuId>,
@@ -19,7 +19,7 @@ struct Domain {
     /// Its CPUs that are not idle.
     busy: u32,
     busy_since: Ns,
-    /// Of the present interval.
+    /// Busy time in the present interval.
     busy_ns: Ns,
     decided_at: Ns,
     /// The kernel's utilisation, from 0 to 1.
@@ -27,7 +27,7 @@ struct Domain {
     is_planned: bool,
 }
 
-/// All domains of a machine; none if its frequencies do not change.
+/// All domains of a machine; empty if its frequencies do not change.
 #[derive(Debug, Default)]
 pub struct Frequencies {
     domains: Vec<Domain>,
@@ -62,7 +62,7 @@ impl Frequencies {
         Self { domains: domains.collect(), domain_of, active: vec![0; packages], meters }
     }
 
-    /// What `cpu` runs at, in MHz.
+    /// The frequency of `cpu`, in MHz.
     pub(super) fn of_cpu(&self, cpu: CpuId) -> u32 {
         self.domains[self.domain_of[cpu]].mhz
     }
@@ -93,13 +93,13 @@ impl Frequencies {
         }
     }
 
-    /// The CPU's mean frequency since it was last asked for, in MHz; `None`: it was idle.
+    /// The CPU's mean frequency since the last call, in MHz; `None`: it was idle.
     pub(super) fn at_tick(&mut self, now: Ns, cpu: CpuId) -> Option<u64> {
         let mhz = self.of_cpu(cpu);
         self.meters[cpu].tick(now, mhz)
     }
 
-    /// For how long each CPU was busy at which frequency, until now; empty if frequencies do not change.
+    /// For how long each CPU was busy at each frequency, until now; empty if frequencies do not change.
     pub fn meters(&self, now: Ns) -> Vec<Meter> {
         let mut meters = self.meters.clone();
         for (cpu, meter) in meters.iter_mut().enumerate() {
@@ -110,7 +110,7 @@ impl Frequencies {
 }
 
 impl Core {
-    /// Something may change what the CPU's domain asks for: it decides within an interval.
+    /// The load of the CPU's domain may have changed: its governor decides within an interval.
     pub(super) fn watch_frequency(&mut self, cpu: CpuId) {
         let Some(frequency) = &self.machine.speed.frequency else { return };
         let index = self.frequencies.domain_of[cpu];
@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// The domain's governor decides.
+    /// The domain's governor chooses a frequency.
     pub(crate) fn decide_frequency(&mut self, index: usize) {
         let machine = std::sync::Arc::clone(&self.machine);
         let Some(frequency) = &machine.speed.frequency else { return };
@@ -167,7 +167,7 @@ impl Core {
     }
 }
 
-/// What is left of utilisation after so long.
+/// The factor by which utilisation decays in this time.
 fn decay(ns: Ns) -> f64 {
     (-(ns as f64) / HALF_LIFE_NS).exp2()
 }
@@ -180,16 +180,16 @@ fn resting_mhz(frequency: &Frequency) -> u32 {
     }
 }
 
-/// `asked`: by a policy, of [`FULL_SPEED`].
+/// `asked`: the policy's request, of [`FULL_SPEED`].
 fn target_mhz(frequency: &Frequency, domain: &Domain, busy: f64, asked: Option<u32>) -> u32 {
-    /// What both governors add to what they see.
+    /// What both governors add to the utilisation that they measure.
     const HEADROOM: f64 = 1.25;
     let max = f64::from(frequency.max_mhz());
     match *frequency.governor {
         Governor::Performance => frequency.max_mhz(),
         Governor::Powersave => {
             let target = (max * HEADROOM * busy) as u32;
-            // The way down goes by halves.
+            // Each decision goes down by half of the difference.
             target + domain.mhz.saturating_sub(target) / 2
         }
         Governor::Schedutil => {

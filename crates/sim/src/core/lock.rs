@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockId(usize);
 
-/// What all locks of one kind add up to.
+/// The counts of all locks of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LockCounts {
     /// Times taken.
@@ -39,7 +39,7 @@ struct Lock {
     /// Its transfers between CPUs, from start to end, if it is a line that is written without a lock.
     moves: VecDeque<(Ns, Ns)>,
     writes: u64,
-    /// By CPU: after how many of these it fetched its copy.
+    /// By CPU: the number of writes after which it fetched its copy.
     copies: Vec<u64>,
 }
 
@@ -85,14 +85,14 @@ impl Locks {
         LockId(self.locks.len() - 1)
     }
 
-    /// By kind.
+    /// Counts by kind.
     pub fn counts(&self) -> BTreeMap<&'static str, LockCounts> {
         self.kinds.iter().copied().collect()
     }
 }
 
 impl Core {
-    /// The CPU that is simulated takes a lock: it spins until it is free, and fetches its cache line
+    /// The simulated CPU takes a lock: it spins until the lock is free, and fetches its cache line
     /// from the last holder.
     pub fn lock(&mut self, id: LockId) {
         let last = self.count_taken(id);
@@ -116,7 +116,7 @@ impl Core {
         }
     }
 
-    /// It writes to this line once.
+    /// The simulated CPU writes to this line once.
     pub fn write(&mut self, id: LockId) {
         let last = self.count_taken(id);
         let count = self.nr_cpus();
@@ -146,7 +146,7 @@ impl Core {
         self.machine.costs.handover_ns.at(self.machine.distance(from, self.here))
     }
 
-    /// It waits until then, if that is later.
+    /// The simulated CPU spins until then, if that is later.
     fn spin(&mut self, id: LockId, until: Ns) {
         let clock = &mut self.cpus[self.here].clock;
         let ns = until.saturating_sub(*clock);
@@ -164,7 +164,7 @@ impl Core {
         self.counts.events += 1;
     }
 
-    /// It gives it back.
+    /// The simulated CPU releases it.
     pub fn unlock(&mut self, id: LockId) {
         let clock = self.cpus[self.here].clock;
         let lock = &mut self.locks.locks[id.0];

@@ -4,7 +4,7 @@ use crate::engine::Ns;
 /// Frequencies are counted in steps of this size, in MHz.
 pub const STEP_MHZ: u32 = 100;
 
-/// Of one CPU.
+/// The busy time of one CPU.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
     busy_since: Option<Ns>,
@@ -35,7 +35,7 @@ impl Meter {
         self.busy_since = is_busy.then_some(now);
     }
 
-    /// It ran at `mhz` until now.
+    /// The CPU ran at `mhz` until now.
     pub(super) fn count(&mut self, now: Ns, mhz: u32) {
         let Some(since) = self.busy_since.replace(now) else {
             self.busy_since = None;
@@ -51,7 +51,7 @@ impl Meter {
         self.total.cycles += ns * u64::from(mhz);
     }
 
-    /// The mean frequency in MHz since the last time this was asked; `None`: it was idle.
+    /// The mean frequency in MHz since the last call; `None`: the CPU was idle.
     pub(super) fn tick(&mut self, now: Ns, mhz: u32) -> Option<u64> {
         self.count(now, mhz);
         let before = std::mem::replace(&mut self.at_tick, self.total);
@@ -69,7 +69,7 @@ impl Meter {
         self.total.busy_ns
     }
 
-    /// The lowest frequency of each step in MHz, and for how long it was busy at one of these.
+    /// The lowest frequency of each step in MHz, and for how long the CPU was busy in this step.
     pub fn busy_at(&self) -> impl Iterator<Item = (u32, Ns)> {
         let steps = (0..).step_by(STEP_MHZ as usize).zip(self.busy_at.iter().copied());
         steps.filter(|(_, ns)| *ns > 0)

@@ -1,5 +1,5 @@
-//! What every scheduler shares, as `kernel/sched/core.c` does: CPUs, tasks, run-queue locks; and
-//! what the simulation adds: clocks, costs, counts. Policies of any kind are in [`crate::classes`].
+//! What all schedulers share, like `kernel/sched/core.c`: CPUs, tasks, run-queue locks. The
+//! simulation adds clocks, costs and counts. Policies of all kinds are in [`crate::classes`].
 mod cache;
 mod counts;
 mod frequency;
@@ -36,18 +36,18 @@ pub type TaskId = usize;
 pub struct Cpu {
     /// The running task; `None`: the idle task.
     pub curr: Option<TaskId>,
-    /// How far this CPU is; not before the event that it handles.
+    /// The CPU's own time; not before the event that it handles.
     pub clock: Ns,
     /// `rq->clock` while it schedules: the time when that began. What scheduling costs is charged
     /// to the next task.
     pub rq_clock: Option<Ns>,
-    /// It must schedule as soon as it can.
+    /// It must schedule as soon as possible.
     pub need_resched: bool,
-    /// It must when it next leaves the kernel, for whatever reason it is there.
+    /// It must schedule when it next leaves the kernel, for any reason.
     pub need_resched_lazy: bool,
-    /// May tasks run here?
+    /// Whether tasks may run here.
     pub is_online: bool,
-    /// Since when `curr` works, if it does now: not while the kernel does.
+    /// Since when `curr` computes; `None` while the kernel does.
     pub working_since: Option<Ns>,
     /// It has a planned tick.
     pub is_ticking: bool,
@@ -59,22 +59,23 @@ pub struct Cpu {
     pub idle_since: Ns,
     /// Time it idled.
     pub idled: Ns,
-    /// How fast it is now.
+    /// Its present speed.
     pub pace: Pace,
     /// Its frequency before its last tick, of [`FULL_SPEED`] at its best.
     pub(crate) perf_seen: u32,
-    /// What a policy, or real time, asks its governor for; `None`: nothing.
+    /// The performance that a policy, or a real-time task, requests of the governor; `None`: no
+    /// request.
     pub(crate) perf_target: Option<u32>,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct Core {
-    /// When the event that is being handled happens.
+    /// The time of the event that is being handled.
     pub now: Ns,
-    /// What will happen.
+    /// Future events.
     pub queue: EventQueue,
-    /// Where.
+    /// The simulated machine.
     pub machine: Arc<Machine>,
     /// By number.
     pub cpus: Vec<Cpu>,
@@ -84,15 +85,15 @@ pub struct Core {
     pub locks: Locks,
     /// All counts.
     pub counts: Counts,
-    /// Of the machine's domains.
+    /// The frequencies of the machine's domains.
     pub frequencies: Frequencies,
-    /// What is in them.
+    /// What the caches contain.
     pub caches: Caches,
     /// By core: how many of its threads are not idle.
     busy_threads: Vec<u32>,
-    /// The CPU that is being simulated: it pays for what is done.
+    /// The CPU that is being simulated: it spends the time.
     pub here: CpuId,
-    /// What a policy may draw.
+    /// Random numbers for policies.
     pub random: Random,
     /// The CPUs that are online.
     pub online: CpuMask,
@@ -153,7 +154,7 @@ impl Core {
         self.cpus.len()
     }
 
-    /// What time it is on the CPU that is being simulated.
+    /// The clock of the simulated CPU.
     pub fn clock(&self) -> Ns {
         self.cpus[self.here].clock
     }
@@ -169,13 +170,13 @@ impl Core {
         1000 + self.clock() / self.machine.tick_ns
     }
 
-    /// The CPU that is being simulated works for so long at full speed, or longer.
+    /// The simulated CPU works for this time at full speed, or longer at another speed.
     pub fn spend(&mut self, ns: Ns) {
         let state = &mut self.cpus[self.here];
         state.clock += state.pace.time(ns);
     }
 
-    /// It calls `callback` of a scheduler with these costs.
+    /// The simulated CPU calls `callback` of a scheduler with these costs.
     pub fn charge(&mut self, costs: &CallbackCosts, callback: Callback) {
         let state = &mut self.cpus[self.here];
         let ns = state.pace.time(costs.of(callback));
@@ -233,8 +234,8 @@ impl Core {
         self.cpus[cpu].need_resched_lazy = false;
     }
 
-    /// `update_curr()`: brings up to date how long the running task of `cpu` has run; the time since
-    /// it last was.
+    /// `update_curr()`: accounts the run time of the running task of `cpu`. Returns the time since
+    /// the last update.
     pub fn update_curr(&mut self, cpu: CpuId) -> Ns {
         let clock = self.rq_clock(cpu);
         let Some(curr) = self.cpus[cpu].curr else { return 0 };
@@ -294,7 +295,7 @@ impl Core {
         unsafe { (*self.tasks[task].signal).nr_threads -= 1 };
     }
 
-    /// The task that C calls by this pointer.
+    /// The task to which C refers by this pointer.
     pub(crate) fn task_at(&self, pointer: *const TaskStruct) -> TaskId {
         // SAFETY: C has it from Task::as_ptr(), and tasks live as long as the run.
         unsafe { (*pointer).pid as usize - 1 }
@@ -309,7 +310,7 @@ impl Core {
         self.recording = Some(Box::new(recording));
     }
 
-    /// So many more, or fewer, tasks wait for `cpu`.
+    /// The number of tasks that wait for `cpu` changes by this much.
     pub(crate) fn record_queue(&mut self, cpu: CpuId, change: i64) {
         let at = self.clock();
         if let Some(recording) = &mut self.recording {
@@ -317,7 +318,7 @@ impl Core {
         }
     }
 
-    /// Ends the run: a scheduler did what it must not.
+    /// Ends the run: a scheduler broke a rule.
     pub fn fail(&mut self, callback: &'static str, task: Option<TaskId>, what: impl Into<String>) {
         if self.violation.is_none() {
             let task = task.map(|task| self.tasks[task].label());

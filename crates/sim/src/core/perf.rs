@@ -7,22 +7,22 @@ use super::{Core, CpuId, TaskId};
 use crate::engine::Ns;
 use flsched_machine::FULL_SPEED;
 
-/// How much longer than at full speed everything takes.
+/// How many times longer than at full speed work takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace(u64);
 
 const UNIT: u32 = 16;
 
 impl Pace {
-    /// As fast as it gets.
+    /// Full speed.
     pub const FULL: Self = Self(1 << UNIT);
 
-    /// `speed` of `full`.
+    /// `speed` relative to `full`.
     fn of(speed: u64, full: u64) -> Self {
         Self(((full << UNIT) / speed.max(1)).max(1 << UNIT))
     }
 
-    /// How long so much work takes, rounded up.
+    /// How long this work takes, rounded up.
     pub fn time(self, work: Ns) -> Ns {
         if self == Self::FULL {
             return work;
@@ -31,7 +31,7 @@ impl Pace {
         u64::try_from(product >> UNIT).unwrap_or(u64::MAX)
     }
 
-    /// How much work that time is good for, rounded down: all of the work that [`Self::time`] was for.
+    /// How much work is done in this time, rounded down: all of it in the time from [`Self::time`].
     pub fn work(self, time: Ns) -> Ns {
         match time.checked_mul(1 << UNIT) {
             _ if self == Self::FULL => time,
@@ -42,24 +42,24 @@ impl Pace {
 }
 
 impl Core {
-    /// `scx_bpf_cpuperf_cap()`: against the machine's fastest CPU.
+    /// `scx_bpf_cpuperf_cap()`: relative to the machine's fastest CPU.
     pub(crate) fn perf_cap(&self, cpu: CpuId) -> u32 {
         self.machine.speed.capacity[cpu]
     }
 
-    /// `scx_bpf_cpuperf_cur()`: the mean frequency before the CPU's last tick, against what the kernel
-    /// takes for its best. A CPU that idles without ticks keeps the old one.
+    /// `scx_bpf_cpuperf_cur()`: the mean frequency before the CPU's last tick, relative to the one
+    /// that the kernel takes for the highest. A CPU that idles without ticks keeps the old value.
     pub(crate) fn perf_cur(&self, cpu: CpuId) -> u32 {
         self.cpus[cpu].perf_seen
     }
 
-    /// `scx_bpf_cpuperf_set()`: what the CPU's performance should be. Only `schedutil` asks.
+    /// `scx_bpf_cpuperf_set()`: the performance that the CPU should have. Only `schedutil` uses it.
     pub(crate) fn set_perf_target(&mut self, cpu: CpuId, perf: u32) {
         self.cpus[cpu].perf_target = Some(perf);
         self.watch_frequency(cpu);
     }
 
-    /// What sched_ext starts with, and what real-time tasks do to `schedutil`.
+    /// What sched_ext starts with, and what real-time tasks request of `schedutil`.
     pub(crate) fn ask_for_full_speed(&mut self) {
         self.cpus.iter_mut().for_each(|cpu| cpu.perf_target = Some(FULL_SPEED));
     }
@@ -74,7 +74,8 @@ impl Core {
         }
     }
 
-    /// `cpu` leaves the idle task, or goes to it: its neighbours and its frequency notice.
+    /// `cpu` leaves the idle task or switches to it, which affects its core's other threads and its
+    /// frequency.
     pub(crate) fn set_busy(&mut self, cpu: CpuId, is_busy: bool) {
         let core = self.machine.places[cpu].core;
         let busy = &mut self.busy_threads[core];
@@ -95,7 +96,7 @@ impl Core {
         }
     }
 
-    /// The speed of `cpu` may be another one from now on.
+    /// The speed of `cpu` may have changed.
     pub(super) fn renew_pace(&mut self, cpu: CpuId) {
         let speed = &self.machine.speed;
         let smt = self.machine.smt_speed(self.busy_threads[self.machine.places[cpu].core]);
@@ -116,8 +117,8 @@ impl Core {
         }
     }
 
-    /// The task of `cpu` stops working at `until`, until [`Self::start_work`]; since when it worked, if
-    /// it did.
+    /// The task of `cpu` stops its work at `until`, until [`Self::start_work`]. Returns since when it
+    /// worked, if it did.
     pub(crate) fn stop_work(&mut self, cpu: CpuId, until: Ns) -> Option<Ns> {
         let state = &mut self.cpus[cpu];
         let since = state.working_since.take()?;
@@ -138,7 +139,7 @@ impl Core {
         self.queue.set_work(cpu, done_at);
     }
 
-    /// `task` begins to run on `cpu`: what it works on must come there first.
+    /// `task` begins to run on `cpu`, which must load the task's data first.
     pub(crate) fn warm_up(&mut self, cpu: CpuId, task: TaskId) {
         let footprint = self.tasks[task].footprint;
         if footprint.is_empty() {
@@ -148,7 +149,8 @@ impl Core {
         let (own, group) = (task, self.tasks[task].tgid as usize - 1);
         let ns = self.caches.load(sizes, &self.machine.places[cpu], footprint, own, group);
         self.counts.reloading += ns;
-        // Memory is no faster for a fast core: the time is given, the work is what fills it.
+        // A fast core does not make memory faster: the time is given, and the work is what fills
+        // it.
         self.tasks[task].work_left += self.cpus[cpu].pace.work(ns);
     }
 }

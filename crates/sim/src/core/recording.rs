@@ -2,53 +2,53 @@
 use super::{CpuId, TaskId};
 use crate::engine::Ns;
 
-/// A task had a CPU.
+/// A period in which a task ran on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// Where.
+    /// The CPU.
     pub cpu: CpuId,
     /// The task that runs.
     pub task: TaskId,
-    /// From when.
+    /// The start.
     pub from: Ns,
-    /// Until when.
+    /// The end.
     pub to: Ns,
 }
 
-/// A task was woken, or born.
+/// A task was woken, or started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeUp {
     /// The task that was woken.
     pub task: TaskId,
     /// The CPU to whose run queue it was added.
     pub cpu: CpuId,
-    /// When.
+    /// The time.
     pub at: Ns,
 }
 
-/// How many tasks wait for a CPU, from then on.
+/// How many tasks wait for a CPU, from this time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLength {
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
-    /// When.
+    /// The time.
     pub at: Ns,
-    /// So many.
+    /// The number of tasks.
     pub waiting: i64,
 }
 
-/// A CPU runs at a frequency, from then on.
+/// The frequency at which a CPU runs, from this time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
-    /// When.
+    /// The time.
     pub at: Ns,
-    /// At which.
+    /// The frequency.
     pub mhz: u32,
 }
 
-/// Entries of each kind, beyond which nothing more is written down: a few hundred MB.
+/// Entries of each kind, beyond which recording stops: a few hundred MB.
 const MOST: usize = 4_000_000;
 
 /// See the module.
@@ -56,11 +56,11 @@ const MOST: usize = 4_000_000;
 pub struct Recording {
     /// In the order of their ends.
     pub slices: Vec<Slice>,
-    /// In their order.
+    /// In the order of time.
     pub wake_ups: Vec<WakeUp>,
-    /// In their order.
+    /// In the order of time.
     pub queues: Vec<QueueLength>,
-    /// In their order; none if frequencies do not change.
+    /// In the order of time; empty if frequencies do not change.
     pub tunings: Vec<Tuning>,
     /// Name and pid of each task.
     pub tasks: Vec<(String, i32)>,
@@ -68,7 +68,7 @@ pub struct Recording {
     pub nr_cpus: usize,
     /// When the run ended.
     pub end: Ns,
-    /// From when on there was no room; `None`: all is here.
+    /// When recording stopped for lack of room; `None`: it is complete.
     pub full_at: Option<Ns>,
     running: Vec<Option<(TaskId, Ns)>>,
     waiting: Vec<i64>,
@@ -107,7 +107,7 @@ impl Recording {
         }
     }
 
-    /// So many more, or fewer, wait for `cpu`.
+    /// The number of tasks that wait for `cpu` changes by this much.
     pub(crate) fn queued(&mut self, cpu: CpuId, change: i64, at: Ns) {
         self.waiting[cpu] += change;
         if self.has_room(self.queues.len(), at) {

@@ -15,7 +15,7 @@ pub enum State {
     Runnable,
     /// Waiting for something else.
     Sleeping,
-    /// Gone.
+    /// Ended.
     Dead,
 }
 
@@ -61,22 +61,22 @@ impl Scheduling {
     }
 }
 
-/// How a task begins.
+/// What a new task is like.
 #[derive(Debug, Clone)]
 pub struct TaskSpec {
     /// `comm`: its first 15 characters.
     pub name: String,
     /// The task that forks it; `None`: the run itself.
     pub parent: Option<TaskId>,
-    /// A thread of its parent's process.
+    /// Whether it is a thread of its parent's process.
     pub is_thread: bool,
     /// From -20 to 19.
     pub nice: i32,
-    /// By which rules it is scheduled.
+    /// Its scheduling policy and priority.
     pub scheduling: Scheduling,
-    /// Where it may run; `None`: everywhere.
+    /// The CPUs on which it may run; `None`: all.
     pub allowed: Option<CpuMask>,
-    /// What it works on.
+    /// Its data.
     pub footprint: Footprint,
 }
 
@@ -86,7 +86,7 @@ pub struct Task {
     shared: Shared,
     /// The one CPU on which it must stay, while its `cpus_ptr` says so.
     pin: Option<Box<CpuMask>>,
-    /// Its number, for good.
+    /// Its number, which does not change.
     pub id: TaskId,
     /// Which of the run's scheduling classes it belongs to.
     pub class: usize,
@@ -94,32 +94,32 @@ pub struct Task {
     pub state: State,
     /// The CPU it runs on, waits for, or ran on last.
     pub cpu: CpuId,
-    /// Is it in a run queue, or running?
+    /// Whether it is in a run queue, or running.
     pub is_queued: bool,
     /// Work that is left until its next step, at full speed.
     pub work_left: Ns,
-    /// What it works on.
+    /// Its data.
     pub footprint: Footprint,
-    /// Since when it is in the present one of: running, waiting, sleeping.
+    /// Since when it has been in its present state: running, waiting or sleeping.
     pub since: Ns,
-    /// When it was born.
+    /// When it was forked.
     pub born_at: Ns,
-    /// Time it ran, with the kernel's work for it.
+    /// Time it ran, including the kernel's work for it.
     pub ran: Ns,
     /// Time it waited for a CPU.
     pub waited: Ns,
     /// Time it slept.
     pub slept: Ns,
-    /// Times it went from a CPU to another.
+    /// How often it moved from one CPU to another.
     pub migrations: u64,
-    /// How often it had left a CPU when its program was done, and only its end was left.
+    /// How often it had left a CPU when its program was done, before it exited.
     pub switches_of_program: Option<u64>,
     /// When it was last woken, if it has not run since.
     pub woken_at: Option<Ns>,
 }
 
 impl Task {
-    /// `class`: its scheduling class. `cpu`: where it is born.
+    /// `class`: its scheduling class. `cpu`: where it is forked.
     pub(super) fn new(id: TaskId, spec: &TaskSpec, nr_cpus: usize, cpu: CpuId, now: Ns) -> Self {
         let mut comm = [0 as c_char; 16];
         for (slot, byte) in comm.iter_mut().take(15).zip(spec.name.bytes()) {
@@ -190,17 +190,17 @@ impl Task {
         self.nvcsw + self.nivcsw
     }
 
-    /// Of a process that has others, and not its first one?
+    /// Whether it is a thread of a process, but not the first one.
     pub fn is_thread(&self) -> bool {
         self.tgid != self.pid
     }
 
-    /// May it run on `cpu`, whether that is online or not?
+    /// Whether it may run on `cpu`, online or not.
     pub fn may_run_on(&self, cpu: CpuId) -> bool {
         if self.migration_disabled > 0 { cpu == self.cpu } else { self.cpus_mask.has(cpu) }
     }
 
-    /// As its parent's, what its children are scheduled by.
+    /// Its scheduling policy and priority, which its children inherit.
     pub fn scheduling(&self) -> Scheduling {
         let priority = (99 - self.prio) as u8;
         match self.policy {
@@ -211,7 +211,7 @@ impl Task {
         }
     }
 
-    /// Shows its present CPU as the only one it may run on; false: it is so already.
+    /// Reports its present CPU as the only one on which it may run; false: it does so already.
     pub(crate) fn pin(&mut self) -> bool {
         if self.pin.is_some() {
             return false;
@@ -223,7 +223,7 @@ impl Task {
         true
     }
 
-    /// Shows its own CPUs again; false: it does already.
+    /// Reports its own CPUs again; false: it does so already.
     pub(crate) fn unpin(&mut self) -> bool {
         self.cpus_ptr = &raw const self.cpus_mask;
         self.pin.take().is_some()

@@ -22,18 +22,18 @@ impl CpuMask {
         mask
     }
 
-    /// Is `cpu` in it?
+    /// Whether `cpu` is in it.
     pub fn has(&self, cpu: usize) -> bool {
         self.bits[cpu / 64] >> (cpu % 64) & 1 == 1
     }
 
-    /// Puts `cpu` in or out.
+    /// Adds or removes `cpu`.
     pub fn set(&mut self, cpu: usize, is_in: bool) {
         let bit = 1 << (cpu % 64);
         if is_in { self.bits[cpu / 64] |= bit } else { self.bits[cpu / 64] &= !bit }
     }
 
-    /// How many there are.
+    /// How many CPUs are in it.
     pub fn weight(&self) -> usize {
         self.bits.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -52,7 +52,7 @@ impl CpuMask {
         })
     }
 
-    /// Those that are in both.
+    /// The CPUs that are in both.
     pub fn and(&self, other: &Self) -> Self {
         let mut both = Self::empty();
         for (word, (a, b)) in both.bits.iter_mut().zip(self.bits.iter().zip(&other.bits)) {
@@ -61,7 +61,7 @@ impl CpuMask {
         both
     }
 
-    /// The first one that is in both, at or after `from`, else the first of all in both.
+    /// The first CPU in both, at or after `from`, else the first of all in both.
     pub fn first_common_from(&self, other: &Self, from: usize) -> Option<usize> {
         let words = self.bits.len();
         let (start, bit) = (from / 64, from % 64);
@@ -119,7 +119,7 @@ pub struct SignalStruct {
 #[derive(Debug)]
 pub(crate) struct CssSet(&'static &'static u64);
 
-/// The root cgroup's, where all tasks are.
+/// The root cgroup, in which all tasks are.
 pub(crate) static ROOT_CGROUP: CssSet = CssSet(&&1);
 
 /// `struct task_struct`; the fields are the kernel's.
@@ -146,7 +146,7 @@ pub struct TaskStruct {
     pub nivcsw: u64,
     pub se: SchedEntity,
     pub scx: SchedExtEntity,
-    /// Its owner's pid comes first, and there is nothing else.
+    /// The first field is its owner's pid, and there are no others.
     pub(crate) mm: *mut i32,
     pub(crate) real_parent: *mut TaskStruct,
     pub(crate) parent: *mut TaskStruct,
@@ -155,7 +155,7 @@ pub struct TaskStruct {
     pub(crate) cgroups: *const CssSet,
     pub(crate) cpus_ptr: *const CpuMask,
     pub comm: [c_char; 16],
-    /// A leader's is everybody's.
+    /// All threads of a process use their leader's.
     pub(crate) own_signal: SignalStruct,
     pub cpus_mask: CpuMask,
 }

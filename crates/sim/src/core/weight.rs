@@ -1,6 +1,6 @@
-//! What a nice value is worth: `sched_prio_to_weight`.
+//! The weight of a nice value: `sched_prio_to_weight`.
 
-/// At nice 0: `NICE_0_LOAD`, without its scaling.
+/// The weight at nice 0: `NICE_0_LOAD`, without its scaling.
 pub const NICE_0: u64 = 1024;
 
 /// The weight of a task that is not a real-time one; each nice level is worth about 10 % of CPU time.

@@ -1,4 +1,4 @@
-//! Time, the events to come, and random numbers: all that makes a run repeatable.
+//! Simulated time, the queue of events, and random numbers: everything that makes a run repeatable.
 mod queue;
 mod work;
 
@@ -7,12 +7,12 @@ pub use queue::{Event, EventQueue};
 /// Nanoseconds of simulated time since the start of the run.
 pub type Ns = u64;
 
-/// For people: `1.234567890 s`.
+/// For messages: `1.234567890 s`.
 pub fn display_ns(ns: Ns) -> String {
     format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A small and fast generator (xorshift64*), a stream of its own for each purpose. Not for secrets.
+/// A small and fast generator (xorshift64*); each purpose has a stream of its own. Not for secrets.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 

@@ -1,4 +1,4 @@
-//! The events to come, earliest first; among those of one moment, the first that was planned.
+//! Future events, earliest first; events at the same time in the order in which they were planned.
 use super::Ns;
 use super::work::WorkTree;
 use crate::core::{CpuId, TaskId};
@@ -10,50 +10,50 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// The running task of a CPU has done its work.
     Work {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
     },
     /// A CPU's periodic tick.
     Tick {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
     },
-    /// An interrupt from another CPU: schedule.
+    /// An interrupt from another CPU asks this one to schedule.
     Resched {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
     },
     /// A sleep ends.
     WakeUp {
-        /// Whose.
+        /// The sleeper.
         task: TaskId,
     },
     /// A timer of a scheduler fires.
     Timer {
-        /// Whose, of the run's scheduling classes.
+        /// Index of the scheduling class that owns it.
         class: usize,
-        /// Where its handler runs.
+        /// The CPU on which its handler runs.
         cpu: CpuId,
-        /// Which of that class's.
+        /// Index of the timer within the class.
         timer: usize,
         /// Its generation when it was planned.
         generation: u32,
     },
-    /// CPUs with one frequency choose it anew.
+    /// The frequency of a domain's CPUs is chosen anew.
     Frequency {
-        /// Which of the machine's domains.
+        /// Index of the machine's frequency domain.
         domain: usize,
     },
     /// A CPU goes on- or offline.
     Hotplug {
-        /// Which.
+        /// The CPU.
         cpu: CpuId,
-        /// Which of the two.
+        /// Whether it goes online.
         is_online: bool,
     },
     /// A task's affinity is set from outside: to the next one that is planned for it.
     SetAffinity {
-        /// Whose.
+        /// The task.
         task: TaskId,
     },
     /// The kernel checks for tasks that have waited for too long.
@@ -74,7 +74,7 @@ impl EventQueue {
         Self { heap: BinaryHeap::new(), work: WorkTree::new(cpus), planned: 0 }
     }
 
-    /// The running task of `cpu` will have done its work then, and not when it was said before;
+    /// Plans the end of the work of `cpu`'s running task, in place of the time planned before;
     /// `None`: it does not work.
     pub fn set_work(&mut self, cpu: CpuId, at: Option<Ns>) {
         self.planned += 1;
@@ -87,8 +87,8 @@ impl EventQueue {
         self.heap.push(Reverse((at, self.planned, event)));
     }
 
-    /// Takes the next one. That a task has done its work stays until [`Self::set_work`] says what is
-    /// next on its CPU: that is once more for most, and costs half as much so.
+    /// Takes the next event. A CPU's end of work stays in the queue until [`Self::set_work`] replaces it: mostly
+    /// by a new one, and then one update costs half as much as a removal and an insertion.
     pub fn pop(&mut self) -> Option<(Ns, Event)> {
         let other = self.heap.peek().map(|Reverse((at, seq, _))| (*at, *seq));
         match self.work.first() {

@@ -1,5 +1,5 @@
-//! When the running task of each CPU has done its work: one time a CPU, which changes all the time.
-//! A tournament tree: each inner node knows which of its two sides is first.
+//! The end of work of each CPU's running task: one time per CPU, which changes often. A tournament
+//! tree: each inner node stores which of its two sides is first.
 use super::Ns;
 use crate::core::CpuId;
 
@@ -12,7 +12,7 @@ const NEVER: Key = (Ns::MAX, u64::MAX);
 /// See the module.
 #[derive(Debug)]
 pub(super) struct WorkTree {
-    /// By CPU; as many as leaves.
+    /// By CPU; as many as the tree has leaves.
     keys: Vec<Key>,
     /// The first CPU below each inner node; the root is 1, and the children of n are 2n and 2n + 1.
     first: Vec<u32>,
@@ -26,7 +26,7 @@ impl WorkTree {
         tree
     }
 
-    /// Of its two sides.
+    /// The earlier of its two sides.
     fn winner(&self, node: usize) -> u32 {
         let side = |child: usize| match child.checked_sub(self.keys.len()) {
             Some(cpu) => cpu as u32,
@@ -36,7 +36,7 @@ impl WorkTree {
         if self.keys[right as usize] < self.keys[left as usize] { right } else { left }
     }
 
-    /// The time of `cpu`; `None`: never.
+    /// Sets the time of `cpu`; `None`: never.
     pub(super) fn set(&mut self, cpu: CpuId, key: Option<Key>) {
         let key = key.unwrap_or(NEVER);
         if self.keys[cpu] == key {
