@@ -44,7 +44,7 @@ pub enum Error {
         /// The kfuncs with a malformed prototype.
         kfuncs: Vec<String>,
     },
-    /// The CPUs changed between opening and attaching; trying again is right.
+    /// The CPUs changed between opening and attaching; the caller should try again.
     #[error("CPUs went on- or offline while the scheduler was being attached")]
     HotplugRace,
     /// The kernel refused the program.
@@ -76,7 +76,7 @@ pub enum Error {
     EjectedRepeatedly {
         /// The policy.
         policy: String,
-        /// How often.
+        /// How often it was ejected.
         count: usize,
         /// Within this time.
         window: std::time::Duration,

@@ -7,7 +7,7 @@ use scx_utils::ScxExitKind;
 /// From `struct user_exit_info`, which UEI_RECORD() fills in a policy's `exit` callback.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ExitReport {
-    /// One line.
+    /// The reason in one line.
     pub reason: String,
     /// The kernel ejected it (stall, error, SysRq): not a normal end.
     pub ejected: bool,

@@ -20,7 +20,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Of this machine's online CPUs.
+    /// Reads those of this machine's online CPUs.
     pub fn of_this_machine() -> Self {
         let cpuinfo = read_to_string(CPUINFO).unwrap_or_default();
         Self::read(Path::new(SYSFS), &cpuinfo)
@@ -47,7 +47,7 @@ impl Frequencies {
                 join(&mut domains, cpu, &list(&text(file).unwrap_or_default()));
             }
         }
-        // Other architectures have other counters, and none of them a flag for it.
+        // Other architectures have other counters, and no flag for them.
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
         let is_measured = flags.is_none_or(|flags| flags.split_whitespace().any(|flag| flag == "aperfmperf"));
         Self { cpus, domains, is_measured }
@@ -58,7 +58,7 @@ impl Frequencies {
         self.clocks().count_domains()
     }
 
-    /// Why there is no choosing between faster and slower CPUs on this machine; `None`: there is.
+    /// Why a policy cannot choose between faster and slower CPUs on this machine; `None`: it can.
     pub fn why_useless(&self) -> Option<String> {
         let known: Vec<&Scaling> = self.cpus.values().flatten().collect();
         let Some(first) = known.first() else {
@@ -81,7 +81,7 @@ impl Frequencies {
             .then(|| format!("governor {} of driver {} pins the frequencies", first.governor, first.driver))
     }
 
-    /// For the policies' tables.
+    /// The policies' tables.
     pub(crate) fn clocks(&self) -> Clocks {
         let clock = |(&cpu, &domain): (&usize, &usize)| {
             let scaling = self.cpus.get(&cpu).and_then(Option::as_ref);

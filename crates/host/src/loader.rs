@@ -25,7 +25,7 @@ pub enum Scope {
 /// A scheduler attached to this machine; dropping it restores the default one.
 pub struct Running {
     policy: &'static Policy,
-    // Before the object they point into.
+    // Dropped before the object that they point into.
     links: Vec<Link>,
     object: Object,
     btf: Btf<'static>,
@@ -37,10 +37,10 @@ const DUMP_LEN: u32 = 32 * 1024;
 /// How long the kernel may take to give the machine back to the default scheduler.
 const DETACH_LIMIT: Duration = Duration::from_secs(20);
 
-/// Tries against CPUs that come and go while a policy attaches.
+/// Attempts while CPUs come and go.
 const HOTPLUG_TRIES: usize = 20;
 
-/// Opens, configures, loads and attaches a policy; again if CPUs came or went meanwhile.
+/// Opens, configures, loads and attaches a policy; repeats this if CPUs came or went in between.
 pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
     for _ in 1..HOTPLUG_TRIES {
         match start_once(spec, scope) {
@@ -51,7 +51,7 @@ pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
     start_once(spec, scope)
 }
 
-/// The same, but [`Error::HotplugRace`] if CPUs came or went meanwhile.
+/// The same, but [`Error::HotplugRace`] if CPUs came or went in between.
 pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
     processes::check(spec)?;
     let policy = spec.policy;
@@ -96,7 +96,7 @@ fn btf_of(policy: &Policy) -> Result<Btf<'static>, Error> {
     Btf::from_raw(policy.name, policy.object).ok().flatten().ok_or_else(missing)
 }
 
-/// The loaded object, and what was odd about the machine.
+/// The loaded object, and warnings about the machine.
 fn load(
     spec: &PolicySpec,
     scope: Scope,
@@ -125,7 +125,7 @@ fn malformed(policy: &Policy, what: impl ToString) -> Error {
 }
 
 impl Running {
-    /// The policy that runs.
+    /// The attached policy.
     pub fn policy(&self) -> &'static Policy {
         self.policy
     }
@@ -192,7 +192,7 @@ impl Running {
     }
 }
 
-/// Can any policy attach here, now? If not, why.
+/// Whether a policy can attach here, now; if not, why.
 pub fn check_machine() -> Result<(), Error> {
     let release = || {
         std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
@@ -215,7 +215,7 @@ pub fn check_machine() -> Result<(), Error> {
     Ok(())
 }
 
-/// The CPUs' frequencies, for a policy that asks for them: to read them takes several files a CPU.
+/// The CPUs' frequencies, for a policy that uses them: reading them takes several files a CPU.
 fn frequencies_for(btf: &Btf<'_>) -> Option<Frequencies> {
     let asks = variables(btf, ".rodata").iter().any(|(name, _, _)| *name == "max_mhz");
     asks.then(Frequencies::of_this_machine)

@@ -48,7 +48,7 @@ pub(crate) fn set_ops_member(
     Some(())
 }
 
-/// Reads a member of the same.
+/// Reads a member of such a struct.
 pub(crate) fn ops_member(ops: &mut OpenMapMut<'_>, btf: &Btf<'_>, member: &str) -> Option<Vec<u8>> {
     ops_slot(ops, btf, member).map(|slot| slot.to_vec())
 }

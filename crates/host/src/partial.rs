@@ -16,7 +16,7 @@ const SAMPLES: usize = 3;
 /// A CPU that idles for less than this share is busy.
 const IDLE_SHARE: f64 = 0.1;
 
-/// What to do instead.
+/// What to do instead of partial mode.
 pub(crate) const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
                           start flsched in a cpuset whose CPUs are free";
 
@@ -40,14 +40,14 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// `None`: nothing.
+/// `None`: nothing prevents it.
 pub(crate) fn obstacle() -> Option<Obstacle> {
     let allowed = allowed_cpus();
     let busy = busy_cpus(&allowed);
     (busy > 0).then_some(Obstacle { busy, of: allowed.len() })
 }
 
-/// Refuses it on a busy machine: [`Error::CpusBusy`].
+/// Refuses partial mode on a busy machine: [`Error::CpusBusy`].
 pub fn check_partial() -> Result<(), Error> {
     if sched_ext::has_deadline_server() {
         return Ok(());
@@ -71,7 +71,7 @@ fn busy_cpus(cpus: &[usize]) -> usize {
     busy.len()
 }
 
-/// Those that this process and its children may use.
+/// CPUs that this process and its children may use.
 fn allowed_cpus() -> Vec<usize> {
     let set = sched_getaffinity(Pid::this()).unwrap_or_default();
     (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
@@ -96,7 +96,7 @@ fn times() -> BTreeMap<usize, Times> {
     parse_times(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
-/// Of each line `cpuN user nice system idle iowait irq softirq steal …`.
+/// Reads each line `cpuN user nice system idle iowait irq softirq steal …`.
 fn parse_times(stat: &str) -> BTreeMap<usize, Times> {
     let line = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split(' ');

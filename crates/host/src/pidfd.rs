@@ -11,9 +11,9 @@ use std::time::Duration;
 pub struct Pidfd(OwnedFd);
 
 impl Pidfd {
-    /// Of a child whose exit status has not been collected yet.
+    /// For a child that has not been reaped yet.
     pub fn of(child: &Child) -> io::Result<Self> {
-        // SAFETY: no memory is involved; the result is a new descriptor that nobody else owns.
+        // SAFETY: no memory is involved; the result is a new descriptor without another owner.
         unsafe {
             match libc::syscall(libc::SYS_pidfd_open, child.id() as libc::pid_t, 0) {
                 -1 => Err(io::Error::last_os_error()),

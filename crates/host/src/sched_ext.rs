@@ -26,7 +26,7 @@ impl Status {
     }
 }
 
-/// Reads it; `None`: this kernel has no sched_ext.
+/// Reads the status; `None`: this kernel has no sched_ext.
 pub fn status() -> Option<Status> {
     status_in(Path::new(ROOT))
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(2);
 /// … and this number of samples: a pause of the whole machine does not count.
 const SAMPLES: u32 = 4;
-/// Between two samples.
+/// Time between two samples.
 const EVERY: Duration = Duration::from_millis(400);
 /// Sampling may take at most 1 / `COST` of the time.
 const COST: u32 = 100;
 
-/// Follows the children of this process and theirs.
+/// Watches the descendants of this process.
 pub struct Standstill {
     due: Instant,
     since: Instant,
@@ -102,7 +102,7 @@ fn task(process: u32, id: u32) -> Option<Task> {
     let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
     let (time, _waited, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
     let stat = read("stat")?;
-    // After the name, which may hold anything.
+    // The fields follow the name, which may contain anything.
     let runnable = stat.rsplit_once(") ")?.1.starts_with('R');
     Some(Task { id, ran: (time, turns), runnable })
 }

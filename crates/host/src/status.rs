@@ -5,7 +5,7 @@ use flsched_spec::Policy;
 use serde::Serialize;
 use std::fs;
 
-/// What is known of it.
+/// The state of the machine's scheduling.
 #[derive(Debug, Serialize)]
 pub struct Status {
     /// `uname -r`.
@@ -16,7 +16,7 @@ pub struct Status {
     pub policy: Option<String>,
     /// See `policy`.
     pub version: Option<String>,
-    /// Of sched_ext; `None`: this kernel has none.
+    /// sched_ext's state; `None`: this kernel has none.
     pub state: Option<String>,
     /// Every normal task is under it, or only tasks of class SCHED_EXT.
     pub scope: Option<&'static str>,
@@ -30,7 +30,7 @@ pub struct Status {
     pub log_is_partial: bool,
 }
 
-/// Of this machine, now.
+/// Reads the present status.
 pub fn status() -> Status {
     let status = sched_ext::status();
     let active = status.as_ref().filter(|status| status.is_active());
@@ -98,7 +98,7 @@ fn count_tasks(switch_all: bool) -> u64 {
     count
 }
 
-/// Field 41 of `/proc/PID/stat`; the name in parentheses before it may hold anything.
+/// Field 41 of `/proc/PID/stat`; the name in parentheses before it may contain anything.
 fn policy_of(stat: &str) -> Option<u32> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     after_name.split_whitespace().nth(41 - 3)?.parse().ok()

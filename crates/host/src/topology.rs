@@ -23,10 +23,10 @@ fn online_cpus() -> BTreeSet<usize> {
     }
 }
 
-/// From node to node.
+/// Distances from node to node.
 type Distances = BTreeMap<usize, BTreeMap<usize, usize>>;
 
-/// What sysfs says, if it says of each online CPU once where it is.
+/// The CPUs' places from sysfs, if each online CPU is there exactly once.
 fn machine_seats(online: &BTreeSet<usize>) -> Result<(Vec<Seat>, Distances), String> {
     // The library panics where firmware reports something unexpected.
     let topology = std::panic::catch_unwind(Topology::new)

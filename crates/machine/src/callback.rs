@@ -36,7 +36,7 @@ pub enum Callback {
 impl Callback {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
-    /// In the order of their numbers.
+    /// All callbacks, in the order of their numbers.
     pub const ALL: [Self; 14] = [
         Self::SelectCpu,
         Self::Enqueue,
@@ -54,7 +54,7 @@ impl Callback {
         Self::SetCpumask,
     ];
 
-    /// As in machine files and reports.
+    /// The name in machine files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::SelectCpu => "select_cpu",

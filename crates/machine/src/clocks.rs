@@ -3,7 +3,7 @@ use crate::MAX_CPUS;
 use flsched_spec::{PolicySpec, UsageError};
 use std::collections::BTreeSet;
 
-/// The knob that is a frequency; its range is the machine's.
+/// The knob that is a frequency; its range depends on the machine.
 pub const THRESHOLD: &str = "threshold_mhz";
 
 /// A CPU's clock.
@@ -73,8 +73,8 @@ impl Clocks {
         }
     }
 
-    /// For the variable of a policy that has this name; `None`: it is none of these. No CPU has a
-    /// frequency where there is nothing to choose from.
+    /// The bytes of a policy's variable of this name; `None`: it is not one of these tables.
+    /// Without a choice of frequencies, no CPU has one.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let mut table = vec![0u16; MAX_CPUS];
         let mut set = |cpu: usize, value: u64| {

@@ -1,11 +1,11 @@
-//! What things cost, in nanoseconds of a CPU's time.
+//! Costs, in nanoseconds of a CPU's time.
 use crate::file::Source;
 use crate::sourced::Sourced;
 use crate::{Callback, Distance, Error, Ns};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What anything may cost: a minute.
+/// The upper limit of every cost: a minute.
 const MAX_COST_NS: u64 = 60_000_000_000;
 
 /// A cost for each distance between two CPUs.
@@ -23,7 +23,7 @@ pub struct ByDistance {
 }
 
 impl ByDistance {
-    /// Nothing on the same CPU.
+    /// The cost at this distance; 0 on the same CPU.
     #[inline]
     pub fn at(&self, distance: Distance) -> Ns {
         match distance {
@@ -40,49 +40,50 @@ impl ByDistance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByKind {
-    /// One with a memory of its own.
+    /// A task with its own memory.
     pub process: Ns,
-    /// One of several that share it.
+    /// A task that shares its memory.
     pub thread: Ns,
 }
 
 impl ByKind {
-    /// Of such a task.
+    /// The cost for such a task.
     #[inline]
     pub fn of(&self, is_thread: bool) -> Ns {
         if is_thread { self.thread } else { self.process }
     }
 }
 
-/// What a channel for messages costs, beside the calls.
+/// The costs of a channel for messages, without those of the system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelCosts {
-    /// To make one.
+    /// Creating a channel.
     pub make: Ns,
-    /// To put a message in.
+    /// Writing a message.
     pub write: Ns,
-    /// To take one out.
+    /// Reading a message.
     pub read: Ns,
 }
 
-/// Everything but the functions of schedulers.
+/// All costs except those of the schedulers' functions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// From one task to another, with the registers saved; without the scheduler's callbacks.
+    /// A switch from one task to another, with the registers saved; without the scheduler's
+    /// callbacks.
     pub switch_ns: Sourced<Ns>,
     /// The core's part of a wake-up, on the waker's CPU.
     pub wakeup_ns: Sourced<Ns>,
-    /// Into the kernel and back, with the work of a small call.
+    /// A system call that does little work.
     pub syscall_ns: Sourced<Ns>,
     /// A pipe.
     pub pipe_ns: Sourced<ChannelCosts>,
     /// A pair of sockets.
     pub socket_ns: Sourced<ChannelCosts>,
-    /// A new task, for its parent.
+    /// Creating a task, for its parent.
     pub fork_ns: Sourced<ByKind>,
-    /// Its end.
+    /// The exit of a task.
     pub exit_ns: Sourced<ByKind>,
     /// The timer interrupt, without the scheduler's callback.
     pub tick_ns: Sourced<Ns>,
@@ -149,12 +150,12 @@ impl Parts for ChannelCosts {
 /// What each function of a scheduler costs, by [`Callback::name`]; none may be left out.
 pub type Callbacks = BTreeMap<String, Ns>;
 
-/// The same for quick access. Waiting for locks is not in it.
+/// The same for fast access. Waiting for locks is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallbackCosts([Ns; Callback::COUNT]);
 
 impl CallbackCosts {
-    /// Of one call.
+    /// The cost of one call.
     #[inline]
     pub fn of(&self, callback: Callback) -> Ns {
         self.0[callback as usize]

@@ -2,7 +2,7 @@
 use flsched_spec::UsageError;
 use thiserror::Error;
 
-/// Both are the user's to mend: by another name, number or file.
+/// The user can correct both, with another name, number or file.
 #[derive(Debug, Error)]
 pub enum Error {
     /// There is no such machine, or its file is not valid; the text says what, where, and what to do.
@@ -11,7 +11,7 @@ pub enum Error {
     /// Its file cannot be read.
     #[error("{path}: {cause}")]
     File {
-        /// As given.
+        /// The path as given.
         path: String,
         /// Why.
         cause: std::io::Error,

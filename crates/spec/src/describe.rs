@@ -59,7 +59,7 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// How many of the kernel's tables of a scheduler's callbacks there are.
+/// How many of the kernel's tables of callbacks the object has.
 fn ops_tables(file: &object::File<'_>) -> usize {
     let is_table = |symbol: &object::Symbol<'_, '_>| {
         let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());

@@ -20,7 +20,7 @@ pub enum Kernel {
     Cfs,
 }
 
-/// Something that may be set.
+/// A setting of a scheduler.
 struct Setting {
     name: &'static str,
     values: Values,
@@ -30,9 +30,9 @@ struct Setting {
 }
 
 enum Values {
-    /// Whole numbers.
+    /// Whole numbers in this range.
     Numbers(RangeInclusive<u64>),
-    /// From 0 on.
+    /// Values that have names, numbered from 0.
     Names(&'static [&'static str]),
 }
 
@@ -67,7 +67,7 @@ const CFS: &[Setting] = &[
 ];
 
 impl Kernel {
-    /// All of them.
+    /// All kernel schedulers.
     pub const ALL: [Self; 5] = [Self::Eevdf, Self::Batch, Self::Fifo, Self::Rr, Self::Cfs];
 
     /// The name that users know.
@@ -81,7 +81,7 @@ impl Kernel {
         }
     }
 
-    /// The one of that name.
+    /// The scheduler of that name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kernel| kernel.name() == name)
     }
@@ -91,7 +91,7 @@ impl Kernel {
         matches!(self, Self::Fifo | Self::Rr)
     }
 
-    /// Whether it is there.
+    /// Whether it exists on this target.
     pub fn is_at(self, target: Target) -> bool {
         self != Self::Cfs || target == Target::Sim
     }
@@ -135,7 +135,7 @@ impl Setting {
 /// One of the kernel's own schedulers, and its settings that differ from the defaults. Each has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSpec {
-    /// Which.
+    /// The scheduler.
     pub kernel: Kernel,
     settings: BTreeMap<&'static str, u64>,
 }
@@ -146,12 +146,12 @@ impl KernelSpec {
         &self.settings
     }
 
-    /// A setting that was set.
+    /// The value of a setting that was set.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.settings.get(name).copied()
     }
 
-    /// Whether it can be used there.
+    /// Whether it can be used on this target.
     pub(crate) fn check(&self, target: Target) -> Result<(), UsageError> {
         let name = self.kernel.name();
         if !self.kernel.is_at(target) {

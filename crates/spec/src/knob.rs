@@ -6,9 +6,9 @@ use serde::Serialize;
 /// An integer, or one of several names, that may be set before the policy starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Knob {
-    /// Ends in its unit, if it is a number.
+    /// For a number, the name ends in its unit.
     pub name: String,
-    /// What it is, with the unit.
+    /// Its description, with the unit.
     pub doc: String,
     /// Least value.
     pub min: u64,
@@ -16,7 +16,7 @@ pub struct Knob {
     pub max: u64,
     /// Value if not set.
     pub default: u64,
-    /// What the values from `min` on are called; empty for a number.
+    /// The names of the values from `min` on; empty for a number.
     pub names: Vec<String>,
 }
 
@@ -30,8 +30,8 @@ pub struct Statistic {
 }
 
 impl Knob {
-    /// From its tag, `knob MIN MAX DOC` or `choice FIRST SECOND THIRD: DOC`, its variable's name and initial
-    /// value; `None`: the tag is neither.
+    /// Reads a tag `knob MIN MAX DOC` or `choice FIRST SECOND THIRD: DOC`, with its variable's name and
+    /// initial value; `None`: the tag is neither.
     pub(crate) fn parse_tag(tag: &str, name: &str, default: u64) -> Option<Self> {
         let (name, knob) = (name.to_owned(), tag.strip_prefix("knob "));
         if let Some(rest) = knob {

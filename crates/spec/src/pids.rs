@@ -18,7 +18,7 @@ pub struct PidList {
 }
 
 impl PidList {
-    /// From `pids MOST KNOB VALUE DOC`; `None`: it is something else.
+    /// Reads `pids MOST KNOB VALUE DOC`; `None`: the tag is something else.
     pub(crate) fn parse_tag(tag: &str, name: &str) -> Option<Self> {
         let mut words = tag.strip_prefix("pids ")?.splitn(4, ' ');
         let most = words.next()?.parse().ok()?;

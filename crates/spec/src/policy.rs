@@ -8,7 +8,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 pub struct Policy {
     /// As in `NAME.bpf.c`.
     pub name: &'static str,
-    /// The build's; of a policy from a file the first digits of the file's hash.
+    /// The version of the build; for a policy from a file, the first digits of the file's hash.
     pub version: &'static str,
     /// What may be set, in the order of the source.
     pub knobs: Vec<Knob>,
@@ -16,19 +16,19 @@ pub struct Policy {
     pub lists: Vec<PidList>,
     /// The events that the policy counts, in the order of its map.
     pub statistics: Vec<Statistic>,
-    /// Compiled for BPF.
+    /// The policy compiled for BPF.
     pub object: &'static [u8],
     /// Compiled for the simulator. `None`: a policy of this build (the simulator has its object), or a policy that
     /// has not been compiled for it.
     pub native: Option<&'static [u8]>,
-    /// Where it is from; `None`: of this build.
+    /// The file that it is from; `None`: a policy of this build.
     pub file: Option<PolicyFile>,
 }
 
 /// A policy's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyFile {
-    /// As the user gave it.
+    /// The path as the user gave it.
     pub path: String,
     /// SHA-256 of the file, followed by the headers of the author's own that it includes, in hexadecimal.
     pub sha256: String,
@@ -41,7 +41,7 @@ pub(crate) const PEERS: &str = "scx_";
 /// Digits of the hash that are the version of a policy from a file.
 const VERSION_DIGITS: usize = 12;
 
-/// Name and object of each.
+/// Name and object of each policy.
 static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(|| {
@@ -70,7 +70,7 @@ impl Policy {
         found.copied().ok_or_else(|| UsageError::unknown("policy", name, &names()))
     }
 
-    /// Makes a policy known, beside those of this build, for as long as this program runs.
+    /// Adds a policy to those of this build, for as long as this program runs.
     pub fn add(self) -> Result<&'static Policy, UsageError> {
         let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
         if POLICIES.iter().chain(added.iter().copied()).any(|other| other.name == self.name) {
@@ -84,7 +84,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// From an object that was compiled for BPF.
+    /// Reads a policy from an object that was compiled for BPF.
     pub fn read(name: &'static str, object: &'static [u8]) -> Result<Self, Malformed> {
         let mut policy = Self {
             name,

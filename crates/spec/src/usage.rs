@@ -1,4 +1,4 @@
-//! Words that are not valid: say which, what would be, and what was probably meant.
+//! Errors for invalid words: which word, what is valid, and what was probably meant.
 use std::ops::RangeInclusive;
 
 /// The command line asks for something that does not exist; exit code 2.
@@ -20,7 +20,7 @@ impl UsageError {
 
 /// The valid name that is most similar, if it is similar enough for a typing error.
 fn nearest<'a>(name: &str, valid: &'a [impl AsRef<str>]) -> Option<&'a str> {
-    /// From 0, nothing in common, to 1, the same.
+    /// Similarity from 0, nothing in common, to 1, equal.
     const ALIKE: f64 = 0.7;
     valid
         .iter()
@@ -30,7 +30,7 @@ fn nearest<'a>(name: &str, valid: &'a [impl AsRef<str>]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Reads a whole number within `range`, naming what it is for when it is not one.
+/// Reads a whole number within `range`. The error names what the number is for.
 pub fn number(what: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, UsageError> {
     match text.parse::<u64>() {
         Ok(value) if range.contains(&value) => Ok(value),

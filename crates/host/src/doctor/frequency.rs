@@ -15,12 +15,12 @@ const CHECK: &str = "frequency";
 const IDLE: Duration = Duration::from_millis(300);
 /// Longer than any CPU takes to become fast.
 const BUSY: Duration = Duration::from_millis(400);
-/// Speeds are means over this.
+/// The time over which a speed is averaged.
 const WINDOW: Duration = Duration::from_millis(1);
-/// Of the greatest speed: fast.
+/// A CPU counts as fast at this part of its greatest speed.
 const FAST: f64 = 0.9;
 
-/// What there is to say of this machine.
+/// The findings on frequencies.
 pub(super) fn findings() -> Vec<Finding> {
     let frequencies = Frequencies::of_this_machine();
     let mut findings = vec![domains(&frequencies)];
@@ -83,10 +83,10 @@ fn transition(cpu: usize) -> Finding {
     }
 }
 
-/// How long a piece of work took, and when it began.
+/// When a piece of work began, and how long it took.
 type Sample = (Duration, Duration);
 
-/// Keeps a CPU busy that was idle; the calling thread goes back to where it was allowed.
+/// Keeps an idle CPU busy and measures its speed; restores the calling thread's affinity.
 fn measure(cpu: usize) -> nix::Result<Vec<Sample>> {
     let me = Pid::from_raw(0);
     let allowed = sched_getaffinity(me)?;
@@ -107,7 +107,7 @@ fn measure(cpu: usize) -> nix::Result<Vec<Sample>> {
     Ok(samples)
 }
 
-/// From slow to fast.
+/// The way from a low to the highest speed.
 #[derive(Debug, PartialEq)]
 struct Transition {
     /// Speed at first, as a part of the greatest.
@@ -117,13 +117,13 @@ struct Transition {
 }
 
 impl Transition {
-    /// `None`: the speed at the end is not a steady one.
+    /// `None`: the speed is not steady at the end.
     fn of(samples: &[Sample]) -> Option<Self> {
         let in_window = |number: u32| {
             let window = WINDOW * number..WINDOW * (number + 1);
             let mut took: Vec<_> =
                 samples.iter().filter(|(at, _)| window.contains(at)).map(|(_, took)| *took).collect();
-            // Of the median, as interrupts only ever make it longer.
+            // The median, as interrupts only make a piece longer.
             took.sort();
             took.get(took.len() / 2).map(|took| 1.0 / took.as_secs_f64().max(1e-9))
         };

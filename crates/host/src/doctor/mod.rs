@@ -1,4 +1,4 @@
-//! Can this machine run it? Each finding with its remedy.
+//! Checks whether this machine can run the policies. Each finding has its remedy.
 mod frequency;
 
 use crate::{Error, malformed_kfuncs, partial, sched_ext, try_load};
@@ -29,17 +29,17 @@ pub enum Verdict {
 /// One thing that was examined.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// In a word.
+    /// A short name of the check.
     pub check: &'static str,
     /// What it means.
     pub verdict: Verdict,
-    /// How it is.
+    /// What was found.
     pub found: String,
     /// What to do about it.
     pub remedy: Option<String>,
 }
 
-/// All is well.
+/// A finding without a problem.
 pub fn ok(check: &'static str, found: impl Into<String>) -> Finding {
     Finding { check, verdict: Verdict::Ok, found: found.into(), remedy: None }
 }
@@ -53,8 +53,8 @@ fn failure(check: &'static str, found: impl Into<String>, remedy: impl Into<Stri
     Finding { check, verdict: Verdict::Failure, found: found.into(), remedy: Some(remedy.into()) }
 }
 
-/// What there is to say of this machine. Whether policies load is tried if nothing else stands in the way; a CPU is
-/// kept busy for a moment where frequencies change.
+/// All findings on this machine. Whether policies load is tried only if nothing else prevents it. A CPU is kept
+/// busy for a moment if frequencies change.
 pub fn examine() -> Vec<Finding> {
     let mut findings =
         vec![kernel_version(), sched_ext_present(), kernel_config(), kfunc_types(), privileges(), attached()];

@@ -1,6 +1,6 @@
 //! Processes whose threads work on data that they share: the test program of Milić and Jelenković,
 //! "Improving thread scheduling by thread grouping in heavily loaded many-core processor systems",
-//! MIPRO 2012, section IV, and what they measured with it.
+//! MIPRO 2012, section IV, and their published results.
 use super::parameters::{Parameters, Sizes};
 use crate::UsageError;
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,9 @@ const SMALL: u64 = 16 * 1024;
 const MEDIUM: u64 = 128 * 1024;
 /// More than its second-level cache; nine of these fit into the third (6 MiB), which all share.
 const LARGER: u64 = 512 * 1024;
-/// The paper's.
+/// The duration in the paper.
 const SECONDS: u64 = 10;
-/// As many as pass between two switches are one as well as another.
+/// The exact value does not matter as long as many operations pass between two switches.
 const OPERATION_US: u64 = 100;
 
 /// Table I: processes, threads each, bytes, and the gain of SCHED_RR2 over SCHED_RR in percent. The paper
@@ -60,9 +60,9 @@ fn is_usual(operation_us: &u64) -> bool {
 /// A figure that others have published for the same work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Whose, and of what over what.
+    /// The source, and which schedulers it compares.
     pub what: String,
-    /// So much more work in the same time, in percent.
+    /// How much more work is done in the same time, in percent.
     pub gain_percent: f64,
 }
 
@@ -70,7 +70,7 @@ impl CoThreads {
     /// What its time is.
     pub const TIME_IS: &str = "time of a million operations";
 
-    /// What is left out is the paper's third test.
+    /// Parameters that are left out are those of the paper's third test.
     pub(super) fn read(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
         Ok(Self {
             processes: words.number("PROCESSES", 9, 1..=1024)?,
@@ -81,7 +81,7 @@ impl CoThreads {
         })
     }
 
-    /// The same; the model has other limits.
+    /// The same for a model, which has other limits.
     pub(super) fn read_model(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
         Ok(Self {
             processes: words.number("PROCESSES", 9, 1..=10_000)?,
@@ -92,7 +92,7 @@ impl CoThreads {
         })
     }
 
-    /// The five tests of Table I; `None`: they are not asked for.
+    /// The five tests of Table I; `None`: `text` does not name them.
     pub(super) fn table(text: &str) -> Option<Result<Vec<Self>, UsageError>> {
         let rest = text.strip_prefix("co-threads:table1")?;
         let rest = if rest.is_empty() { rest } else { rest.strip_prefix(':')? };
@@ -111,7 +111,7 @@ impl CoThreads {
         Some(seconds.and_then(|seconds| words.end().map(|()| test(seconds))))
     }
 
-    /// What the paper has for this, however long it ran there.
+    /// The paper's result for this workload, whatever its duration.
     pub(super) fn published(&self) -> Option<Published> {
         let is_this =
             |row: &(u64, u64, u64, f64)| (row.0, row.1, row.2) == (self.processes, self.threads, self.bytes);

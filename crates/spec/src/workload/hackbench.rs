@@ -41,10 +41,10 @@ pub struct Hackbench {
 /// How it is named.
 pub(super) const FORM: &str = "hackbench:{process,thread}-{pipe,socket}:GROUPS:LOOPS";
 
-/// Take some tenths of a second on the parallel clock; with fewer, one run of EEVDF differs from the next one by a
-/// quarter.
+/// The programs take some tenths of a second on the parallel clock. With fewer loops, one run of EEVDF differs
+/// from the next by a quarter.
 const LOOPS: u64 = 300;
-/// Model.
+/// For models.
 const MODEL_LOOPS: u64 = 100;
 
 const MODES: [(&str, (Task, Channel)); 4] = [
@@ -55,7 +55,7 @@ const MODES: [(&str, (Task, Channel)); 4] = [
 ];
 
 impl Hackbench {
-    /// What is left out is `process-pipe`, and for programs a group for each CPU.
+    /// The defaults are `process-pipe`, and for programs a group for each CPU.
     pub(super) fn read(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
         let (task, channel) = words.choice("hackbench mode", &MODES)?;
         let groups = words.default(|cpus| cpus, 4);

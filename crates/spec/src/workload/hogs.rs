@@ -9,11 +9,11 @@ pub(super) const FORM: &str = "hogs:TASKS:MS[:KIB]";
 /// `hogs:TASKS:MS[:KIB]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hogs {
-    /// How many.
+    /// The number of tasks.
     pub tasks: u64,
     /// How long each computes, in ms.
     pub ms: u64,
-    /// What each works on, alone, in KiB.
+    /// The size of each task's own data, in KiB.
     pub kib: u64,
 }
 

@@ -17,7 +17,7 @@ pub struct Make {
 }
 
 impl Make {
-    /// What is left out is four jobs and four files for each CPU; of a model, 16.
+    /// The defaults are four jobs and four files for each CPU; for a model, 16.
     pub(super) fn read(words: &mut Parameters<'_>) -> Result<Self, UsageError> {
         let default = words.default(|cpus| 4 * cpus, 16);
         Ok(Self {

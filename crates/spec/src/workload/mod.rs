@@ -1,5 +1,5 @@
-//! A workload as the user names it: `hackbench:process-pipe:4:300`. Where there are kernels it is a program, and in
-//! the simulator a model of one. Nothing is run here: the crates `compare` and `sim` do that.
+//! A workload as the user names it: `hackbench:process-pipe:4:300`. On a kernel it is a program, and in the
+//! simulator a model of one. Nothing is run here: the crates `compare` and `sim` do that.
 mod chain;
 mod co_threads;
 mod command;
@@ -73,7 +73,7 @@ impl Workload {
         Self::sized(text, target, CPUS)
     }
 
-    /// The same; the default sizes of programs fit a machine with so many CPUs.
+    /// The same; the default sizes of programs fit a machine with `cpus` CPUs.
     pub fn sized(text: &str, target: Target, cpus: u32) -> Result<Self, UsageError> {
         match target {
             Target::Sim => Model::read(text).map(Self::Model),
@@ -94,7 +94,7 @@ impl Workload {
         CommandLine::new(argv).map(Program::Command).map(Self::Program)
     }
 
-    /// What can be named on this target: form, and what it is.
+    /// The workloads of this target: form, and description.
     pub fn forms(target: Target) -> Vec<(&'static str, &'static str)> {
         match target {
             Target::Sim => model::ENTRIES.iter().map(|entry| (entry.form, entry.what)).collect(),
@@ -104,7 +104,7 @@ impl Workload {
         }
     }
 
-    /// What its time is, where it is not how long it takes.
+    /// What its time means, if it is not the duration of the run.
     pub fn time_is(&self) -> Option<&'static str> {
         match self {
             Self::Program(program) => program.time_is(),
@@ -112,7 +112,7 @@ impl Workload {
         }
     }
 
-    /// What others have published for the same work.
+    /// Published results for the same work.
     pub fn published(&self) -> Option<Published> {
         match self {
             Self::Program(Program::CoThreads(it)) | Self::Model(Model::CoThreads(it)) => it.published(),
@@ -130,7 +130,7 @@ impl fmt::Display for Workload {
     }
 }
 
-/// The entry of that name, and what stands after the name.
+/// The entry of that name, and the text after the name.
 fn find<'a, T>(entries: &'static [Entry<T>], text: &'a str) -> Result<(&'static Entry<T>, &'a str), Unknown> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     match entries.iter().find(|entry| entry.name() == name) {

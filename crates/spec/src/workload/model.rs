@@ -40,7 +40,7 @@ pub enum Model {
     Script(ScriptFile),
 }
 
-/// Those with names, in the order of the help text.
+/// Models with names, in the order of the help text.
 pub(super) const ENTRIES: &[Entry<Model>] = &[
     Entry {
         form: hackbench::FORM,
@@ -110,7 +110,7 @@ pub(super) const ENTRIES: &[Entry<Model>] = &[
 ];
 
 impl Model {
-    /// Reads a model. Whether a file that it names is there is found out when it is loaded.
+    /// Reads a model. A file that it names is only opened when it is loaded.
     pub fn read(text: &str) -> Result<Self, UsageError> {
         let (entry, rest) = find(ENTRIES, text).map_err(|unknown| {
             if unknown.is_in(program::ENTRIES) {
@@ -124,7 +124,7 @@ impl Model {
         Ok(model)
     }
 
-    /// What its time is, where it is not how long it takes.
+    /// What its time means, if it is not the duration of the run.
     pub fn time_is(&self) -> Option<&'static str> {
         match self {
             Self::Requests(_) => Some(Requests::TIME_IS),

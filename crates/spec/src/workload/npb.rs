@@ -33,11 +33,11 @@ const NAMES: [(&str, NpbName); 8] = [
 ];
 
 impl NpbName {
-    /// All of them.
+    /// All programs.
     pub const ALL: [Self; 8] =
         [Self::Bt, Self::Cg, Self::Ep, Self::Ft, Self::Is, Self::Mg, Self::Sp, Self::Ua];
 
-    /// As it is written.
+    /// The name as users write it.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].0
     }
@@ -59,7 +59,7 @@ impl NpbName {
 /// `npb:PROGRAM:THREADS:STEPS:WAIT:MOPS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Npb {
-    /// Which.
+    /// The program.
     pub program: NpbName,
     /// Threads of the team.
     pub threads: u64,

@@ -12,7 +12,7 @@ const CLASSES: &str = "SWABCDEF";
 /// One of the programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NpbProgram {
-    /// Where it is.
+    /// The path of the program.
     pub program: PathBuf,
     /// `OMP_NUM_THREADS`; `None`: as the user's environment says, or as many as there are CPUs.
     pub threads: Option<u32>,

@@ -21,9 +21,9 @@ pub struct OpenMp {
     pub kernel: OpenMpKernel,
     /// Threads of the team.
     pub threads: u64,
-    /// How much work; each kernel says of what in its source.
+    /// How much work; each kernel's source says what it counts.
     pub size: u64,
-    /// Where the compiled program is; empty until there is one.
+    /// The path of the compiled program; empty until it has been compiled.
     pub program: PathBuf,
 }
 
@@ -45,13 +45,13 @@ pub enum OpenMpKernel {
     Sparse,
     /// One short parallel region after the other.
     Stencil,
-    /// No waiting but at the end.
+    /// Threads wait for each other only at the end.
     Ep,
-    /// Everybody reads what everybody wrote, with barriers around.
+    /// Each thread reads what all threads wrote, with barriers around.
     Transpose,
     /// Short phases with a barrier after each.
     Sort,
-    /// Each waits for its neighbour, without the runtime.
+    /// Each thread waits for its neighbour, without the runtime.
     Wavefront,
 }
 
@@ -110,7 +110,7 @@ const KERNELS: [Description; 6] = [
 ];
 
 impl Runtime {
-    /// Both.
+    /// Both runtimes.
     pub const ALL: [Self; 2] = [Self::Libomp, Self::Libgomp];
 
     /// The library's name, with which the workload's begins.
