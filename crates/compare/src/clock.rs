@@ -1,4 +1,4 @@
-//! What a second is.
+//! What a second is on each clock.
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// Each virtual CPU has its own, an instruction a nanosecond; all run in parallel.
+    /// Each virtual CPU has its own clock, an instruction a nanosecond; all run in parallel.
     Parallel,
-    /// Instructions executed, 1 ns each, one CPU after the other: work, no time.
+    /// Instructions executed, 1 ns each, one CPU after the other: an amount of work, not a time.
     #[serde(alias = "instructions")]
     Work,
     /// Real time.

@@ -1,4 +1,4 @@
-//! Drives a comparison: plan, runs, report after every run.
+//! Carries out a comparison: the plan, the runs, and the report after every run.
 use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
@@ -21,11 +21,11 @@ const HUNG_ENOUGH: usize = 2;
 /// What happens during a comparison.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The machine is there; the runs begin.
+    /// The machine is ready; the runs begin.
     Started {
         /// The machine.
         environment: &'a Environment,
-        /// Of the order.
+        /// The seed of the order of runs.
         seed: u64,
         /// Runs to do, warm-ups included.
         runs: usize,
@@ -36,22 +36,22 @@ pub enum Event<'a> {
     RunEnded(RunInfo<'a>, &'a RunOutcome),
 }
 
-/// Which run.
+/// The run that an event is about.
 #[derive(Debug, Clone, Copy)]
 pub struct RunInfo<'a> {
-    /// From 1.
+    /// The run's number, from 1.
     pub number: usize,
     /// The number of runs, warm-ups included.
     pub of: usize,
-    /// As in the report.
+    /// The scheduler's name as in the report.
     pub scheduler: &'a str,
-    /// As in the report.
+    /// The workload's name as in the report.
     pub workload: &'a str,
-    /// Its time does not count.
+    /// It is a warm-up: its time does not count.
     pub warm_up: bool,
-    /// It is run for its breakdown; its time does not count.
+    /// It is run for the breakdown of CPU time: its time does not count.
     pub why: bool,
-    /// The last time of the same workload under the same scheduler.
+    /// The time of the previous run of the same workload under the same scheduler.
     pub last_time_s: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ impl<F: FnMut(&Event<'_>)> Observer for F {
 /// Why a comparison is not complete. What was measured so far is in the report, and in the files.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// What was asked for does not go together.
+    /// The parts of the request do not fit together.
     #[error("this comparison is not possible")]
     Usage(#[from] UsageError),
     /// The user asked to stop.
@@ -82,7 +82,7 @@ pub enum CompareError {
     /// No further run is possible.
     #[error("the comparison cannot go on")]
     Executor {
-        /// Why.
+        /// The reason.
         source: ExecError,
         /// The results so far; `None`: no run was finished.
         report: Option<Box<Report>>,
@@ -102,7 +102,7 @@ impl CompareError {
     }
 }
 
-/// Does all runs and reports. Stops when `cancel` is set.
+/// Carries out all runs and writes the report. Stops when `cancel` is set.
 pub fn compare(
     spec: &CompareSpec,
     executor: &mut dyn Executor,
@@ -127,12 +127,12 @@ pub fn compare(
         comparison.steps.extend(breakdowns(spec.workloads.len(), spec.schedulers.len()));
     }
     if spec.on == Target::Sim {
-        // There is nothing to warm up.
+        // The simulator needs no warm-up.
         comparison.steps.retain(|step| !step.warm_up);
     }
     comparison.seeds = comparison.draw_seeds();
     executor.prepare(&comparison.requests());
-    // Also finds out before the first run whether they can be written.
+    // This also checks before the first run whether the files can be written.
     outputs.write(&comparison.report())?;
     observer.event(&Event::Started {
         environment: &comparison.environment,
@@ -152,7 +152,7 @@ pub fn compare(
     Ok(comparison.report())
 }
 
-/// Those of the policies that are from files.
+/// The files of policies that the user gave as files.
 fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
     let policies = schedulers.iter().filter_map(|contender| contender.scheduler.policy());
     policies.filter_map(|policy| Some((policy.name.to_owned(), policy.file.clone()?))).collect()
@@ -163,7 +163,7 @@ struct Comparison<'a> {
     spec: &'a CompareSpec,
     arms: Vec<Arm>,
     steps: Vec<Step>,
-    /// Of each step.
+    /// The seed of each step.
     seeds: Vec<u64>,
     environment: Environment,
     started: Instant,
@@ -197,8 +197,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// The first runs of all schedulers have the same seed, so have the second ones; the second copy of the
-    /// first scheduler has seeds of its own, as what differs by them is the noise.
+    /// The first runs of all schedulers have the same seed, and so do the second runs. The second copy of
+    /// the first scheduler has seeds of its own, as the difference that they make is the noise.
     fn draw_seeds(&self) -> Vec<u64> {
         let runs = u64::from(self.spec.runs);
         let seed = |index: usize| {
@@ -243,7 +243,7 @@ impl Comparison<'_> {
         executor.run(&request)
     }
 
-    /// A scheduler that hung twice running is taken at its word: every further run would take the
+    /// After two hung runs in a row the rest of an arm is skipped: every further run would take the
     /// whole time limit.
     fn hopeless(&self, step: &Step) -> Option<String> {
         let hung = self
@@ -254,7 +254,7 @@ impl Comparison<'_> {
         (hung >= HUNG_ENOUGH).then(|| format!("the last {HUNG_ENOUGH} runs hung"))
     }
 
-    /// Earlier runs of the same, the latest first.
+    /// Earlier runs of the same workload under the same scheduler, the latest first.
     fn of_same<'a>(&'a self, step: &Step) -> impl Iterator<Item = &'a Record> {
         let (workload, arm) = (step.workload, step.arm);
         let same = move |other: &Step| other.workload == workload && other.arm == arm;

@@ -1,20 +1,20 @@
-//! What takes part in a comparison: a scheduler, and how the threads under it wait.
+//! A side of a comparison: a scheduler, and how the threads under it wait.
 use crate::{Scheduler, Target, Waits};
 use flsched_spec::UsageError;
 use std::fmt;
 
-/// One side of a comparison: `SCHEDULER` or `SCHEDULER+WAITS`.
+/// A side of a comparison: `SCHEDULER` or `SCHEDULER+WAITS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contender {
-    /// What schedules.
+    /// The scheduler.
     pub scheduler: Scheduler,
-    /// How runtimes are asked to wait; `None`: as they do by themselves.
+    /// How runtimes are told to wait; `None`: their default.
     pub waits: Option<Waits>,
 }
 
 impl Contender {
-    /// Reads a list as the user gave it, separated by commas or already taken apart: no name twice,
-    /// at least one. `KNOB=VALUE` after a comma belongs to the policy before it:
+    /// Parses the user's list, which is separated by commas or already split: at least one name,
+    /// and none twice. `KNOB=VALUE` after a comma belongs to the policy before it:
     /// `eevdf,flsched:slice_us=5000,max_delay_us=9000+sleep,rr` are three.
     pub fn parse_list(items: &[String], target: Target) -> Result<Vec<Self>, UsageError> {
         let mut contenders = Vec::new();
@@ -40,14 +40,14 @@ impl Contender {
                  there, or --on vm"
             ))),
             Ok(waits) => Ok(Self { scheduler: scheduler(name)?, waits: Some(waits) }),
-            // The arguments of a peer may have a + of their own.
+            // The arguments of a peer may contain a + of their own.
             Err(_) if name.starts_with("scx_") && name.contains(':') => scheduler(text).map(Self::from),
             Err(UsageError(why)) => Err(UsageError(format!("`{text}`: {why}"))),
         }
     }
 }
 
-/// Puts together what belongs to one scheduler.
+/// Joins the parts that belong to one scheduler.
 fn names(items: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for word in items.iter().flat_map(|item| item.split(',')).filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! The machine that was measured on, written down.
+//! The machine on which runs are measured, as written to the report.
 use flsched_spec::PolicyFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What may explain a result, as far as it can be found out. Nothing that names the machine's owner.
+/// What may explain a result, as far as it can be found out. Nothing in it identifies the machine's
+/// owner.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// `uname -r`.
@@ -15,16 +16,16 @@ pub struct Environment {
     pub kernel_version: String,
     /// CPUs online.
     pub cpus: u32,
-    /// What the CPUs call themselves.
+    /// The CPUs' model name.
     pub cpu_model: Option<String>,
-    /// How the CPUs hang together.
+    /// The CPUs' topology.
     pub topology: Topology,
     /// Memory in MiB.
     pub memory_mib: Option<u64>,
     /// The kernel's command line.
     pub kernel_cmdline: Option<String>,
-    /// What the kernel does about flaws of the CPU, by flaw; those that do not concern it are left
-    /// out.
+    /// The kernel's mitigations of the CPU's flaws, by flaw; flaws that do not affect the CPU are
+    /// left out.
     pub mitigations: BTreeMap<String, String>,
     /// Frequency governor of the first CPU.
     pub governor: Option<String>,
@@ -32,32 +33,32 @@ pub struct Environment {
     pub boost: Option<bool>,
     /// Load averages over 1, 5 and 15 minutes before the first run.
     pub load_average: Vec<f64>,
-    /// The cgroup that the runs are in; the fair class pays for each of its levels.
+    /// The cgroup of the runs; the fair class pays for each of its levels.
     pub cgroup: Option<String>,
-    /// Kernel settings that concern scheduling, by name under `/proc/sys/kernel`.
+    /// Kernel settings that affect scheduling, by name under `/proc/sys/kernel`.
     pub sysctl: BTreeMap<String, String>,
-    /// The user's settings of OpenMP runtimes and Open MPI, which hold for every run: environment variables.
+    /// The user's environment variables for OpenMP runtimes and Open MPI, which apply to every run.
     pub openmp: BTreeMap<String, String>,
     /// Whether the kernel has sched_ext.
     pub sched_ext: bool,
-    /// As hackbench states it.
+    /// The version that hackbench reports.
     pub hackbench_version: Option<String>,
-    /// The simulated machine's name, if it is one; then only this, the CPUs and their topology are known.
+    /// The simulated machine's name; only this, the CPUs and their topology are known of it.
     #[serde(default)]
     pub model: Option<String>,
-    /// The policies under test that are from files of the user's own, by name.
+    /// Policies under test that are from the user's files, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy_files: BTreeMap<String, PolicyFile>,
     /// The machine around this one, if this one is a VM that `compare` booted.
     pub vm: Option<VmEnvironment>,
 }
 
-/// How the CPUs hang together.
+/// The CPUs' topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// Packages.
     pub sockets: usize,
-    /// Cores in all.
+    /// Cores in total.
     pub cores: usize,
     /// Memory nodes.
     pub nodes: usize,
@@ -68,22 +69,22 @@ pub struct Topology {
 /// The VM and its host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VmEnvironment {
-    /// As QEMU states it.
+    /// The version that QEMU reports.
     pub qemu_version: Option<String>,
     /// What executes the guest: `kvm`, `tcg,thread=multi`, …
     pub accel: String,
-    /// Why it is not KVM, where KVM would have been welcome.
+    /// Why KVM is not used although it is preferred.
     pub accel_note: Option<String>,
     /// On the parallel clock: length of a round in instructions, unless `jitter` draws it.
     #[serde(default)]
     pub turn: Option<u32>,
-    /// On the parallel clock: what the instruction PAUSE costs, in ns.
+    /// On the parallel clock: the cost of the instruction PAUSE, in ns.
     #[serde(default)]
     pub pause_ns: Option<u32>,
     /// On the parallel clock: the seed that draws the length of rounds, if they are drawn.
     #[serde(default)]
     pub jitter: Option<u64>,
-    /// The guest's memory in MiB, as asked for.
+    /// The guest's memory in MiB, as requested.
     pub memory_mib: u32,
     /// Seconds from starting QEMU to the first command.
     pub boot_s: f64,
@@ -91,13 +92,13 @@ pub struct VmEnvironment {
     pub host_kernel: String,
     /// The host's CPUs online.
     pub host_cpus: u32,
-    /// What the host's CPUs call themselves.
+    /// The model name of the host's CPUs.
     pub host_cpu_model: Option<String>,
     /// The host's load averages before the first run.
     pub host_load_average: Vec<f64>,
 }
 
-/// Kernel settings worth writing down.
+/// Kernel settings that are recorded.
 const SYSCTLS: [&str; 6] = [
     "sched_rt_runtime_us",
     "sched_rt_period_us",
@@ -141,7 +142,7 @@ impl Environment {
     }
 }
 
-/// Environment variables that change what LLVM's, Intel's and GCC's OpenMP runtimes and Open MPI do.
+/// Environment variables that affect LLVM's, Intel's and GCC's OpenMP runtimes and Open MPI.
 pub(crate) fn openmp_settings() -> BTreeMap<String, String> {
     let concerned =
         |name: &str| ["OMP_", "KMP_", "LIBOMP_", "GOMP_", "OMPI_MCA_"].iter().any(|it| name.starts_with(it));
@@ -165,7 +166,7 @@ fn cpu_list(text: &str) -> Vec<usize> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// The first line that `program argument` prints, on whichever stream.
+/// The first line that `program argument` prints, on standard output or standard error.
 pub(crate) fn first_line(program: impl AsRef<OsStr>, argument: &str) -> Option<String> {
     let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
     let text = [output.stdout, output.stderr].concat();

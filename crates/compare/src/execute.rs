@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 /// One workload under one scheduler, once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// Under what.
+    /// The scheduler.
     pub scheduler: Scheduler,
-    /// How runtimes are asked to wait, where the user's environment does not say.
+    /// How runtimes are told to wait, where the user's environment does not set it.
     #[serde(default)]
     pub waits: Option<Waits>,
-    /// What.
+    /// The workload.
     pub workload: Workload,
     /// Seconds after which the run counts as hung and is killed.
     pub limit_s: f64,
-    /// Of what is drawn in the run, where it is repeatable.
+    /// The seed of everything that is drawn in the run, where it is repeatable.
     #[serde(default)]
     pub seed: u64,
-    /// With the probe that breaks the run's CPU time down.
+    /// Whether to run with the probe that breaks the CPU time down.
     #[serde(default)]
     pub why: bool,
 }
@@ -34,39 +34,39 @@ pub enum Ending {
         /// The workload's own figure, or its elapsed time.
         time_s: f64,
     },
-    /// The kernel ejected the scheduler: whatever the time was, it is not the scheduler's.
+    /// The kernel ejected the scheduler, so the time is not the scheduler's.
     Ejected {
         /// The reason as the kernel reports it.
         reason: String,
     },
     /// The workload or the scheduler failed.
     Failed {
-        /// What and why.
+        /// What failed, and why.
         reason: String,
     },
-    /// It did not end in time, or the machine it ran on died.
+    /// It did not end in time, or its machine crashed.
     Hung {
-        /// What was waited for.
+        /// What did not happen in time.
         reason: String,
     },
-    /// It was left out, because the runs before it hung.
+    /// It was skipped, because the runs before it hung.
     #[serde(rename = "not tried")]
     NotTried {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What a run gives.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunOutcome {
     /// How it ended, and the time if it has one.
     pub ending: Ending,
     /// From the workload's start to its exit.
     pub elapsed_s: Option<f64>,
-    /// On all CPUs, by whomever, while the workload ran.
+    /// On all CPUs, by any task, while the workload ran.
     pub context_switches: Option<u64>,
-    /// Likewise; `None`: not permitted here.
+    /// Migrations, counted in the same way; `None`: not permitted here.
     pub migrations: Option<u64>,
     /// Calls of `sched_yield` that the workload counted.
     pub yields: Option<u64>,
@@ -74,19 +74,19 @@ pub struct RunOutcome {
     pub figures: Vec<(String, f64)>,
     /// For how long CPUs ran at each frequency; `None`: not known.
     pub residency: Option<Residency>,
-    /// That the scheduler was in force.
+    /// The proof that the scheduler was in force.
     pub proof: Proof,
-    /// As it calls itself.
+    /// The version that the scheduler reports.
     pub scheduler_version: Option<String>,
     /// The policy's named statistics at the end of the run.
     pub stats: Vec<(String, u64)>,
-    /// Where the CPU time went, if that was asked for.
+    /// The breakdown of CPU time, if it was requested.
     #[serde(default)]
     pub why: Option<Why>,
 }
 
 impl RunOutcome {
-    /// A run that did not come so far as to be measured.
+    /// The outcome of a run that ended before it was measured.
     pub fn without_measurement(ending: Ending) -> Self {
         Self {
             ending,
@@ -103,7 +103,7 @@ impl RunOutcome {
         }
     }
 
-    /// The time, if the run has one.
+    /// The run's time, if it has one.
     pub fn time_s(&self) -> Option<f64> {
         match self.ending {
             Ending::Timed { time_s } => Some(time_s),
@@ -111,7 +111,7 @@ impl RunOutcome {
         }
     }
 
-    /// Why it has no time, if it has none.
+    /// Why the run has no time; `None`: it has one.
     pub fn trouble(&self) -> Option<&str> {
         match &self.ending {
             Ending::Timed { .. } => None,
@@ -123,22 +123,23 @@ impl RunOutcome {
     }
 }
 
-/// That the scheduler under test, and no other, ran the workload from start to end.
+/// The proof that the scheduler under test, and no other, was in force from the workload's start to
+/// its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// All of what follows is as it must be.
+    /// Whether all of the following is as it must be.
     pub holds: bool,
-    /// The kernel class the workload had, asked of the kernel after its start.
+    /// The workload's class as the kernel reports it after the start.
     pub class: Option<String>,
-    /// sched_ext when the workload started.
+    /// sched_ext's state when the workload started.
     pub at_start: Option<Attachment>,
-    /// sched_ext when the workload had ended.
+    /// sched_ext's state when the workload had ended.
     pub at_end: Option<Attachment>,
     /// sched_ext's state after detaching.
     pub state_after: Option<String>,
 }
 
-/// What the kernel says is attached.
+/// The attached scheduler as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// `enabled`, `disabled`, …
@@ -150,26 +151,26 @@ pub struct Attachment {
     pub enable_seq: u64,
 }
 
-/// Why there is no outcome: not this run is at fault, no run is possible.
+/// Why there is no outcome: no run is possible, so this one is not at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The machine cannot do it; with the remedy.
+    /// The machine is not able to; the message has the remedy.
     #[error("{0}")]
     Unable(String),
     /// The VM could not be booted.
     #[error("the VM did not start")]
     Vm(#[from] flsched_vm::VmError),
-    /// The program inside the VM talks nonsense.
+    /// The program inside the VM gave an invalid answer.
     #[error("the measuring program inside the VM: {0}")]
     Agent(String),
 }
 
 /// Carries out runs.
 pub trait Executor {
-    /// The machine that the runs happen on.
+    /// The machine on which the runs are done.
     fn environment(&mut self) -> Result<Environment, ExecError>;
 
     /// Announces the runs that will be requested, in their order, if none hangs.

@@ -2,7 +2,7 @@
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Of `CLOCK_MONOTONIC`: since some moment that is the same for all processes.
+/// `CLOCK_MONOTONIC`: the time since a moment that is the same for all processes.
 pub(crate) fn monotonic() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }

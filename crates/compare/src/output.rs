@@ -24,7 +24,7 @@ pub struct OutputError {
 }
 
 impl Outputs {
-    /// Writes what is asked for.
+    /// Writes the files that were requested.
     pub fn write(&self, report: &Report) -> Result<(), OutputError> {
         let named = |path: &Path| {
             let path = path.to_path_buf();

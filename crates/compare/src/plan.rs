@@ -1,16 +1,16 @@
-//! The order of the runs: warm-ups first, then rounds, each in an order of its own.
+//! The order of the runs: warm-ups first, then rounds, each in its own random order.
 //!
-//! A round holds every workload under every scheduler once, shuffled. So whatever drifts while a
-//! comparison lasts (temperature, other programs, memory layout) meets every scheduler alike, and
-//! after any number of rounds all have the same number of runs.
+//! A round runs every workload under every scheduler once. So every influence that changes during a
+//! comparison (temperature, other programs, memory layout) affects all schedulers alike, and after
+//! any number of rounds all have the same number of runs.
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 /// A place in the comparison: one of the schedulers, or the first one a second time.
 ///
-/// The second time is the A/A pair: nothing differs between the two, so how much their times
-/// differ shows how much times differ by themselves.
+/// The second time is the A/A pair: both are the same, so the difference between their times is
+/// noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arm {
     /// Index into the comparison's schedulers.
@@ -26,13 +26,14 @@ pub struct Step {
     pub workload: usize,
     /// Index into [`arms`].
     pub arm: usize,
-    /// Its time does not count.
+    /// It is a warm-up: its time does not count.
     pub warm_up: bool,
-    /// Nor does this one's: it is run with the probe that breaks the CPU time down.
+    /// It is run with the probe that breaks the CPU time down: its time does not count.
     pub why: bool,
 }
 
-/// The schedulers in the order named, with the first one's second appearance after the first.
+/// The schedulers in the order of the request, with the second appearance of the first one after
+/// the first.
 pub fn arms(schedulers: usize) -> Vec<Arm> {
     let again = Arm { scheduler: 0, again: true };
     let mut arms: Vec<_> = (0..schedulers).map(|scheduler| Arm { scheduler, again: false }).collect();
@@ -40,7 +41,7 @@ pub fn arms(schedulers: usize) -> Vec<Arm> {
     arms
 }
 
-/// All runs in their order; the same seed gives the same order.
+/// All runs in order; the same seed gives the same order.
 pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<Step> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let arms = arms(schedulers);
@@ -49,7 +50,7 @@ pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<St
             .flat_map(|workload| (0..arms.len()).map(move |arm| Step { workload, arm, warm_up, why: false }))
             .collect()
     };
-    // Both of the A/A pair are warm after the first one's warm-up.
+    // The first one's warm-up warms up both of the A/A pair.
     let mut steps = each(true);
     steps.retain(|step| !arms[step.arm].again);
     steps.shuffle(&mut random);

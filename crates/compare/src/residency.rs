@@ -1,4 +1,4 @@
-//! For how long CPUs ran at which frequency.
+//! For how long CPUs ran at each frequency.
 use flsched_sim::core::STEP_MHZ;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,40 +6,40 @@ use std::collections::BTreeMap;
 /// Frequencies are given in the simulator's steps, also those of this machine's CPUs.
 const STEP: u64 = STEP_MHZ as u64;
 
-/// How it is known.
+/// How the times are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// By the simulator: time in which CPUs were busy.
+    /// From the simulator: time in which CPUs were busy.
     Model,
-    /// By the kernel's driver, which counts what it set, idle time included.
+    /// From the kernel's driver, which counts the frequencies that it set, idle time included.
     TimeInState,
-    /// By asking the kernel now and then, idle time included.
+    /// From samples of the kernel's state, idle time included.
     Sampled,
 }
 
-/// Of all CPUs.
+/// The times of all CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Residency {
-    /// How it is known, and so what it is.
+    /// How they are known, and so what they mean.
     pub source: Source,
     /// By CPU, then frequency.
     pub times: Vec<Time>,
 }
 
-/// Of one CPU at the frequencies of one step.
+/// The time of one CPU at the frequencies of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Time {
     /// The CPU's number.
     pub cpu: usize,
-    /// The lowest of the step.
+    /// The lowest frequency of the step.
     pub mhz: u64,
-    /// For how long.
+    /// The time in seconds.
     pub s: f64,
 }
 
 impl Residency {
-    /// Of these, in any order, at whatever frequency; `None` if there are none.
+    /// From these times, in any order and at any frequency; `None` if there are none.
     pub fn of(source: Source, times: impl IntoIterator<Item = Time>) -> Option<Self> {
         let mut steps: BTreeMap<(usize, u64), f64> = BTreeMap::new();
         for Time { cpu, mhz, s } in times {

@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 pub struct Report {
     /// [`VERSION`].
     pub version: u32,
-    /// Of the program that measured.
+    /// The version of the program that measured.
     pub flsched_version: String,
     /// What a second is.
     pub clock: Clock,
@@ -26,9 +26,9 @@ pub struct Report {
     pub kernel: String,
     /// CPUs online there.
     pub cpus: u32,
-    /// Of the order of the runs.
+    /// The seed of the order of runs.
     pub seed: u64,
-    /// Timed runs asked for, of each workload under each scheduler.
+    /// Timed runs requested of each workload under each scheduler.
     pub runs: u32,
     /// On this machine, in a VM on it, or in the simulator.
     pub on: Target,
@@ -40,17 +40,17 @@ pub struct Report {
     /// Seconds from then until this was written, on the clock of the machine that compares; 0 in
     /// the simulator.
     pub duration_s: f64,
-    /// As typed.
+    /// The command line as typed.
     pub command_line: String,
     /// Seconds after which a run counts as hung.
     pub limit_s: f64,
-    /// What to know before believing the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<String>,
     /// Where the runs were done.
     pub environment: Environment,
-    /// By workload: how much times differ by themselves.
+    /// By workload: how much times vary between identical runs.
     pub noise: BTreeMap<String, Noise>,
-    /// By workload: what others have published for the same work.
+    /// By workload: published results for the same work.
     pub published: BTreeMap<String, Published>,
     /// Every workload under every scheduler, in the order named.
     pub results: Vec<ArmResult>,
@@ -66,11 +66,12 @@ impl Report {
 /// One workload under one scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmResult {
-    /// With all its parameters.
+    /// The workload with all its parameters.
     pub workload: String,
-    /// As named by the user; the first one's second appearance is called `NAME (again)`.
+    /// The scheduler as the user named it; the first one's second appearance is called `NAME
+    /// (again)`.
     pub scheduler: String,
-    /// As it calls itself.
+    /// The version that the scheduler reports.
     pub scheduler_version: Option<String>,
     /// Runs done, without the warm-up.
     pub runs: usize,
@@ -78,11 +79,11 @@ pub struct ArmResult {
     pub time_is: Option<String>,
     /// The time of a run; `None`: no run has one.
     pub time_s: Option<Figure>,
-    /// Of each run that has one, in the order of the runs.
+    /// The time of each run that has one, in the order of the runs.
     pub times_s: Vec<f64>,
-    /// On all CPUs while a run lasted.
+    /// Context switches on all CPUs during a run.
     pub context_switches: Option<Counts>,
-    /// Likewise; `None`: not permitted there.
+    /// Migrations, counted in the same way; `None`: not permitted there.
     pub migrations: Option<Counts>,
     /// Calls of `sched_yield`, where the workload counts them.
     pub yields: Option<Counts>,
@@ -97,34 +98,34 @@ pub struct ArmResult {
     pub ratio_to_first_low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub ratio_to_first_high: Option<f64>,
-    /// Against the first scheduler.
+    /// The verdict against the first scheduler.
     pub verdict: Verdict,
-    /// What decided.
+    /// What decided the verdict.
     pub verdict_reason: String,
     /// Runs in which the kernel ejected the scheduler.
     pub ejected: usize,
     /// Every run without a time, ejections included.
     pub failed: Vec<Failure>,
-    /// That the scheduler was in force.
+    /// The proof that the scheduler was in force.
     pub attached_proof: AttachedProof,
     /// The policy's named statistics, of the last run that has them.
     pub stats: BTreeMap<String, u64>,
-    /// Where the CPU time of one more run went; `None`: not asked for, or that run failed.
+    /// The breakdown of CPU time of one more run; `None`: not requested, or that run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Breakdown>,
-    /// Why there is none, though it was asked for.
+    /// Why there is none, although it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_failed: Option<String>,
 }
 
-/// Where the CPU time of a run went, which counts among no other figures.
+/// The breakdown of a run's CPU time. The run counts in no other figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Breakdown {
     /// The run's time.
     pub time_s: f64,
     /// How much longer that is than the median of the runs without the probe, in percent.
     pub longer_percent: Option<f64>,
-    /// In percent of all CPUs' time.
+    /// Causes in percent of all CPUs' time.
     #[serde(flatten)]
     pub why: Why,
 }
@@ -163,15 +164,15 @@ pub struct Values {
 /// A run without a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Target in the order of all runs, from 1.
+    /// The run's number in the order of all runs, from 1.
     pub run: usize,
-    /// In what way.
+    /// How it failed.
     pub kind: FailureKind,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// In what way a run has no time.
+/// Why a run has no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailureKind {
@@ -179,30 +180,30 @@ pub enum FailureKind {
     Ejected,
     /// The workload or the scheduler failed.
     Failed,
-    /// It did not end in time, or its machine died.
+    /// It did not end in time, or its machine crashed.
     Hung,
-    /// The runs before it hung, one after the other.
+    /// The runs before it hung, in a row.
     #[serde(rename = "not tried")]
     NotTried,
 }
 
-/// That the scheduler under test was in force.
+/// The proof that the scheduler under test was in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachedProof {
     /// Runs for which it is proved.
     pub verified: usize,
     /// Runs done.
     pub of: usize,
-    /// What the kernel said in each.
+    /// What the kernel reported in each run.
     pub runs: Vec<RunProof>,
 }
 
-/// What the kernel said in one run.
+/// What the kernel reported in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProof {
-    /// Target in the order of all runs, from 1.
+    /// The run's number in the order of all runs, from 1.
     pub run: usize,
-    /// In its words.
+    /// The kernel's report.
     #[serde(flatten)]
     pub proof: Proof,
 }

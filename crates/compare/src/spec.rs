@@ -9,32 +9,32 @@ use std::time::Duration;
 /// What to compare.
 #[derive(Debug, Clone)]
 pub struct CompareSpec {
-    /// The others are compared with the first.
+    /// The first is the one that the others are compared with.
     pub schedulers: Vec<Contender>,
     /// Each is run under each scheduler.
     pub workloads: Vec<Workload>,
-    /// Timed runs of each.
+    /// Timed runs of each workload under each scheduler.
     pub runs: u32,
-    /// Of the order of the runs.
+    /// The seed of the order of runs.
     pub seed: u64,
-    /// After which a run counts as hung.
+    /// The time after which a run counts as hung.
     pub limit: Duration,
     /// Where the runs are done.
     pub on: Target,
-    /// What a second is there.
+    /// The clock.
     pub clock: Clock,
-    /// Also break the CPU time of one more run of each down by cause.
+    /// Whether to break down by cause the CPU time of one more run of each.
     pub why: bool,
-    /// As typed, for the report.
+    /// The command line as typed, for the report.
     pub command_line: Vec<String>,
 }
 
 impl CompareSpec {
-    /// Schedulers if none are named.
+    /// The default schedulers.
     pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
-    /// Workloads if none are named.
+    /// The default workloads.
     pub const WORKLOADS: [&str; 2] = ["hackbench", "spin-barrier"];
-    /// Runs if their number is not given.
+    /// The default number of runs.
     pub const RUNS: u32 = 5;
 
     /// Reads names as the user gave them; `further` workloads have none. Sizes that are left out fit a
@@ -79,13 +79,13 @@ impl CompareSpec {
         }
     }
 
-    /// Makes the programs that the workloads need and that come as source: before
-    /// [`compare()`](crate::compare()), on the machine with the compiler.
+    /// Builds the programs that workloads need as source: before [`compare()`](crate::compare()),
+    /// on the machine with the compiler.
     pub fn build(&mut self) -> Result<(), BuildError> {
         self.workloads.iter_mut().try_for_each(workload::build)
     }
 
-    /// Whether what was set goes together.
+    /// Checks whether the settings fit together.
     pub fn check(&self) -> Result<(), UsageError> {
         let wrong = |message: &str| Err(UsageError(message.into()));
         if self.runs == 0 {

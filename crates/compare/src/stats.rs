@@ -14,7 +14,7 @@ use statrs::statistics::{Data, OrderStatistics};
 const RESAMPLES: usize = 4_000;
 /// The share of the draws' figures that the interval leaves out on each side.
 const TAIL: f64 = 0.025;
-/// Any fixed number does: it makes the intervals repeatable.
+/// Any fixed number will do: it makes the intervals repeatable.
 const SEED: u64 = 0x0066_6c73_6368_6564;
 
 /// A figure and its 95 % interval.
@@ -54,14 +54,14 @@ pub fn ratio_of_medians(first: &[f64], this: &[f64]) -> Option<Estimate> {
     estimate(ratio(median(&first)?, median(&this)?)?, || ratio(draw.median(&first)?, draw.median(&this)?))
 }
 
-/// So that the figures do not depend on the order of the runs.
+/// Sorted, so that the figures do not depend on the order of the runs.
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values
 }
 
-/// The interval of what `draw` gives, around `value`.
+/// The interval of the figures that `draw` returns, around `value`.
 fn estimate(value: f64, mut draw: impl FnMut() -> Option<f64>) -> Option<Estimate> {
     let mut figures = (0..RESAMPLES).map(|_| draw()).collect::<Option<Vec<f64>>>()?;
     figures.sort_by(f64::total_cmp);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// A run that was done.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
-    /// Target in the order of all runs, from 1.
+    /// The run's number in the order of all runs, from 1.
     pub(crate) run: usize,
     pub(crate) step: Step,
     pub(crate) outcome: RunOutcome,
@@ -134,7 +134,8 @@ fn timed<'a>(records: &'a [&Record]) -> impl Iterator<Item = &'a RunOutcome> + C
     records.iter().map(|it| &it.outcome).filter(|outcome| outcome.time_s().is_some())
 }
 
-/// Of runs with a time only: the others are not of the scheduler's making, or not of full length.
+/// Only of runs with a time: in other runs the scheduler was not in force, or the work is not
+/// complete.
 fn counts(records: &[&Record], of: impl Fn(&RunOutcome) -> Option<u64>) -> Option<Counts> {
     let values: Vec<u64> = records
         .iter()
@@ -145,7 +146,7 @@ fn counts(records: &[&Record], of: impl Fn(&RunOutcome) -> Option<u64>) -> Optio
     median(&floats).map(|median| Counts { median, values })
 }
 
-/// Of runs with a time only, as the counts; in the workload's order.
+/// Only of runs with a time, like the counts; in the workload's order.
 fn figures(records: &[&Record]) -> Vec<Values> {
     let names = timed(records).next().map_or(&[][..], |first| &first.figures);
     let figure = |name: &String| {

@@ -21,7 +21,7 @@ pub const MIN_RUNS: usize = 3;
 /// The least ratio that counts as a difference.
 pub const MIN_EFFECT: f64 = 1.01;
 
-/// What can be said of a scheduler against the first one named.
+/// The result of comparing a scheduler with the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// It takes less time.
@@ -30,7 +30,7 @@ pub enum Verdict {
     /// It takes more time.
     #[serde(rename = "worse")]
     Worse,
-    /// The runs do not show which.
+    /// The runs do not show a difference.
     #[serde(rename = "can't tell")]
     CantTell,
     /// It is the first one, or the first one's second appearance.
@@ -49,7 +49,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How much times differ by themselves.
+/// How much times vary between identical runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// The A/A pair's ratio: 1, apart from noise.
@@ -70,7 +70,7 @@ impl Noise {
     }
 }
 
-/// What the verdict is made of.
+/// The basis of a verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence {
     /// Time of the first over time of this, if both have times.
