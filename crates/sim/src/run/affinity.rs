@@ -12,14 +12,14 @@ use flsched_machine::Callback;
 const MIGRATING: i32 = 2;
 
 impl Simulation {
-    /// Is the task runnable where it must not be?
+    /// Whether the task is runnable on a CPU where it must not run.
     pub(super) fn is_misplaced(&self, task: TaskId) -> bool {
         let state = &self.core.tasks[task];
         let goes_offline = !self.core.online.has(state.cpu) && state.migration_disabled == 0;
         state.is_queued && (goes_offline || !state.may_run_on(state.cpu))
     }
 
-    /// `select_fallback_rq()`: somewhere else; everywhere if it may run nowhere.
+    /// `select_fallback_rq()`: another CPU; any CPU if it may run on none.
     pub(super) fn fallback_cpu(&mut self, task: TaskId, near: CpuId) -> CpuId {
         let mask = &self.core.tasks[task].cpus_mask;
         if let Some(cpu) = mask.first_common_from(&self.core.online, near) {
@@ -30,7 +30,7 @@ impl Simulation {
         self.core.online_near(near)
     }
 
-    /// `sched_setaffinity()`, by anybody.
+    /// `sched_setaffinity()`, by any task.
     pub(super) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
         self.changed_at = self.core.now;
         let lock = self.core.cpus[self.core.tasks[task].cpu].lock;
@@ -54,7 +54,7 @@ impl Simulation {
         }
     }
 
-    /// `migrate_disable_switch()`: the policy sees the one CPU while the task is off it.
+    /// `migrate_disable_switch()`: the policy sees only the one CPU while the task is off it.
     pub(super) fn pin_while_off_cpu(&mut self, task: TaskId) {
         let state = &mut self.core.tasks[task];
         if state.migration_disabled > 0 && state.is_queued && state.pin() {
@@ -101,7 +101,7 @@ impl Simulation {
         self.take_over(cpu, next);
     }
 
-    /// `move_queued_task()`: from `cpu`, whose lock is held, to where it may be.
+    /// `move_queued_task()`: from `cpu`, whose lock is held, to a CPU where it may run.
     fn move_queued(&mut self, cpu: CpuId, task: TaskId) {
         let lock = self.core.cpus[cpu].lock;
         self.core.tasks[task].on_rq = MIGRATING;

@@ -1,4 +1,4 @@
-//! What a task is taken out of its run queue for, if it is in one, and put into it again:
+//! Changes for which a task is removed from its run queue, if it is in one, and added again:
 //! `sched_change_begin()` and `sched_change_end()` of `kernel/sched/core.c`.
 use super::Simulation;
 use crate::classes::{Dequeue, Enqueue};

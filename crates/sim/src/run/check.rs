@@ -4,7 +4,7 @@ use crate::Violation;
 use crate::core::{CpuId, State, Task, TaskId};
 use crate::engine::Ns;
 
-/// Beside two ticks: what CPUs need to find each other and to switch.
+/// In addition to two ticks: the time that CPUs need to find a task and to switch to it.
 const TO_SWITCH_NS: Ns = 1_000_000;
 
 impl Simulation {
@@ -27,7 +27,8 @@ impl Simulation {
         }
     }
 
-    /// Looks at everything: no task lost or on two CPUs, and no time lost. Not for every event.
+    /// Checks the whole state: no task is lost or on two CPUs, and no time is lost. Too slow for
+    /// every event.
     pub(super) fn check(&self) -> Result<(), Violation> {
         let fail = |task: Option<TaskId>, what: String| {
             let task = task.map(|task| self.core.tasks[task].label());
@@ -68,8 +69,8 @@ impl Simulation {
     }
 
     /// A task that has waited for more than two ticks, and a CPU that has idled for as long and where it
-    /// may run; if the scheduler promises that there is none. CPUs that come and go, and affinities that
-    /// change, may spoil a search, so the time counts from the last of these.
+    /// may run; only if the scheduler promises that there is none. A change of online CPUs or of an
+    /// affinity can disturb a search, so the time counts from the last of these.
     fn waiting_beside_idle(&self) -> Option<(TaskId, CpuId)> {
         let since = self.core.now.checked_sub(2 * self.core.machine.tick_ns + TO_SWITCH_NS)?;
         if !self.keeps_cpus_busy || self.changed_at >= since {

@@ -1,4 +1,4 @@
-//! CPUs that go off- and online, as `kernel/cpu.c` and `sched_cpu_deactivate()` do it.
+//! CPUs that go off- and online, like `kernel/cpu.c` and `sched_cpu_deactivate()`.
 use super::Simulation;
 use crate::core::{CpuId, CpuMask, State, TaskId};
 use crate::engine::{Event, Ns};
@@ -6,19 +6,19 @@ use crate::engine::{Event, Ns};
 /// How long to wait for a task that must not be moved.
 const RETRY_NS: Ns = 1_000_000;
 
-/// Something that is done to a run from outside, while it runs.
+/// A change from outside during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disturbance {
     /// A CPU goes offline, unless it is the last one.
     Offline(CpuId),
-    /// It comes back.
+    /// A CPU comes back online.
     Online(CpuId),
-    /// A task may run on these CPUs only, if it is there and alive then.
+    /// A task may run on these CPUs only, if it exists and is alive at that time.
     Affinity(TaskId, Box<CpuMask>),
 }
 
 impl Simulation {
-    /// Plans what is done to the run from outside.
+    /// Plans changes from outside.
     pub fn plan(&mut self, disturbances: impl IntoIterator<Item = (Ns, Disturbance)>) {
         let mut all: Vec<(Ns, Disturbance)> = disturbances.into_iter().collect();
         all.sort_by_key(|(at, _)| *at);
@@ -77,7 +77,7 @@ impl Simulation {
         self.settle(here);
     }
 
-    /// A task that must not be moved holds up the CPU's end: later, then.
+    /// A task that must not be moved delays the end of the CPU: it is tried again later.
     fn must_wait(&mut self, cpu: CpuId) -> bool {
         let holds = self
             .core

@@ -15,7 +15,7 @@ impl Simulation {
         if self.world.channels[channel].is_pipe() { *costs.pipe_ns } else { *costs.socket_ns }
     }
 
-    /// How long a task copies for this step, beside the call.
+    /// How long a task copies for this step, in addition to the system call.
     pub(super) fn copy_ns(&self, step: &Step) -> Ns {
         match step {
             Step::Write(channel) => self.costs_of(*channel).write,
@@ -51,7 +51,7 @@ impl Simulation {
         }
     }
 
-    /// `task`, which is runnable, has to leave its CPU: in the middle of a message?
+    /// `task`, which is runnable, has to leave its CPU, perhaps while it copies a message.
     pub(super) fn keep_locked(&mut self, task: TaskId) {
         let Some(channel) = self.uses(task) else { return };
         let copies = self.world.actors[task].pending.as_ref().map_or(0, |step| self.copy_ns(step));
@@ -71,7 +71,7 @@ impl Simulation {
         waits
     }
 
-    /// The pipe into or out of which the task copies, or is about to.
+    /// The pipe that the task writes or reads, or is about to.
     fn uses(&self, task: TaskId) -> Option<ChannelId> {
         match self.world.actors[task].pending {
             Some(Step::Write(channel) | Step::Read(channel)) if self.world.channels[channel].is_pipe() => {
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn who_is_interrupted_in_a_message_keeps_its_pipes_mutex() {
-        // The other one's messages begin within 2 ms; of each 4.9 us it holds the mutex for 4.
+        // The other task's messages begin within 2 ms; it holds the mutex for 4 of every 4.9 us.
         let begun = 2_500_000;
         let sleeps: Vec<u64> = (0..10).map(|step| sleeps(begun + step * 490)).collect();
-        // To wait for the time and to end, and perhaps for the mutex.
+        // It sleeps to wait for the time, at its end, and perhaps for the mutex.
         assert!(sleeps.iter().all(|&sleeps| sleeps == 2 || sleeps == 3), "{sleeps:?}");
         let waited = sleeps.iter().filter(|&&sleeps| sleeps == 3).count();
         assert!((7..=9).contains(&waited), "{sleeps:?}");

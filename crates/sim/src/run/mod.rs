@@ -1,4 +1,4 @@
-//! One run: a machine, a scheduler, a workload and a seed in, a result out.
+//! One run: its input is a machine, a scheduler, a workload and a seed, its output a result.
 mod affinity;
 mod change;
 mod check;
@@ -31,32 +31,32 @@ const MAX_RT_PRIO: i32 = 100;
 const WATCH_EVERY: Ns = 1_000_000_000;
 /// More checks than any watchdog needs.
 const WATCHES: u32 = 60;
-/// Events from one question whether to stop to the next.
+/// Events between two checks whether to stop.
 const STOP_EVERY: u64 = 65_536;
 
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Where.
+    /// The simulated machine.
     pub machine: Arc<Machine>,
     /// The scheduler under test.
     pub scheduler: Scheduler,
-    /// What.
+    /// The workload.
     pub workload: Arc<dyn Workload>,
-    /// Of all that is drawn.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// When it counts as hung, in simulated time.
+    /// The simulated time after which the run counts as hung.
     pub limit: Ns,
 }
 
-/// What a task did in its life.
+/// What a task did from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskCounts {
-    /// Times it left a CPU.
+    /// How often it left a CPU.
     pub switches: u64,
-    /// Of these, before its program was done.
+    /// How often it did so before its program was done.
     pub switches_of_program: u64,
-    /// Times it went to another CPU.
+    /// How often it went to another CPU.
     pub migrations: u64,
 }
 
@@ -73,11 +73,11 @@ pub struct Simulation {
     world: World,
     /// Time between two checks of the whole state.
     check_every: Ns,
-    /// No CPU may idle for long while a task that may run there waits.
+    /// Whether it is an error that a CPU idles for long while a task that may run there waits.
     keeps_cpus_busy: bool,
-    /// When a CPU last came or went, or an affinity last changed.
+    /// When a CPU last went on- or offline, or an affinity last changed.
     changed_at: Ns,
-    /// More events than this: it goes round in circles.
+    /// After more events than this the run counts as an endless loop.
     most_events: u64,
     /// Affinities that are still to be set, by task.
     planned_masks: BTreeMap<TaskId, VecDeque<CpuMask>>,
@@ -85,7 +85,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Sets it up; nothing has happened yet.
+    /// Prepares a run; nothing has happened yet.
     pub fn new(setup: Setup) -> Result<Self, Error> {
         setup.workload.check(setup.machine.nr_cpus())?;
         let mut core = Core::new(Arc::clone(&setup.machine), setup.seed);
@@ -113,12 +113,12 @@ impl Simulation {
         })
     }
 
-    /// Where it runs.
+    /// The simulated machine.
     pub fn machine(&self) -> &Machine {
         &self.setup.machine
     }
 
-    /// When its first task begins, after a tick; at once unless this says otherwise.
+    /// When its first task begins, after a tick; at once unless this is called.
     pub fn begin_at(&mut self, ns: Ns) {
         self.core.now = ns;
     }
@@ -129,28 +129,30 @@ impl Simulation {
         self.check_every = ns;
     }
 
-    /// It fails if a CPU idles for more than two ticks while a task that may run there waits.
+    /// Makes it an error that a CPU idles for more than two ticks while a task that may run there
+    /// waits.
     pub fn must_keep_cpus_busy(&mut self) {
         self.keeps_cpus_busy = true;
     }
 
-    /// Is asked now and then whether to stop.
+    /// `stop` is called now and then, and ends the run by returning true.
     pub fn stop_if(mut self, stop: impl Fn() -> bool + 'static) -> Self {
         self.stop = Some(Box::new(stop));
         self
     }
 
-    /// When it counts as going round in circles; never unless this says so.
+    /// The number of events after which the run counts as an endless loop; no limit unless this is
+    /// called.
     pub fn stop_after(&mut self, events: u64) {
         self.most_events = events;
     }
 
-    /// Runs it to its end.
+    /// Runs to the end.
     pub fn run(mut self) -> Result<Outcome, Error> {
         self.finish()
     }
 
-    /// Runs it to its end, and says what each task did, by number.
+    /// Runs to the end, and returns what each task did, by number.
     pub fn run_counted(mut self) -> Result<(Outcome, Vec<TaskCounts>), Error> {
         let outcome = self.finish()?;
         let of = |task: &Task| TaskCounts {
@@ -177,7 +179,7 @@ impl Simulation {
         self.go_through(main)
     }
 
-    /// Runs this program, and what it forks, in place of the workload's.
+    /// Runs this program, and the tasks that it forks, in place of the workload's.
     pub fn run_program(mut self, main: Box<dyn Program>) -> Result<Outcome, Error> {
         self.go_through(main)
     }
@@ -283,8 +285,7 @@ impl Simulation {
         self.core.tasks[task].work_left == 0 && actor.pending.is_none() && actor.to_wake.is_empty()
     }
 
-    /// Nothing will ever happen again, and there are tasks: in the end the class's watchdog sees it, if
-    /// it has one.
+    /// There are tasks but no further events: in the end the class's watchdog sees it, if it has one.
     fn stuck(&mut self) -> Violation {
         for _ in 0..WATCHES {
             self.core.now += WATCH_EVERY;

@@ -6,7 +6,7 @@ use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
 use flsched_machine::Callback;
 
-/// What a task does with its life.
+/// The states of a task for accounting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
@@ -15,7 +15,7 @@ enum Phase {
 }
 
 impl Simulation {
-    /// `cpu` leaves whatever it works on, for the kernel.
+    /// `cpu` stops its present work and enters the kernel.
     pub(super) fn interrupt(&mut self, cpu: CpuId) {
         self.core.go_to(cpu);
         let clock = self.core.clock();
@@ -25,7 +25,7 @@ impl Simulation {
     /// `cpu` leaves the kernel: it schedules if it must, and continues its task's work.
     pub(super) fn settle(&mut self, cpu: CpuId) {
         self.core.here = cpu;
-        // An interrupt goes back into the system call from which it took the task.
+        // An interrupt returns into the system call that it interrupted.
         if self.core.cpus[cpu].need_resched_lazy && !self.is_in_call(cpu) {
             self.core.cpus[cpu].need_resched_lazy = false;
             self.core.cpus[cpu].need_resched = true;
@@ -38,7 +38,7 @@ impl Simulation {
             self.settle_classes(cpu);
         }
         let state = &mut self.core.cpus[cpu];
-        // Asked for again: that comes in its turn, among the other CPUs' events.
+        // Requested again: it happens later, in order with the other CPUs' events.
         if state.need_resched && !state.is_interrupt_sent && !is_waking {
             state.is_interrupt_sent = true;
             self.core.queue.push(state.clock, Event::Resched { cpu });
@@ -53,7 +53,8 @@ impl Simulation {
         }
     }
 
-    /// Adds the time since the task's last change to what it was doing. Its life is the sum.
+    /// Adds the time since the task's last change of state to the state it was in. The sum is the
+    /// task's lifetime.
     fn account(&mut self, task: TaskId, was: Phase) {
         let clock = self.core.clock();
         let task = &mut self.core.tasks[task];
@@ -166,7 +167,7 @@ impl Simulation {
         }
     }
 
-    /// Its part under the run queue's lock.
+    /// The part of `__schedule()` under the run queue's lock.
     fn replace(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         if let Some(prev) = prev {
             if self.core.tasks[prev].state != State::Runnable {
@@ -182,7 +183,7 @@ impl Simulation {
             _ if prev == next => {}
             _ => self.switch(cpu, prev, next),
         }
-        // What a class has asked for as it put `prev` away was about that one.
+        // A request that a class made while it put `prev` away concerned `prev`.
         self.core.clear_need_resched(cpu);
     }
 

@@ -1,11 +1,11 @@
-//! What tasks ask for, done.
+//! Carries out the steps of tasks.
 use super::Simulation;
 use crate::core::{CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::startup::{first_work_ns, grace_period_end};
 use crate::workload::{Child, Step, View};
 
-/// How much longer or shorter a call is than its cost, at most.
+/// How much a call may be longer or shorter than its cost.
 const RIPPLE_PERCENT: u64 = 2;
 
 impl Simulation {
@@ -39,7 +39,8 @@ impl Simulation {
         self.waits_for_mutex(cpu, task);
     }
 
-    /// Is the running task of `cpu` inside a system call? From there it goes back to the kernel's own work.
+    /// Whether the running task of `cpu` is inside a system call. After an interrupt it returns to the
+    /// kernel's own work.
     pub(super) fn is_in_call(&self, cpu: CpuId) -> bool {
         self.core.cpus[cpu].curr.is_some_and(|curr| {
             let step = self.world.actors[curr].pending.as_ref();
@@ -77,8 +78,8 @@ impl Simulation {
         }
     }
 
-    /// No call takes exactly as long as the last one; without that, two seeds of a workload that draws
-    /// nothing would be one run.
+    /// No call takes exactly as long as the last one. Otherwise two seeds of a workload that draws
+    /// nothing would give the same run.
     fn ripple(&mut self, ns: Ns) -> Ns {
         let most = ns * RIPPLE_PERCENT / 100;
         match most {

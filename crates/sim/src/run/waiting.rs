@@ -73,7 +73,7 @@ impl Simulation {
         if is_looking {
             let travel = self.core.travel_ns(cpu);
             let state = &self.core.cpus[cpu];
-            // The time is given, the work is what fills it.
+            // The time is given, and the work is what fills it.
             self.core.tasks[task].work_left = state.pace.work(travel);
             self.core.start_work(cpu, now.max(state.clock));
         }

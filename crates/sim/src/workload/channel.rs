@@ -1,4 +1,4 @@
-//! Pipes and sockets, as far as blocking and waking goes. Sources: `fs/pipe.c`, `net/unix/af_unix.c`.
+//! The blocking and waking of pipes and sockets. Sources: `fs/pipe.c`, `net/unix/af_unix.c`.
 use crate::core::TaskId;
 use std::collections::VecDeque;
 
@@ -10,21 +10,21 @@ const PAGE: u32 = 4096;
 const PIPE_PAGES: usize = 16;
 /// `net.core.wmem_default`, in bytes.
 const SEND_BUFFER: u32 = 212_992;
-/// What a socket buffer takes at least, in bytes: the allocator has no smaller ones.
+/// The smallest size of a socket buffer, in bytes: the allocator has no smaller ones.
 const SOCKET_BUFFER: u32 = 768;
-/// What it takes beside its own bytes.
+/// The size of a socket buffer in addition to its message, in bytes.
 const SOCKET_BUFFER_COST: u32 = 668;
 
-/// What a step on a channel led to.
+/// The result of a step on a channel.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done, and wakes these.
+    /// The step is done, and wakes these tasks.
     Done(Vec<TaskId>),
     /// The task has to wait; it is in the channel's list.
     Blocked,
 }
 
-/// Messages of one size on their way.
+/// Messages of one size that are on their way.
 #[derive(Debug)]
 pub struct Channel {
     room: Room,
@@ -32,7 +32,7 @@ pub struct Channel {
     readers: VecDeque<TaskId>,
     pollers: Vec<TaskId>,
     writers: VecDeque<TaskId>,
-    /// A pipe's.
+    /// The mutex of a pipe.
     pub(crate) mutex: Mutex,
 }
 
@@ -41,7 +41,7 @@ pub struct Channel {
 #[derive(Debug, Default)]
 pub(crate) struct Mutex {
     holder: Option<TaskId>,
-    /// They sleep, or have been woken and have not used it yet.
+    /// Tasks that sleep, or have been woken and have not used it yet.
     waiters: VecDeque<TaskId>,
 }
 
@@ -105,7 +105,7 @@ impl Channel {
         }
     }
 
-    /// Not a socket?
+    /// Whether it is a pipe, not a socket.
     pub fn is_pipe(&self) -> bool {
         matches!(self.room, Room::Pages { .. })
     }
@@ -119,7 +119,7 @@ impl Channel {
         }
     }
 
-    /// Puts a message in.
+    /// Adds a message.
     pub fn write(&mut self, task: TaskId) -> Outcome {
         if self.is_full() {
             self.writers.push_back(task);
@@ -145,7 +145,7 @@ impl Channel {
         Outcome::Done(woken)
     }
 
-    /// Takes one out.
+    /// Takes a message.
     pub fn read(&mut self, task: TaskId) -> Outcome {
         if self.queued == 0 {
             self.readers.push_back(task);
@@ -168,7 +168,7 @@ impl Channel {
             }
             Room::Buffer { most } => {
                 if self.queued * 4 <= *most {
-                    // As with pollers.
+                    // The last one first, as with pollers.
                     woken.extend(self.writers.drain(..).rev());
                 }
             }
@@ -185,13 +185,13 @@ impl Channel {
         Outcome::Done(Vec::new())
     }
 
-    /// After a write: a writer that had waited wakes the next one, if there is still room. One that had not
-    /// leaves them to the reader.
+    /// After a write: a writer that had waited wakes the next one, if there is still room. Other writers
+    /// leave that to the reader.
     pub fn next_writer(&mut self, has_waited: bool) -> Option<TaskId> {
         if !has_waited || self.is_full() { None } else { self.writers.pop_front() }
     }
 
-    /// After a read, likewise.
+    /// The same after a read.
     pub fn next_reader(&mut self, has_waited: bool) -> Option<TaskId> {
         if !has_waited || self.queued == 0 { None } else { self.readers.pop_front() }
     }

@@ -1,5 +1,5 @@
-//! The program of the SCHED_RR2 paper, section 4: processes with some threads each, that work for a fixed
-//! time on data which the threads of a process share. What counts is how many operations they do.
+//! The program of the SCHED_RR2 paper, section 4: processes with some threads each, which work for a
+//! fixed time on data that the threads of a process share. The result is how many operations they do.
 use super::team::Team;
 use super::{Child, Program, Step, View, Workload, World};
 use crate::core::Footprint;
@@ -36,7 +36,7 @@ fn footprint(of: &CoThreads) -> Footprint {
     Footprint { own_bytes: 0, shared_bytes: of.bytes }
 }
 
-/// Makes its process's other threads, then works as they do.
+/// Creates its process's other threads, then works as they do.
 struct Leader {
     to_make: u64,
     worker: Worker,

@@ -1,5 +1,5 @@
 //! `hackbench`: groups of senders and receivers; every sender sends every receiver of its group one
-//! message a loop. All wait for a common start, as the program's do.
+//! message per loop. All wait for a common start, as in the program.
 use super::{Channel, ChannelId, Child, Program, Step, View, Workload, World};
 use crate::startup::{Preparation, grows_file_table};
 use flsched_spec::workload::{self as named, Hackbench, Task};
@@ -37,10 +37,10 @@ fn channel(of: &Hackbench, bytes: u32) -> Channel {
 
 enum Phase {
     Exec,
-    /// Writes down what the next child is to know, if that is a receiver.
+    /// Prepares data for the next child, if that is a receiver.
     Prepare,
     Make(ChannelId),
-    /// Where the table of open files has to grow, and threads share it.
+    /// The table of open files has to grow, and threads share it.
     Grow,
     Fork,
     Collect(u64),
@@ -66,12 +66,12 @@ impl Main {
         self.bench.groups * 2 * HALF as u64
     }
 
-    /// Members are threads of one process, not processes.
+    /// Whether members are threads of one process, not processes.
     fn has_threads(&self) -> bool {
         self.bench.task == Task::Thread
     }
 
-    /// Of the next child, if that is a receiver.
+    /// The channel of the next child, if that is a receiver.
     fn inbox(&self) -> Option<ChannelId> {
         self.channels.get(self.group)?.get(self.member).copied()
     }

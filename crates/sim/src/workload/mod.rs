@@ -1,4 +1,4 @@
-//! What the tasks do: small state machines that say step by step what they want of the machine.
+//! What the tasks do: small state machines, each step of which is a request to the machine.
 mod chain;
 mod channel;
 mod co_threads;
@@ -27,7 +27,7 @@ use flsched_spec::workload::Model;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is run.
+/// A workload for the simulator.
 pub trait Workload: fmt::Debug + fmt::Display + Send + Sync {
     /// The first task's program.
     fn main(&self, world: &mut World) -> Box<dyn Program>;
@@ -37,13 +37,13 @@ pub trait Workload: fmt::Debug + fmt::Display + Send + Sync {
         Ok(())
     }
 
-    /// What its time is, where it is not how long it takes.
+    /// What its time means, if it is not the duration of the run.
     fn time_is(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// What the user has named. Files are read and checked.
+/// Loads the workload that the user has named. Files are read and checked.
 pub fn load(model: &Model) -> Result<Arc<dyn Workload>, Error> {
     Ok(match model {
         Model::Hackbench(hackbench) => Arc::new(*hackbench),
@@ -60,19 +60,19 @@ pub fn load(model: &Model) -> Result<Arc<dyn Workload>, Error> {
     })
 }
 
-/// What a task does next.
+/// The next step of a task.
 pub enum Step {
-    /// Computes for so long, on a CPU of its own at full speed.
+    /// Computes for this time, on a CPU of its own at full speed.
     Run(Ns),
-    /// Sleeps for so long.
+    /// Sleeps for this time.
     Sleep(Ns),
-    /// Sleeps until then; not at all if that is past.
+    /// Sleeps until this time; does not sleep if it has passed.
     SleepUntil(Ns),
     /// Calls `sched_yield()`.
     Yield,
-    /// Makes a pipe or a pair of sockets, which is there already.
+    /// Creates a pipe or a pair of sockets; the channel exists already.
     Make(ChannelId),
-    /// Waits until no CPU reads what there was before: `synchronize_rcu()`.
+    /// Waits until no CPU reads earlier data any more: `synchronize_rcu()`.
     SynchronizeRcu,
     /// Sends a message; waits while there is no room.
     Write(ChannelId),
@@ -80,42 +80,42 @@ pub enum Step {
     Read(ChannelId),
     /// Waits until there is a message, and leaves it there.
     Poll(ChannelId),
-    /// Arrives, and waits in this way until all others have.
+    /// Arrives at the barrier, and waits in this way until all others have.
     Meet(BarrierId, Wait),
-    /// Goes on with that.
+    /// Continues such a wait.
     Await(Waiting),
-    /// Takes one; waits while there is none.
+    /// Takes one of the semaphore; waits while there is none.
     Down(SemaphoreId),
-    /// Gives one back.
+    /// Releases one.
     Up(SemaphoreId),
-    /// Waits for a signal, and gives the mutex back as it falls asleep.
+    /// Waits for a signal, and releases the mutex when it starts to sleep.
     WaitFor(ConditionId, Option<SemaphoreId>),
     /// Wakes the first waiter.
     Signal(ConditionId),
     /// Wakes all waiters.
     Broadcast(ConditionId),
-    /// Makes another task.
+    /// Creates a task.
     Fork(Child),
     /// Prepares its work, or a fork.
     Prepare(Preparation),
     /// Waits until at most this number of its children are alive.
     WaitChildren {
-        /// So many.
+        /// The number.
         at_most: usize,
     },
-    /// May run there only, from now on.
+    /// May only run on these CPUs from now on.
     SetAffinity(Box<CpuMask>),
     /// Stays on its CPU, whatever its affinity: `migrate_disable()`.
     DisableMigration,
-    /// No longer.
+    /// Ends that.
     EnableMigration,
-    /// What is measured begins.
+    /// The measured part begins.
     Start,
-    /// It ends.
+    /// The measured part ends.
     Stop,
     /// A figure of the workload's own, by name with the unit last.
     Figure(&'static str, f64),
-    /// What it measured, in seconds, if that is not how long it took.
+    /// The time that the workload measured itself, in seconds.
     Time(f64),
     /// The task ends.
     Exit,
@@ -124,14 +124,14 @@ pub enum Step {
 }
 
 impl Step {
-    /// A system call, from its first moment on?
+    /// Whether it is a system call from its first moment on.
     pub(crate) fn is_call(&self) -> bool {
         match self {
             Self::Make(_) | Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
             Self::Sleep(_) | Self::SleepUntil(_) | Self::SynchronizeRcu | Self::Yield => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
-            // Of a program's start the larger part is its libraries', in user space.
+            // Most of a program's start is its libraries' work, in user space.
             Self::Run(_)
             | Self::Prepare(_)
             | Self::Meet(..)
@@ -144,24 +144,24 @@ impl Step {
     }
 }
 
-/// A task to be made.
+/// A task to create.
 pub struct Child {
     /// `comm`.
     pub name: String,
-    /// A thread, not a process.
+    /// Whether it is a thread of its parent's process.
     pub is_thread: bool,
     /// From -20 to 19.
     pub nice: i32,
-    /// By which rules it is scheduled; `None`: by its parent's.
+    /// Its scheduling policy; `None`: its parent's.
     pub scheduling: Option<Scheduling>,
-    /// What it works on; caches hold it or not.
+    /// Its data, which caches hold or not.
     pub footprint: Footprint,
-    /// What it does.
+    /// Its program.
     pub program: Box<dyn Program>,
 }
 
 impl Child {
-    /// A process of nice 0, scheduled as its parent, that works on next to nothing.
+    /// A process of nice 0, scheduled as its parent, with next to no data.
     pub fn process(name: impl Into<String>, program: impl Program + 'static) -> Self {
         Self {
             name: name.into(),
@@ -181,19 +181,19 @@ impl Child {
 
 /// What a program may read.
 pub struct View<'a> {
-    /// What time it is.
+    /// The present time.
     pub now: Ns,
-    /// Its own source of random numbers is the workload's.
+    /// The workload's random numbers, separate from the policy's.
     pub random: &'a mut Random,
 }
 
-/// A task's behaviour.
+/// The behaviour of a task.
 pub trait Program {
     /// Called when the last step is done.
     fn next(&mut self, view: &mut View<'_>) -> Step;
 }
 
-/// The state of all programs and of what they share.
+/// The state of all programs and of the objects that they share.
 pub struct World {
     /// By number.
     pub channels: Vec<Channel>,
@@ -203,26 +203,26 @@ pub struct World {
     pub semaphores: Vec<Semaphore>,
     /// By number.
     pub conditions: Vec<Condition>,
-    /// Of the workload.
+    /// The workload's random numbers.
     pub random: Random,
     /// By task.
     pub(crate) actors: Vec<Actor>,
     /// When the measured part began.
     pub started_at: Option<Ns>,
-    /// When it ended.
+    /// When the measured part ended.
     pub stopped_at: Option<Ns>,
     /// The workload's own figures.
     pub figures: Vec<(&'static str, f64)>,
-    /// What it measured itself, in seconds.
+    /// The time that the workload measured itself, in seconds.
     pub own_time_s: Option<f64>,
     /// No task has to continue.
     pub(crate) is_over: bool,
 }
 
-/// A task's side of it.
+/// A task's state in the workload.
 pub(crate) struct Actor {
     pub(crate) program: Box<dyn Program>,
-    /// A step that could not be done yet.
+    /// A step that has to be tried again.
     pub(crate) pending: Option<Step>,
     /// The tasks that its last step has still to wake; the last entry is the first to be woken.
     pub(crate) to_wake: Vec<TaskId>,
@@ -235,14 +235,14 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Is its last step still waking others?
+    /// Whether its last step is still waking others.
     pub(crate) fn is_waking(&self) -> bool {
         !self.to_wake.is_empty()
     }
 }
 
 impl World {
-    /// Nothing in it.
+    /// Without any objects.
     pub fn new(seed: u64) -> Self {
         Self {
             channels: Vec::new(),

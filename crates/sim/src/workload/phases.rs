@@ -6,7 +6,7 @@ use crate::engine::Ns;
 use flsched_spec::workload::{Phases, WaitStyle};
 use std::rc::Rc;
 
-/// As OpenMP's runtimes do.
+/// The waiting of OpenMP's runtimes.
 pub(super) fn wait_of(style: WaitStyle) -> Wait {
     match style {
         WaitStyle::Libomp => Wait { block_after: Some(200_000_000), ..Wait::YIELD },
@@ -16,12 +16,12 @@ pub(super) fn wait_of(style: WaitStyle) -> Wait {
     }
 }
 
-/// Parallel loops that are alike.
+/// Parallel loops that are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stage {
-    /// How many.
+    /// The number of loops.
     pub(super) loops: u64,
-    /// Pieces that a loop's work can be divided into; threads beyond have none.
+    /// Pieces that a loop's work can be divided into; further threads have no work.
     pub(super) pieces: u64,
     /// How long a piece takes on one CPU.
     pub(super) piece_ns: Ns,
@@ -32,7 +32,7 @@ pub(super) struct Stage {
 pub(super) struct Plan {
     pub(super) name: &'static str,
     pub(super) threads: u64,
-    /// How often the stages follow each other.
+    /// How often the sequence of stages is repeated.
     pub(super) steps: u64,
     pub(super) stages: Vec<Stage>,
     /// A thread's share of a loop is this many percent longer or shorter at most, drawn anew each time.
@@ -52,7 +52,7 @@ impl Plan {
         Box::new(Team::new((0..plan.threads).map(thread).collect::<Vec<_>>(), Vec::new))
     }
 
-    /// A static schedule: the first threads have a piece more where they do not divide evenly.
+    /// A static schedule: the first threads have one piece more if they do not divide evenly.
     fn pieces_of(&self, stage: &Stage, thread: u64) -> u64 {
         stage.pieces / self.threads + u64::from(thread < stage.pieces % self.threads)
     }

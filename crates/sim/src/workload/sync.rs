@@ -1,4 +1,5 @@
-//! What tasks wait for besides messages: barriers, semaphores (mutexes are of them) and conditions.
+//! What tasks wait for besides messages: barriers, semaphores (also used as mutexes) and
+//! conditions.
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
 use std::collections::VecDeque;
@@ -37,11 +38,11 @@ impl Wait {
             .map(|at| [Self::SPIN, Self::YIELD, Self::BLOCK][at])
     }
 
-    /// The names of those that have one.
+    /// The names of the three ways.
     pub const NAMES: [&'static str; 3] = ["spin", "yield", "futex"];
 }
 
-/// What an arrival at a barrier led to.
+/// The result of an arrival at a barrier.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It was the last one.
@@ -51,9 +52,9 @@ pub enum Arrival {
         /// They sleep.
         sleepers: Vec<TaskId>,
     },
-    /// It has to wait.
+    /// The task has to wait.
     Early {
-        /// For the end of this one.
+        /// The round for whose end it waits.
         round: u64,
     },
 }
