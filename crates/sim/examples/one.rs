@@ -1,8 +1,7 @@
 //! One run, printed: `cargo run --release -p flsched-sim --example one -- MACHINE SCHEDULER WORKLOAD [CPUS]`.
 use flsched_machine::Machine;
-use flsched_sim::run::Setup;
 use flsched_sim::workload::load;
-use flsched_sim::{Error, Simulation};
+use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 //! - [`classes`]: the schedulers behind one interface; [`ext`] is sched_ext
 //! - [`env`]: the C world in which a policy runs under [`ext`]
 //! - [`workload`]: what the tasks do
+//! - [`Setup`]: what to run
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
 //! - [`startup`]: what a comparison of counts with the emulated machine needs
@@ -20,8 +21,10 @@ pub mod output;
 mod perf_script;
 pub mod run;
 pub mod scenario;
+mod setup;
 pub mod startup;
 pub mod workload;
 
 pub use error::{Error, Violation};
 pub use run::Simulation;
+pub use setup::Setup;

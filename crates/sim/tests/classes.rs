@@ -2,9 +2,8 @@
 use flsched_machine::Machine;
 use flsched_sim::core::{CpuMask, Scheduling};
 use flsched_sim::output::Outcome;
-use flsched_sim::run::Setup;
 use flsched_sim::workload::{Child, Program, Step, View, load};
-use flsched_sim::{Error, Simulation};
+use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::collections::BTreeMap;

@@ -1,9 +1,8 @@
 //! Whole runs, under each scheduler, on machines whose CPUs are all equally fast.
 use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
-use flsched_sim::run::Setup;
 use flsched_sim::workload::load;
-use flsched_sim::{Error, Simulation};
+use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;

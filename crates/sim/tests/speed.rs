@@ -1,10 +1,9 @@
 //! Whole runs in which CPUs are not equally fast: SMT, frequencies, caches, small cores.
 use flsched_machine::Machine;
-use flsched_sim::Simulation;
 use flsched_sim::classes::warning;
 use flsched_sim::output::Outcome;
-use flsched_sim::run::Setup;
 use flsched_sim::workload::load;
+use flsched_sim::{Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Workloads, whole: what they take and what they leave behind.
 use flsched_machine::Machine;
 use flsched_sim::output::{Colouring, Outcome, render_timeline, write_trace};
-use flsched_sim::run::Setup;
 use flsched_sim::workload::load;
-use flsched_sim::{Error, Simulation};
+use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;

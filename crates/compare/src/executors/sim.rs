@@ -4,9 +4,8 @@ use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest}
 use crate::residency::{Residency, Source, Time};
 use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
-use flsched_sim::run::Setup;
 use flsched_sim::workload::load;
-use flsched_sim::{Error, Simulation};
+use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::{UsageError, Workload};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What a policy must not do ends the run as the kernel would end the policy, and says where.
 use crate::output::Outcome;
-use crate::run::{Disturbance, Setup, Simulation};
+use crate::run::Disturbance;
 use crate::workload::load;
-use crate::{Error, Violation};
+use crate::{Error, Setup, Simulation, Violation};
 use flsched_compile::{Compiler, For};
 use flsched_machine::Machine;
 use flsched_spec::workload::Model;

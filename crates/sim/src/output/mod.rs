@@ -11,10 +11,10 @@ pub use table::render;
 pub use timeline::{Colouring, render_timeline};
 pub use trace::write_trace;
 
+use crate::Setup;
 use crate::classes::Class;
 use crate::core::Core;
 use crate::engine::Ns;
-use crate::run::Setup;
 use crate::workload::World;
 use flsched_machine::Callback;
 use serde::Serialize;

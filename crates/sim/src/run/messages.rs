@@ -90,10 +90,9 @@ impl Simulation {
 
 #[cfg(test)]
 mod tests {
-    use crate::Simulation;
     use crate::core::Scheduling;
-    use crate::run::Setup;
     use crate::workload::{Channel, Child, Program, Step, View, load};
+    use crate::{Setup, Simulation};
     use flsched_machine::Machine;
     use flsched_spec::workload::Model;
     use flsched_spec::{Scheduler, Target};

@@ -8,17 +8,14 @@ mod schedule;
 mod steps;
 mod waiting;
 
-pub use waiting::Waiting;
-
 use crate::classes::{Class, scheduling, set_up};
 use crate::core::{Core, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
 use crate::startup::TaskSlabs;
-use crate::workload::{Program, Workload, World};
-use crate::{Error, Violation};
+use crate::workload::{Program, World};
+use crate::{Error, Setup, Violation};
 use flsched_machine::{CallbackCosts, Machine};
-use flsched_spec::Scheduler;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -33,21 +30,6 @@ const WATCH_EVERY: Ns = 1_000_000_000;
 const WATCHES: u32 = 60;
 /// Events between two checks whether to stop.
 const STOP_EVERY: u64 = 65_536;
-
-/// What to run.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// The simulated machine.
-    pub machine: Arc<Machine>,
-    /// The scheduler under test.
-    pub scheduler: Scheduler,
-    /// The workload.
-    pub workload: Arc<dyn Workload>,
-    /// The seed of all random numbers.
-    pub seed: u64,
-    /// The simulated time after which the run counts as hung.
-    pub limit: Ns,
-}
 
 /// What a task did from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

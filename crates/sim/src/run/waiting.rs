@@ -2,18 +2,7 @@
 use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
-use crate::workload::{Arrival, BarrierId, Step, Wait};
-
-/// A task that waits at a barrier.
-#[derive(Debug, Clone, Copy)]
-pub struct Waiting {
-    barrier: BarrierId,
-    round: u64,
-    wait: Wait,
-    since: Ns,
-    /// It has just spun for as long as it does at a time.
-    has_looked: bool,
-}
+use crate::workload::{Arrival, BarrierId, Step, Wait, Waiting};
 
 impl Simulation {
     pub(super) fn arrive(&mut self, cpu: CpuId, task: TaskId, barrier: BarrierId, wait: Wait) {

@@ -16,12 +16,11 @@ mod team;
 
 pub use channel::{Channel, ChannelId, Outcome};
 pub use script::{Act, BarrierPlan, TaskPlan, Tasks};
-pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait};
+pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting};
 
 use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
 use crate::engine::{Ns, Random};
-use crate::run::Waiting;
 use crate::startup::Preparation;
 use flsched_spec::workload::Model;
 use std::fmt;

@@ -42,6 +42,17 @@ impl Wait {
     pub const NAMES: [&'static str; 3] = ["spin", "yield", "futex"];
 }
 
+/// A task that waits at a barrier.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    pub(crate) barrier: BarrierId,
+    pub(crate) round: u64,
+    pub(crate) wait: Wait,
+    pub(crate) since: Ns,
+    /// It has just spun for as long as it does at a time.
+    pub(crate) has_looked: bool,
+}
+
 /// The result of an arrival at a barrier.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrival {
