@@ -4,7 +4,7 @@
 //! - [`engine`]: time, events, random numbers
 //! - [`core`]: what every scheduler shares: CPUs, tasks, run-queue locks, costs, counts
 //! - [`classes`]: the schedulers behind one interface; [`ext`] is sched_ext
-//! - [`env`]: the C world in which a policy runs under [`ext`]
+//! - [`env`]: what a policy consists of: its object, maps and timers; [`kfuncs`]: what it calls under [`ext`]
 //! - [`workload`]: what the tasks do
 //! - [`Setup`]: what to run
 //! - [`run`]: puts them together: wake-ups, switches, ticks
@@ -17,6 +17,7 @@ pub mod engine;
 mod env;
 mod error;
 mod ext;
+mod kfuncs;
 pub mod output;
 mod perf_script;
 pub mod run;

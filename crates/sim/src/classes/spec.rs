@@ -4,6 +4,7 @@ use crate::Error;
 use crate::core::{Core, Scheduling};
 use crate::env::objects::Object;
 use crate::ext::Ext;
+use crate::kfuncs;
 use flsched_machine::Machine;
 use flsched_spec::{Kernel, KernelSpec, PolicySpec, Scheduler};
 
@@ -63,7 +64,7 @@ pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<d
             Box::new(Fair::new(core, Cfs::new(core, spec.into()), BELOW_RT))
         }
         Scheduler::Kernel(spec) => eevdf(core, EevdfOptions { slice_us: spec.get("slice_us") }),
-        Scheduler::Policy(spec) => Box::new(Ext::new(core, spec, BELOW_RT)?),
+        Scheduler::Policy(spec) => Box::new(Ext::new(core, spec, BELOW_RT, kfuncs::find)?),
         Scheduler::Peer(peer) => {
             return Err(Error::Usage(format!(
                 "`{}` is a program, which the simulator cannot run",

@@ -1,6 +1,5 @@
 //! A policy's object, loaded once for each simulation, so that each has its own globals.
 use super::abi::{LAYOUT, Ops};
-use super::kfuncs;
 use super::objects::Object;
 use crate::Error;
 use crate::core::CpuMask;
@@ -11,6 +10,9 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
+
+/// The kernel's function of a name, if it is modelled.
+pub(crate) type Kfuncs = fn(&str) -> Option<*const c_void>;
 
 /// See the module.
 pub(crate) struct Instance {
@@ -23,7 +25,12 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// With its knobs and its tables of the machine's CPUs that are online filled in.
-    pub(crate) fn load(spec: &PolicySpec, machine: &Machine, online: &CpuMask) -> Result<Self, Error> {
+    pub(crate) fn load(
+        spec: &PolicySpec,
+        machine: &Machine,
+        online: &CpuMask,
+        kfuncs: Kfuncs,
+    ) -> Result<Self, Error> {
         let policy = spec.policy;
         let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
         let object = Object::of(policy)?;
@@ -34,7 +41,7 @@ impl Instance {
         let library = library.map_err(|e| failed(e.to_string()))?;
         let instance = Self { policy, object, library, _file: file };
         instance.check_layout()?;
-        instance.link()?;
+        instance.link(kfuncs)?;
         let clocks = machine.clocks(online.iter());
         clocks.check(spec)?;
         for (name, value) in spec.knobs() {
@@ -77,10 +84,10 @@ impl Instance {
     }
 
     /// Gives every function pointer its function.
-    fn link(&self) -> Result<(), Error> {
+    fn link(&self, kfuncs: Kfuncs) -> Result<(), Error> {
         for name in &self.object.kfuncs {
-            let function = kfuncs::find(name)
-                .ok_or_else(|| self.failed(format!("{name} is declared and not modelled")))?;
+            let function =
+                kfuncs(name).ok_or_else(|| self.failed(format!("{name} is declared and not modelled")))?;
             // SAFETY: KFUNC() defines a pointer of this name, in writable memory.
             unsafe { *self.address(name)?.cast::<*const c_void>() = function };
         }

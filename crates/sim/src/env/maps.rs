@@ -1,7 +1,6 @@
 //! BPF maps.
 use super::abi::{E2BIG, EEXIST, ENOENT, SimMap};
-use super::context::with;
-use crate::core::TaskStruct;
+use crate::core::TaskId;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::{copy_nonoverlapping, null_mut};
@@ -128,16 +127,17 @@ impl Maps {
             (from..from + u64::from(shown.value_size)).contains(&(value as u64)).then(|| key.clone())
         })
     }
-}
 
-pub(super) unsafe extern "C" fn open(
-    definition: *mut c_void,
-    kind: u32,
-    max_entries: u32,
-    key_size: u32,
-    value_size: u32,
-) -> *mut SimMap {
-    with(|ext, core| {
+    /// A new map, for which the policy's code has this definition; of a type that is modelled.
+    pub(crate) fn open(
+        &mut self,
+        definition: *const c_void,
+        kind: u32,
+        max_entries: u32,
+        key_size: u32,
+        value_size: u32,
+        nr_cpus: usize,
+    ) -> *mut SimMap {
         let known = [HASH, ARRAY, PERCPU_ARRAY, LRU_HASH, TASK_STORAGE];
         assert!(known.contains(&kind), "maps of type {kind} are not modelled");
         let stride = u64::from(value_size).next_multiple_of(8);
@@ -149,14 +149,14 @@ pub(super) unsafe extern "C" fn open(
             max_entries,
             key_size,
             value_size,
-            id: ext.maps.maps.len() as u32,
+            id: self.maps.len() as u32,
         };
         let entries = stride as usize * max_entries as usize;
         let mut values = match kind {
             ARRAY => zeroed(entries),
             PERCPU_ARRAY => {
                 shown.cpu_stride = (entries as u64).next_multiple_of(64);
-                zeroed(shown.cpu_stride as usize * core.nr_cpus())
+                zeroed(shown.cpu_stride as usize * nr_cpus)
             }
             _ => Box::default(),
         };
@@ -173,35 +173,27 @@ pub(super) unsafe extern "C" fn open(
             uses: 0,
             by_task: Vec::new(),
         };
-        ext.maps.maps.push(map);
+        self.maps.push(map);
         shown
-    })
-}
+    }
 
-/// # Safety
-/// `key` has `key_size` bytes.
-unsafe fn key(map: &SimMap, key: *const u8) -> Vec<u8> {
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(key, map.key_size as usize) }.to_vec()
-}
+    /// The value of a hash's entry.
+    pub(crate) fn lookup(&mut self, shown: &SimMap, key: &[u8]) -> Option<*mut u8> {
+        self.maps[shown.id as usize].find(key, shown.kind == LRU_HASH)
+    }
 
-pub(super) unsafe extern "C" fn hash_lookup(map: *mut SimMap, wanted: *const u8) -> *mut u8 {
-    // SAFETY: a map of ours, and a key of its type.
-    let (shown, key) = unsafe { (&*map, key(&*map, wanted)) };
-    let is_lru = shown.kind == LRU_HASH;
-    with(|ext, _| ext.maps.maps[shown.id as usize].find(&key, is_lru).unwrap_or(null_mut()))
-}
-
-pub(super) unsafe extern "C" fn hash_update(
-    map: *mut SimMap,
-    wanted: *const u8,
-    value: *const u8,
-    flags: u64,
-) -> i32 {
-    // SAFETY: a map of ours, and a key of its type.
-    let (shown, key) = unsafe { (&*map, key(&*map, wanted)) };
-    with(|ext, _| {
-        let map = &mut ext.maps.maps[shown.id as usize];
+    /// Writes a hash's entry.
+    ///
+    /// # Safety
+    /// `value` has `value_size` bytes.
+    pub(crate) unsafe fn update(
+        &mut self,
+        shown: &SimMap,
+        key: Vec<u8>,
+        value: *const u8,
+        flags: u64,
+    ) -> i32 {
+        let map = &mut self.maps[shown.id as usize];
         let (exists, len) = (map.by_key.contains_key(&key), map.by_key.len());
         let is_lru = shown.kind == LRU_HASH;
         if flags & NOEXIST != 0 && exists {
@@ -214,7 +206,7 @@ pub(super) unsafe extern "C" fn hash_update(
             if !is_lru {
                 return -E2BIG;
             }
-            ext.maps.gone.extend(map.remove_oldest());
+            self.gone.extend(map.remove_oldest());
         }
         let size = shown.value_size as usize;
         if !exists {
@@ -225,37 +217,34 @@ pub(super) unsafe extern "C" fn hash_update(
             unsafe { copy_nonoverlapping(value, entry, size) };
         }
         0
-    })
-}
+    }
 
-pub(super) unsafe extern "C" fn hash_delete(map: *mut SimMap, wanted: *const u8) -> i32 {
-    // SAFETY: a map of ours, and a key of its type.
-    let (shown, key) = unsafe { (&*map, key(&*map, wanted)) };
-    with(|ext, _| match ext.maps.maps[shown.id as usize].remove(&key) {
-        Some(value) => {
-            ext.maps.gone.push(value);
-            0
+    /// Takes an entry out of a hash.
+    pub(crate) fn delete(&mut self, shown: &SimMap, key: &[u8]) -> i32 {
+        match self.maps[shown.id as usize].remove(key) {
+            Some(value) => {
+                self.gone.push(value);
+                0
+            }
+            None => -ENOENT,
         }
-        None => -ENOENT,
-    })
-}
+    }
 
-pub(super) unsafe extern "C" fn task_storage_get(
-    map: *mut SimMap,
-    task: *mut TaskStruct,
-    value: *const u8,
-    flags: u64,
-) -> *mut u8 {
-    // SAFETY: a map of ours.
-    let shown = unsafe { &*map };
-    with(|ext, core| {
-        if task.is_null() {
-            return null_mut();
-        }
-        let task = core.task_at(task);
-        let slots = &mut ext.maps.maps[shown.id as usize].by_task;
+    /// What a map has for one of `nr_tasks` tasks, made from `value` or of zeros if `flags` say so.
+    ///
+    /// # Safety
+    /// `value` is null or has `value_size` bytes.
+    pub(crate) unsafe fn of_task(
+        &mut self,
+        shown: &SimMap,
+        task: TaskId,
+        nr_tasks: usize,
+        value: *const u8,
+        flags: u64,
+    ) -> *mut u8 {
+        let slots = &mut self.maps[shown.id as usize].by_task;
         if slots.len() <= task {
-            slots.resize_with(core.tasks.len(), || None);
+            slots.resize_with(nr_tasks, || None);
         }
         if slots[task].is_none() && flags & STORAGE_CREATE != 0 {
             let mut fresh = zeroed(shown.value_size as usize);
@@ -266,15 +255,11 @@ pub(super) unsafe extern "C" fn task_storage_get(
             slots[task] = Some(fresh);
         }
         slots[task].as_mut().map_or(null_mut(), start)
-    })
-}
+    }
 
-pub(super) unsafe extern "C" fn task_storage_delete(map: *mut SimMap, task: *mut TaskStruct) -> i32 {
-    // SAFETY: a map of ours.
-    let shown = unsafe { &*map };
-    with(|ext, core| {
-        let task = core.task_at(task);
-        let slots = &mut ext.maps.maps[shown.id as usize].by_task;
+    /// Forgets that.
+    pub(crate) fn forget_task(&mut self, shown: &SimMap, task: TaskId) -> i32 {
+        let slots = &mut self.maps[shown.id as usize].by_task;
         slots.get_mut(task).and_then(Option::take).map_or(-ENOENT, |_| 0)
-    })
+    }
 }

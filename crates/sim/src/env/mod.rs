@@ -1,11 +1,7 @@
-//! The C world of a policy: its object, the kernel functions it calls, its maps and timers. All the
-//! `unsafe` of the crate is here, in [`crate::core`]'s tasks, and where [`crate::ext`] calls.
+//! What a policy consists of: its object, and the memory that its code works on: variables, maps and timers. All the
+//! `unsafe` of the crate is here, in [`crate::core`]'s tasks, where [`crate::ext`] calls, and in [`crate::kfuncs`].
 pub(crate) mod abi;
-pub(crate) mod context;
-mod cpus;
 pub(crate) mod instance;
-mod iter;
-mod kfuncs;
 pub(crate) mod maps;
 pub(crate) mod objects;
 pub(crate) mod timers;

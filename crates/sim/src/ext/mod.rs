@@ -3,6 +3,7 @@
 //! What a policy must not do ends the run with the callback, the task and the time, where the
 //! kernel would eject it.
 mod class;
+pub(crate) mod context;
 mod dispatch;
 mod dsq;
 mod idle;
@@ -15,8 +16,7 @@ use crate::Error;
 use crate::core::{Core, CpuId, CpuMask, LockId, TaskId};
 use crate::engine::Ns;
 use crate::env::abi::{OPS_KEEP_BUILTIN_IDLE, Ops, SLICE_INF};
-use crate::env::context;
-use crate::env::instance::Instance;
+use crate::env::instance::{Instance, Kfuncs};
 use crate::env::maps::Maps;
 use crate::env::timers::Timer;
 use dsq::{DsqIndex, Dsqs};
@@ -39,6 +39,8 @@ enum Direct {
 /// The class.
 pub(crate) struct Ext {
     spec: PolicySpec,
+    /// What it may call.
+    kfuncs: Kfuncs,
     ops: *const Ops,
     /// Its number among the run's classes.
     pub(crate) index: usize,
@@ -83,9 +85,14 @@ pub(crate) struct Ext {
 }
 
 impl Ext {
-    /// With a policy of its own; `index`: which of the run's classes it is.
-    pub(crate) fn new(core: &mut Core, spec: &PolicySpec, index: usize) -> Result<Self, Error> {
-        let instance = Instance::load(spec, &core.machine, &core.online)?;
+    /// With a policy of its own, which calls `kfuncs`; `index`: which of the run's classes it is.
+    pub(crate) fn new(
+        core: &mut Core,
+        spec: &PolicySpec,
+        index: usize,
+        kfuncs: Kfuncs,
+    ) -> Result<Self, Error> {
+        let instance = Instance::load(spec, &core.machine, &core.online, kfuncs)?;
         let ops = instance.ops()?;
         // SAFETY: the object's table, as long as the instance lives.
         let table = unsafe { &*ops };
@@ -97,6 +104,7 @@ impl Ext {
         }
         Ok(Self {
             spec: spec.clone(),
+            kfuncs,
             ops,
             index,
             flags: table.flags,

@@ -14,7 +14,7 @@ impl Ext {
         let alive = |task: &&Task| task.class == self.index && (task.state != State::Dead || task.is_queued);
         let tasks: Vec<TaskId> = core.tasks.iter().filter(alive).map(|task| task.id).collect();
         self.end(core, &tasks);
-        let loaded = Instance::load(&self.spec, &core.machine, &core.online)
+        let loaded = Instance::load(&self.spec, &core.machine, &core.online, self.kfuncs)
             .and_then(|instance| Ok((instance.ops()?, instance)));
         match loaded {
             Ok((ops, instance)) => {

@@ -1,8 +1,8 @@
 //! The kernel's functions about CPUs.
-use super::abi::{EBUSY, EINVAL, KICK_IDLE, KICK_PREEMPT, KICK_WAIT, PICK_IDLE_CORE, PICK_IDLE_IN_NODE};
-use super::context::with;
-use super::kfuncs::valid_cpu;
+use super::valid_cpu;
 use crate::core::{CpuMask, TaskStruct};
+use crate::env::abi::{EBUSY, EINVAL, KICK_IDLE, KICK_PREEMPT, KICK_WAIT, PICK_IDLE_CORE, PICK_IDLE_IN_NODE};
+use crate::ext::context::with;
 
 pub(super) unsafe extern "C" fn nr_cpu_ids() -> u32 {
     with(|_, core| core.nr_cpus() as u32)

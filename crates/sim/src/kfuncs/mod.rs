@@ -1,15 +1,19 @@
 //! The kernel's functions that `include/sim/*.h` declares, by name. Queues, tasks and time are here,
-//! CPUs in `cpus.rs`, walking a queue in `iter.rs`.
-use super::abi::{DSQ_BUILTIN, EEXIST, EINVAL};
-use super::context::with;
-use super::{cpus, iter, maps, timers};
+//! CPUs in `cpus.rs`, walking a queue in `iter.rs`, maps in `maps.rs`, timers in `timers.rs`.
+mod cpus;
+mod iter;
+mod maps;
+mod timers;
+
 use crate::core::{Core, TaskStruct};
+use crate::env::abi::{DSQ_BUILTIN, EEXIST, EINVAL};
 use crate::ext::Ext;
+use crate::ext::context::with;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
 /// The function of that name.
-pub(super) fn find(name: &str) -> Option<*const c_void> {
+pub(crate) fn find(name: &str) -> Option<*const c_void> {
     Some(match name {
         "scx_bpf_create_dsq" => create_dsq as *const c_void,
         "scx_bpf_destroy_dsq" => destroy_dsq as _,
@@ -70,7 +74,7 @@ pub(super) fn find(name: &str) -> Option<*const c_void> {
 }
 
 /// A CPU that the policy named, or the end of the run.
-pub(super) fn valid_cpu(ext: &mut Ext, core: &mut Core, cpu: i32) -> Option<usize> {
+fn valid_cpu(ext: &mut Ext, core: &mut Core, cpu: i32) -> Option<usize> {
     let valid = usize::try_from(cpu).ok().filter(|&cpu| cpu < core.nr_cpus());
     if valid.is_none() {
         core.fail(ext.callback, None, format!("CPU {cpu} does not exist"));

@@ -1,6 +1,6 @@
 //! Which simulation a policy's call belongs to: the one that has just called the policy.
+use super::Ext;
 use crate::core::Core;
-use crate::ext::Ext;
 use std::cell::Cell;
 use std::ptr::null_mut;
 
@@ -9,12 +9,12 @@ thread_local! {
 }
 
 /// While it lives, the policy's calls go to the simulation that entered.
-pub(crate) struct Entered {
+pub(super) struct Entered {
     outer: (*mut Ext, *mut Core),
 }
 
 /// The caller must not touch what it borrowed for the pointers until the policy has returned.
-pub(crate) fn enter(ext: *mut Ext, core: *mut Core) -> Entered {
+pub(super) fn enter(ext: *mut Ext, core: *mut Core) -> Entered {
     Entered { outer: CURRENT.replace((ext, core)) }
 }
 
@@ -25,7 +25,7 @@ impl Drop for Entered {
 }
 
 /// For the functions that a policy calls.
-pub(super) fn with<R>(body: impl FnOnce(&mut Ext, &mut Core) -> R) -> R {
+pub(crate) fn with<R>(body: impl FnOnce(&mut Ext, &mut Core) -> R) -> R {
     let (ext, core) = CURRENT.get();
     assert!(!ext.is_null(), "a policy's function is called by nobody's simulation");
     // SAFETY: the caller of enter() has lent both to this call, and waits for it to return.

@@ -1,7 +1,7 @@
 //! `bpf_for_each(scx_dsq, …)`: walking a queue while tasks are taken out of it.
-use super::abi::DsqIter;
-use super::context::with;
 use crate::core::TaskStruct;
+use crate::env::abi::DsqIter;
+use crate::ext::context::with;
 use std::ptr::null_mut;
 
 const REVERSE: u64 = 1 << 16;
