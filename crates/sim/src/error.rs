@@ -29,7 +29,7 @@ pub enum Error {
     /// The workload was not done in time.
     #[error("not done within {} of simulated time", display_ns(*.0))]
     Limit(Ns),
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     #[error("stopped")]
     Stopped,
     /// A scheduler did what the kernel would stop it for, or lost a task.

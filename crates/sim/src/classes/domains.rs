@@ -19,7 +19,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Which of the machine's parts of this level a CPU is in.
+    /// The number of the part of this level that a CPU is in.
     fn part_of(self, place: &Place) -> usize {
         match self {
             Self::Core => place.core,
@@ -33,11 +33,11 @@ impl Level {
 /// A set of CPUs among which tasks are spread.
 #[derive(Debug)]
 pub struct Domain {
-    /// What they share.
+    /// What the CPUs share.
     pub level: Level,
-    /// As a set.
+    /// The CPUs as a set.
     pub span: CpuMask,
-    /// As a list, ascending.
+    /// The CPUs as a list, ascending.
     pub cpus: Vec<CpuId>,
     /// Its parts: CPUs, or domains of the level below.
     pub groups: Vec<Vec<CpuId>>,
@@ -59,19 +59,19 @@ impl Domain {
     }
 }
 
-/// All of a machine.
+/// All domains of a machine.
 #[derive(Debug)]
 pub struct Domains {
     all: Vec<Domain>,
-    /// By CPU, the nearest first.
+    /// Domains by CPU, the nearest first.
     of: Vec<Vec<usize>>,
     caches: Vec<usize>,
-    /// By cache.
+    /// CPUs by cache.
     cache_cpus: Vec<Vec<CpuId>>,
 }
 
 impl Domains {
-    /// Of this machine.
+    /// The domains of this machine.
     pub fn new(machine: &Machine) -> Self {
         let count = machine.nr_cpus();
         let mut all: Vec<Domain> = Vec::new();
@@ -122,7 +122,7 @@ impl Domains {
         self.of[cpu].iter().map(|&index| &self.all[index])
     }
 
-    /// Do they share the last-level cache?
+    /// Whether two CPUs share the last-level cache.
     pub fn share_cache(&self, a: CpuId, b: CpuId) -> bool {
         self.caches[a] == self.caches[b]
     }

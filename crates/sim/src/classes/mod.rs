@@ -24,31 +24,31 @@ pub enum Wake {
         /// The waker announces that it is about to sleep.
         sync: bool,
     },
-    /// A task is born.
+    /// A task is forked.
     Fork,
 }
 
-/// Why a task is put into a run queue.
+/// Why a task is added to a run queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueue {
     /// It has been woken.
     WakeUp,
-    /// It has been woken and was still there: see [`Class::is_delayed`].
+    /// It has been woken while still in the queue: see [`Class::is_delayed`].
     Delayed,
-    /// It has been born.
+    /// It has been forked.
     Fork,
-    /// It was in another one, or its affinity or priority has changed.
+    /// It comes from another queue, or its affinity or priority has changed.
     Restore,
 }
 
-/// Why a task is taken out.
+/// Why a task is removed from a run queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dequeue {
-    /// It sleeps, or is dead.
+    /// It sleeps or exits.
     Sleep,
     /// Its affinity changes; it keeps its place.
     Save,
-    /// It will be put into another one, or begins anew in this one.
+    /// It moves to another queue, or gets a new place in this one.
     Move,
 }
 
@@ -57,7 +57,7 @@ pub trait Class {
     /// For reports, and to find its costs in the machine's file.
     fn name(&self) -> &str;
 
-    /// Before the first task.
+    /// Called before the first task.
     fn start(&mut self, _core: &mut Core) -> Result<(), Error> {
         Ok(())
     }
@@ -81,14 +81,14 @@ pub trait Class {
     /// The task has become runnable on `cpu`.
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue);
 
-    /// It is no longer; it may be the running one.
+    /// The task is not runnable on `cpu` any more; it may be the running one.
     fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Dequeue);
 
     /// `task` was added to `cpu`, where another task of this class runs. Calls [`Core::resched`] if
     /// the running task has to be preempted.
     fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId);
 
-    /// `cpu` is about to pick: a chance to fetch tasks from elsewhere. `prev` ran, and may go on if
+    /// `cpu` is about to pick, and may pull tasks from other CPUs. `prev` ran, and may continue if
     /// [`crate::core::Task::is_queued`].
     fn balance(&mut self, _core: &mut Core, _cpu: CpuId, _prev: Option<TaskId>) {}
 
@@ -107,7 +107,7 @@ pub trait Class {
     /// `curr` has called `sched_yield()`; the core reschedules afterwards.
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId);
 
-    /// Is its kernel new enough to have tasks leave their autogroup as they end?
+    /// Whether the modelled kernel makes tasks leave their autogroup when they exit.
     fn knows_autogroups(&self) -> bool {
         true
     }
@@ -116,7 +116,8 @@ pub trait Class {
     /// success.
     fn update_idle(&mut self, _core: &mut Core, _cpu: CpuId, _is_idle: bool, _changed: bool) {}
 
-    /// The task's affinity is another one; if it was queued it is not just now.
+    /// The task's affinity has changed; if the task was queued, it is out of the queue during this
+    /// call.
     fn set_cpumask(&mut self, _core: &mut Core, _task: TaskId) {}
 
     /// Does what was deferred while locks were held, for instance kicks; `cpu` holds none now.
@@ -128,13 +129,13 @@ pub trait Class {
     /// A timer that the class planned fires on `cpu`.
     fn timer(&mut self, _core: &mut Core, _cpu: CpuId, _timer: usize, _generation: u32) {}
 
-    /// Once a second: has a task waited for longer than the class promises?
+    /// Once a second: checks whether a task has waited for longer than the class promises.
     fn watchdog(&mut self, _core: &mut Core) {}
 
     /// How many tasks wait in run queues, for checking; running ones do not count.
     fn waiting(&self, core: &Core) -> usize;
 
-    /// Named counts of its own.
+    /// The class's own named counts.
     fn statistics(&self) -> Vec<(String, u64)> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! From a scheduler as the user names it to the classes that model it.
+//! Creates the classes that model a scheduler as the user names it.
 use super::{Cfs, CfsOptions, Class, Eevdf, EevdfOptions, Fair, Rt, RtOptions};
 use crate::Error;
 use crate::core::{Core, Scheduling};
@@ -8,12 +8,12 @@ use crate::kfuncs;
 use flsched_machine::Machine;
 use flsched_spec::{Kernel, KernelSpec, PolicySpec, Scheduler};
 
-/// Less than any tick.
+/// Shorter than any tick.
 const SHORT_US: u64 = 900;
 /// The number of the class below the real-time class.
 const BELOW_RT: usize = 1;
 
-/// What the first task asks for, and all those inherit that do not ask for anything else.
+/// The policy of the first task, which all tasks inherit that do not set another one.
 pub(crate) fn scheduling(scheduler: &Scheduler) -> Scheduling {
     let Scheduler::Kernel(spec) = scheduler else { return Scheduling::Normal };
     match spec.kernel {

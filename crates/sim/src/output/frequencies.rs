@@ -1,23 +1,23 @@
-//! How long CPUs were busy at which frequency.
+//! For how long CPUs were busy at each frequency.
 use crate::core::{Core, CpuId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Of a machine whose frequencies change.
+/// The frequencies of a run, on a machine whose frequencies change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrequencyReport {
     /// Mean of all CPUs while they were busy.
     pub busy_mhz: f64,
     /// Time for which CPUs were busy, by the lowest frequency of each step of 100 MHz.
     pub busy_s_by_mhz: BTreeMap<u32, f64>,
-    /// The same of each CPU that was busy at all.
+    /// The same of each CPU that was ever busy.
     pub cpus: BTreeMap<CpuId, CpuFrequencies>,
 }
 
-/// Of a CPU.
+/// The frequencies of a CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuFrequencies {
-    /// Mean while it was busy.
+    /// The mean while it was busy.
     pub busy_mhz: f64,
     /// See [`FrequencyReport`].
     pub busy_s_by_mhz: BTreeMap<u32, f64>,

@@ -1,4 +1,4 @@
-//! What came out of a run: as data, and as a table.
+//! The results of a run: as data, and as a table.
 mod frequencies;
 mod perf;
 mod table;
@@ -23,25 +23,25 @@ use std::collections::BTreeMap;
 /// All figures of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// As in `machines/NAME.toml`.
+    /// The machine's name, as in `machines/NAME.toml`.
     pub machine: String,
-    /// How many CPUs it has.
+    /// The number of its CPUs.
     pub cpus: usize,
-    /// As the user named it.
+    /// The scheduler, as the user named it.
     pub scheduler: String,
-    /// With all its parameters.
+    /// The workload with all its parameters.
     pub workload: String,
-    /// Of all that was drawn.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Of the part that the workload measures, in simulated seconds.
+    /// The time of the part that the workload measures, in simulated seconds.
     pub time_s: f64,
-    /// Of the whole run, in simulated seconds.
+    /// The time of the whole run, in simulated seconds.
     pub whole_s: f64,
-    /// Tasks in all.
+    /// The number of tasks.
     pub tasks: usize,
-    /// From one task to another, from or to the idle task included.
+    /// Context switches, including those from and to the idle task.
     pub context_switches: u64,
-    /// Tasks that went from a CPU to another.
+    /// Moves of tasks from one CPU to another.
     pub migrations: u64,
     /// Sleepers that were woken.
     pub wakeups: u64,
@@ -54,7 +54,7 @@ pub struct Outcome {
     /// Fairness: Jain's index of the tasks' shares. A task's share is the part of its runnable time in
     /// which it ran. 1: all shares are equal; 1 / tasks: one task had all the time.
     pub fairness: f64,
-    /// What the time is; `None`: how long the workload takes.
+    /// What the time means; `None`: the duration of the workload.
     pub time_is: Option<&'static str>,
     /// Further figures of the workload's own, by name with the unit last.
     pub figures: Vec<(&'static str, f64)>,
@@ -62,9 +62,9 @@ pub struct Outcome {
     pub wakeup_latency_us: BTreeMap<&'static str, f64>,
     /// `None`: the machine's frequencies do not change.
     pub frequencies: Option<FrequencyReport>,
-    /// By kind of lock.
+    /// Locks by kind.
     pub locks: BTreeMap<&'static str, LockReport>,
-    /// In the order of the scheduling class's interface.
+    /// Callbacks in the order of the scheduling class's interface.
     pub callbacks: Vec<CallbackReport>,
     /// The policy's named counts.
     pub stats: BTreeMap<String, u64>,
@@ -79,7 +79,7 @@ pub struct LockReport {
     pub taken: u64,
     /// How often a CPU waited.
     pub contended: u64,
-    /// For so long in all, in ns.
+    /// The time spun in total, in ns.
     pub spun_ns: Ns,
     /// That, as a share of the CPUs' time.
     pub wait_share: f64,

@@ -8,11 +8,11 @@ use crate::core::{Core, CpuId, SCHED_NORMAL, TaskId, load_weight};
 use crate::engine::Ns;
 use std::sync::Arc;
 
-/// `sysctl_sched_nr_migrate`: at a time.
+/// `sysctl_sched_nr_migrate`: the most tasks that are moved at a time.
 const MOST: usize = 32;
 const MS: Ns = 1_000_000;
 
-/// What the CPU does that balances.
+/// What the balancing CPU is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Working,
@@ -28,13 +28,13 @@ enum Excess {
     Load(u64),
 }
 
-/// From one attempt to the next: one millisecond for each CPU.
+/// The shortest interval between two attempts: one millisecond for each CPU.
 pub(super) fn shortest(domain: &Domain) -> Ns {
     domain.cpus.len() as Ns * MS
 }
 
 impl<R: Rules> Fair<R> {
-    /// `sched_balance_domains()` of `cpu`, done by the CPU that is simulated.
+    /// `sched_balance_domains()` of `cpu`, executed by the simulated CPU.
     pub(super) fn balance_domains(&mut self, core: &mut Core, cpu: CpuId) {
         let domains = Arc::clone(&self.domains);
         let tick = core.machine.tick_ns;
@@ -69,7 +69,8 @@ impl<R: Rules> Fair<R> {
         interval.clamp(tick, (core.nr_cpus() as Ns * 100 * MS).max(tick))
     }
 
-    /// `sched_balance_rq()`: `cpu` fetches from the fullest part of the domain. How many have come.
+    /// `sched_balance_rq()`: `cpu` pulls from the busiest group of the domain. Returns how many
+    /// tasks were moved.
     pub(super) fn balance_domain(
         &mut self,
         core: &mut Core,
@@ -109,7 +110,7 @@ impl<R: Rules> Fair<R> {
         0
     }
 
-    /// Only the running task of `from` is there to be moved.
+    /// The running task of `from` is the only one that can be moved.
     fn ask_to_evict(&mut self, core: &mut Core, from: CpuId, to: CpuId) -> bool {
         let may_go = core.cpus[from].curr.is_some_and(|curr| core.tasks[curr].may_run_on(to));
         if !self.is_mine(core, from) || !may_go || self.queues[from].evict_to.is_some() {
@@ -155,7 +156,7 @@ impl<R: Rules> Fair<R> {
         best
     }
 
-    /// `detach_tasks()`, `attach_tasks()`: those first that have not run for longest.
+    /// `detach_tasks()`, `attach_tasks()`: first the tasks that have not run for longest.
     #[allow(clippy::too_many_arguments, reason = "struct lb_env")]
     fn fetch(
         &mut self,
@@ -247,7 +248,7 @@ impl<R: Rules> Fair<R> {
         }
     }
 
-    /// `active_load_balance_cpu_stop()`: the CPU's stopper thread sends a task away.
+    /// `active_load_balance_cpu_stop()`: the CPU's stopper thread moves a task away.
     pub(super) fn evict(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(to) = self.queues[cpu].evict_to.take() else { return };
         let (source, target) = (core.cpus[cpu].lock, core.cpus[to].lock);
@@ -273,7 +274,8 @@ impl<R: Rules> Fair<R> {
     }
 }
 
-/// `sched_balance_find_src_group()` and `calculate_imbalance()`: from which group, and how much?
+/// `sched_balance_find_src_group()` and `calculate_imbalance()`: the group to pull from, and how
+/// much.
 fn busiest(loads: &[GroupLoad], local: usize, domain: &Domain, doing: Doing) -> Option<(usize, Excess)> {
     let others = loads.iter().enumerate().filter(|(index, load)| *index != local && load.tasks > 0);
     let key = |load: &GroupLoad| match load.fullness() {
@@ -288,7 +290,7 @@ fn busiest(loads: &[GroupLoad], local: usize, domain: &Domain, doing: Doing) -> 
     }
     let (all, cpus) = loads.iter().fold((0, 0), |(load, cpus), group| (load + group.load, cpus + group.cpus));
     let average = all / cpus.max(1);
-    // The groups of a domain above cores want as many tasks as each other: `SD_PREFER_SIBLING`.
+    // The groups of a domain above cores get equal numbers of tasks: `SD_PREFER_SIBLING`.
     let prefers_siblings = domain.level > Level::Core && domain.level < Level::Machine;
     if own.fullness() == Fullness::Overloaded
         && (own.average() >= from.average()

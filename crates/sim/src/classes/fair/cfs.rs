@@ -11,15 +11,15 @@ use crate::classes::Enqueue;
 use crate::core::{Core, CpuId, TaskId};
 use crate::engine::Ns;
 
-/// What may be set; `None`: 6,000, 750 and 1,000, times one more than the logarithm of the CPUs, of 8
-/// at most.
+/// The settings; `None`: 6,000, 750 and 1,000, times one more than the logarithm of the CPUs, of 8 at
+/// most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CfsOptions {
-    /// `sched_latency_ns`: in which all run once, if they are not too many, in µs.
+    /// `sched_latency_ns`: the period in which all tasks run once, if they are not too many, in µs.
     pub latency_us: Option<u64>,
-    /// `sched_min_granularity_ns`: how long each runs at least, in µs.
+    /// `sched_min_granularity_ns`: how long each task runs at least, in µs.
     pub min_granularity_us: Option<u64>,
-    /// `sched_wakeup_granularity_ns`: how far behind a woken task must be to interrupt, in µs.
+    /// `sched_wakeup_granularity_ns`: how far behind a woken task must be to preempt, in µs.
     pub wakeup_granularity_us: Option<u64>,
     /// A task that yields is not picked next, as since 2.6.39; before, `sched_yield()` only updates
     /// the accounts.
@@ -41,7 +41,7 @@ pub struct Cfs {
 struct Entity {
     weight: i64,
     vruntime: i64,
-    /// Where it was last in a queue; its virtual time is that queue's.
+    /// The CPU in whose queue it was last; its virtual time is relative to that queue.
     home: CpuId,
     on_queue: bool,
 }
@@ -51,7 +51,7 @@ struct Entity {
 struct Queue {
     waiting: Timeline,
     curr: Option<TaskId>,
-    /// Weights of all, the running one included.
+    /// The weight of all tasks, the running one included.
     load: i64,
     min_vruntime: i64,
     /// The task that was preempted, and may continue when the other one sleeps.
@@ -91,7 +91,7 @@ impl Cfs {
         (self.latency + self.min_granularity - 1) / self.min_granularity
     }
 
-    /// `sched_slice()`, in ns; a task that is not there is counted in.
+    /// `sched_slice()`, in ns; a task that is not in the queue is counted as if it were.
     fn slice(&self, cpu: CpuId, task: TaskId) -> i64 {
         let queue = &self.queues[cpu];
         let entity = &self.entities[task];
@@ -102,7 +102,7 @@ impl Cfs {
         (i128::from(period) * i128::from(entity.weight) / i128::from(load)) as i64
     }
 
-    /// `update_min_vruntime()`: it never goes back.
+    /// `update_min_vruntime()`: it never decreases.
     fn update_min(&mut self, cpu: CpuId) {
         let queue = &mut self.queues[cpu];
         let first = queue.waiting.first().map(|slot| slot.key);
@@ -111,7 +111,7 @@ impl Cfs {
         queue.min_vruntime = queue.min_vruntime.max(least.unwrap_or(queue.min_vruntime));
     }
 
-    /// `wakeup_preempt_entity()`: is `task` so far behind `curr` that it may interrupt?
+    /// `wakeup_preempt_entity()`: whether `task` is so far behind `curr` that it may preempt.
     fn is_far_behind(&self, curr: i64, task: TaskId) -> bool {
         let entity = &self.entities[task];
         curr - entity.vruntime > virtual_time(self.wakeup_granularity, entity.weight)
@@ -143,7 +143,7 @@ impl Rules for Cfs {
             (self.queues[self.entities[task].home].min_vruntime, self.queues[cpu].min_vruntime);
         let entity = &mut self.entities[task];
         match why {
-            // It has left with a time that counts from its queue's.
+            // Its virtual time was made relative to its queue when it left.
             Enqueue::Restore => entity.vruntime += here,
             _ => entity.vruntime += here - there,
         }

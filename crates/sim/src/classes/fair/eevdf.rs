@@ -15,7 +15,7 @@ use crate::engine::Ns;
 /// `sysctl_sched_base_slice` before it is scaled by the number of CPUs, in µs.
 const BASE_SLICE_US: u64 = 700;
 
-/// What may be set.
+/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EevdfOptions {
     /// `base_slice_ns` in µs; `None`: 700, times one more than the logarithm of the CPUs, of 8 at most.
@@ -31,19 +31,19 @@ pub struct Eevdf {
     queues: Vec<Queue>,
 }
 
-/// `struct sched_entity`; times are virtual unless they say otherwise.
+/// `struct sched_entity`; times are virtual unless stated otherwise.
 #[derive(Debug, Clone, Default)]
 struct Entity {
     weight: i64,
     vruntime: i64,
     deadline: i64,
-    /// How far it was behind the average when it left.
+    /// How far it was behind the average when it left the queue.
     lag: i64,
-    /// It runs until then, if it remains eligible.
+    /// It is not preempted until then, if it remains eligible.
     protected_until: i64,
-    /// The deadline counts from the virtual time.
+    /// The deadline is relative to the virtual time.
     is_relative: bool,
-    /// It sleeps, and stays until it has paid for what it ran too much.
+    /// It sleeps, and stays in the queue until its negative lag is used up.
     is_delayed: bool,
     on: Option<CpuId>,
 }
@@ -53,9 +53,9 @@ struct Entity {
 struct Queue {
     waiting: Timeline,
     curr: Option<TaskId>,
-    /// Weights of all, the running one included.
+    /// The weight of all tasks, the running one included.
     load: i64,
-    /// Their virtual times, each times its weight.
+    /// The sum of their virtual times, each times its weight.
     sum: i128,
     /// The average when the queue was last not empty.
     base: i64,
@@ -108,8 +108,8 @@ impl Eevdf {
         entity.lag = (average - entity.vruntime).clamp(-limit, limit);
     }
 
-    /// `place_entity()`: as far behind the average as it was when it left. What it adds to the
-    /// average by coming is made up for.
+    /// `place_entity()`: as far behind the average as it was when it left. The lag is scaled, as
+    /// adding the task changes the average.
     fn place(&mut self, cpu: CpuId, task: TaskId, is_new: bool) {
         let queue = &self.queues[cpu];
         let entity = &mut self.entities[task];
@@ -127,7 +127,7 @@ impl Eevdf {
         entity.deadline = entity.vruntime + if is_new { slice / 2 } else { slice };
     }
 
-    /// Takes it out for good.
+    /// Removes it from the queue.
     fn remove(&mut self, cpu: CpuId, task: TaskId) {
         let slot = self.slot(task);
         let queue = &mut self.queues[cpu];
@@ -169,7 +169,7 @@ impl Eevdf {
         }
     }
 
-    /// Of this task, in virtual time; for tests.
+    /// The lag of this task, in virtual time; for tests.
     #[cfg(test)]
     fn lag(&self, cpu: CpuId, task: TaskId) -> i64 {
         self.queues[cpu].average() - self.entities[task].vruntime
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(rules.pick(0), Some(1));
         rules.begin(0, 1);
         rules.account(0, 5_000_000);
-        // Now it is owed something, and would run: so it goes, with nothing owed.
+        // Its lag is positive now, and it would be picked: so it is dequeued, without lag.
         assert_eq!(rules.pick(0), Some(1));
         assert!(!rules.is_delayed(0) && rules.entities[0].lag == 0 && rules.entities[0].on.is_none());
     }

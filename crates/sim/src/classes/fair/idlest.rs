@@ -1,9 +1,9 @@
-//! Where a new task goes: from the machine down to a CPU, each time to the part with the most room.
-//! Source: `find_idlest_group()`, `find_idlest_group_cpu()`.
+//! The CPU of a new task: from the machine down to a CPU, at each level the group with the most
+//! room. Source: `find_idlest_group()`, `find_idlest_group_cpu()`.
 use super::{Fair, Rules};
 use crate::core::{Core, CpuId, TaskId};
 
-/// What a group of CPUs has to do.
+/// The load of a group of CPUs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct GroupLoad {
     pub cpus: u64,
@@ -29,7 +29,7 @@ impl GroupLoad {
         }
     }
 
-    /// Of a CPU.
+    /// The average load of a CPU.
     pub(super) fn average(&self) -> u64 {
         self.load / self.cpus.max(1)
     }
@@ -86,7 +86,7 @@ impl<R: Rules> Fair<R> {
         cpu
     }
 
-    /// The one that has idled for the shortest time, else the one with the least load.
+    /// The CPU that has idled for the shortest time, else the one with the least load.
     fn idlest_of(&self, core: &Core, cpus: impl Iterator<Item = CpuId>, otherwise: CpuId) -> CpuId {
         let since = |cpu: CpuId| self.queues[cpu].idle_since.unwrap_or(0);
         let key = |&cpu: &CpuId| match self.is_idle(core, cpu) {
@@ -108,7 +108,7 @@ fn has_more_room<R: Rules>(one: &GroupLoad, other: &GroupLoad) -> bool {
     }
 }
 
-/// Is the best of the other groups no better, or not enough so?
+/// Whether the best of the other groups is no better, or not by enough.
 fn stays<R: Rules>(local: &GroupLoad, best: &GroupLoad, percent: u64) -> bool {
     if !R::IS_MODERN {
         return 100 * local.average() < (100 + (percent - 100) / 2) * best.average();

@@ -19,41 +19,42 @@ use nohz::Nohz;
 use place::Wakee;
 use std::sync::Arc;
 
-/// `sysctl_sched_migration_cost`: what ran less long ago is warm.
+/// `sysctl_sched_migration_cost`: a task that ran more recently than this is cache-hot.
 const MIGRATION_COST: Ns = 500_000;
 
 /// Which task runs next on a CPU, by virtual time. The running task is not among the waiting ones.
 pub trait Rules {
     /// For reports, and to find costs in the machine's file.
     const NAME: &'static str;
-    /// 6.x, not 2.6.38 or 3.10, in what is not about virtual time: see [`place`] and [`balance`].
+    /// Whether it models 6.x rather than 2.6.38 or 3.10, apart from virtual time: see [`place`] and
+    /// [`balance`].
     const IS_MODERN: bool;
 
     /// A task has been forked by the one that runs on `parent_cpu`.
     fn add_task(&mut self, task: TaskId, weight: u64, parent_cpu: CpuId);
     /// It is added to a CPU's run queue.
     fn enqueue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue);
-    /// It leaves, to sleep, to die, or for another CPU.
+    /// It leaves the CPU's run queue, to sleep, to exit, or for another CPU.
     fn dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool, dies: bool);
-    /// Does it sleep without having left?
+    /// Whether it sleeps but has not left the run queue.
     fn is_delayed(&self, task: TaskId) -> bool;
-    /// Then it leaves now.
+    /// Such a task leaves now.
     fn drop_delayed(&mut self, task: TaskId);
-    /// `update_curr()`: the running task has run for so long; is its turn over?
+    /// `update_curr()`: the running task has run for this long. Returns whether its slice is over.
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool;
     /// The next task; it may be the running one.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId>;
-    /// A waiting task runs.
+    /// A waiting task starts to run.
     fn begin(&mut self, cpu: CpuId, task: TaskId);
-    /// The running task waits, if it has not left.
+    /// The running task waits from now on, if it has not left.
     fn end(&mut self, cpu: CpuId, task: TaskId);
-    /// Does `task`, which has just come, interrupt the running one?
+    /// Whether `task`, which was just added, preempts the running one.
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool;
-    /// Is the running one's turn over?
+    /// Whether the running task's slice is over.
     fn tick(&mut self, cpu: CpuId) -> bool;
-    /// The running one calls `sched_yield()`.
+    /// The running task calls `sched_yield()`.
     fn yield_now(&mut self, cpu: CpuId);
-    /// Those that wait and can be moved.
+    /// The waiting tasks that can be moved.
     fn waiting(&self, cpu: CpuId) -> Vec<TaskId>;
 }
 
@@ -61,32 +62,32 @@ pub trait Rules {
 #[derive(Debug)]
 pub struct Fair<R> {
     rules: R,
-    /// Its number among the run's classes.
+    /// Its index among the run's classes.
     index: usize,
     domains: Arc<Domains>,
-    /// Does a core have several CPUs?
+    /// Whether a core has several CPUs.
     has_threads: bool,
     queues: Vec<Queue>,
     /// How many CPUs have more than one task: `rd->overloaded`.
     overloaded: usize,
     nohz: Nohz,
-    /// By task: when it last came to a CPU, or got it. In that order tasks are moved.
+    /// By task: when it was last added to a CPU, or last ran. Tasks are moved in that order.
     stamps: Vec<u64>,
     stamped: u64,
     /// By task.
     wakees: Vec<Wakee>,
 }
 
-/// A CPU's part of it.
+/// A CPU's state in the fair class.
 #[derive(Debug)]
 struct Queue {
     /// Runnable tasks, the running one included.
     count: usize,
-    /// Their weights.
+    /// The tasks' weights.
     load: u64,
     /// How long it idles, on average.
     average_idle: Ns,
-    /// Since when it does now.
+    /// Since when it has been idle.
     idle_since: Option<Ns>,
     /// When to balance next.
     balance_at: Ns,
@@ -94,23 +95,23 @@ struct Queue {
     is_due: bool,
     /// By depth of the domain.
     levels: Vec<LevelState>,
-    /// One of its tasks, the running one if need be, is to go there: active balance.
+    /// The CPU to which one of its tasks has to move, even the running one: active balance.
     evict_to: Option<CpuId>,
 }
 
-/// A CPU's side of one of its domains: `struct sched_domain`.
+/// A CPU's state in one of its domains: `struct sched_domain`.
 #[derive(Debug, Clone)]
 struct LevelState {
     balanced_at: Ns,
     interval: Ns,
     failed: u32,
-    /// The most that a search for work by a CPU that would idle has cost.
+    /// The highest cost so far of a search for work by a CPU that would idle.
     cost: Ns,
     cost_at: Ns,
 }
 
 impl<R: Rules> Fair<R> {
-    /// On this machine, as the class of this number.
+    /// On this machine, as the class of this index.
     pub fn new(core: &Core, rules: R, index: usize) -> Self {
         let domains = Arc::new(Domains::new(&core.machine));
         let level = |interval| LevelState { balanced_at: 0, interval, failed: 0, cost: 0, cost_at: 0 };
@@ -153,7 +154,7 @@ impl<R: Rules> Fair<R> {
         }
     }
 
-    /// Debian's kernels since 6.16 preempt lazily; those of CFS's time did not preempt in the kernel.
+    /// Debian's kernels since 6.16 preempt lazily; kernels with CFS did not preempt in the kernel.
     fn resched(&self, core: &mut Core, cpu: CpuId) {
         if R::IS_MODERN { core.resched_lazy(cpu) } else { core.resched_voluntary(cpu) }
     }
@@ -183,7 +184,7 @@ impl<R: Rules> Fair<R> {
         self.overloaded -= usize::from(queue.count == 1);
     }
 
-    /// What another CPU knows of itself comes over the machine's wires.
+    /// Another CPU's state comes by its cache lines, which takes time.
     fn look_at(&self, core: &mut Core, cpu: CpuId) {
         core.spend(core.travel_ns(cpu));
     }
@@ -239,7 +240,7 @@ impl<R: Rules> Class for Fair<R> {
     }
 
     fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
-        // A task of `SCHED_BATCH` does not interrupt others.
+        // A task of `SCHED_BATCH` does not preempt others.
         let is_asked = core.cpus[cpu].need_resched || (!R::IS_MODERN && core.cpus[cpu].need_resched_lazy);
         if !is_asked && core.tasks[task].policy == SCHED_NORMAL && self.rules.preempts(cpu, task) {
             self.resched(core, cpu);
@@ -255,7 +256,7 @@ impl<R: Rules> Class for Fair<R> {
     fn pick(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.update_curr(core, cpu);
         let next = self.rules.pick(cpu);
-        // The stopper comes first, and takes it away.
+        // The stopper runs first, and moves it away.
         let is_leaving = self.queues[cpu].evict_to.is_some() && next == prev;
         next.filter(|_| !is_leaving)
     }
@@ -299,7 +300,7 @@ impl<R: Rules> Class for Fair<R> {
         }
     }
 
-    /// Comes from [`Nohz`].
+    /// An event of [`Nohz`].
     fn timer(&mut self, core: &mut Core, cpu: CpuId, _timer: usize, _generation: u32) {
         self.balance_for_idle(core, cpu);
     }

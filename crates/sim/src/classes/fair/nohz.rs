@@ -1,5 +1,5 @@
-//! What CPUs without work do to find some: `sched_balance_newidle()`, and later, asleep and without
-//! ticks, through another CPU's call: `nohz_balancer_kick()`.
+//! How CPUs without work find some: `sched_balance_newidle()`, and later, idle and without ticks,
+//! by another CPU's request: `nohz_balancer_kick()`.
 use super::balance::Doing;
 use super::{Fair, MIGRATION_COST, Rules};
 use crate::core::{Core, CpuId};
@@ -11,7 +11,7 @@ const SECOND: Ns = 1_000_000_000;
 /// One idle CPU at a time balances for all idle ones.
 #[derive(Debug, Default)]
 pub(super) struct Nohz {
-    /// Not before.
+    /// Not before this time.
     next: Ns,
     /// The idle CPU that has been called; it works through the others from here on.
     at: Option<CpuId>,
@@ -66,7 +66,7 @@ impl<R: Rules> Fair<R> {
         core.lock(lock);
     }
 
-    /// `update_newidle_cost()`: the most so far, which is forgotten at 1 % a second.
+    /// `update_newidle_cost()`: the highest cost so far, which decays by 1 % a second.
     fn note_cost(&mut self, cpu: CpuId, depth: usize, now: Ns, cost: Ns) {
         let level = &mut self.queues[cpu].levels[depth];
         if cost > level.cost {
@@ -78,7 +78,7 @@ impl<R: Rules> Fair<R> {
         }
     }
 
-    /// At the tick of a working CPU: is there something that idle ones could fetch?
+    /// At the tick of a working CPU: checks whether there is a task that idle CPUs could pull.
     pub(super) fn kick_idle_balance(&mut self, core: &mut Core, cpu: CpuId) {
         if self.nohz.at.is_some() || core.clock() < self.nohz.next {
             return;
@@ -99,8 +99,8 @@ impl<R: Rules> Fair<R> {
         Event::Timer { class: self.index, cpu, timer: 0, generation: 0 }
     }
 
-    /// `nohz_idle_balance()`: the next idle CPU that is due; then the others, unless there is something
-    /// to run.
+    /// `nohz_idle_balance()`: for the next idle CPU that is due, then for the others, unless there is a
+    /// task to run.
     pub(super) fn balance_for_idle(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(from) = self.nohz.at else { return };
         let count = core.nr_cpus();

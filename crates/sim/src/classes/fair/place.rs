@@ -1,4 +1,4 @@
-//! Where a woken task goes: `select_task_rq_fair()`.
+//! The CPU of a woken task: `select_task_rq_fair()`.
 use super::{Fair, Rules};
 use crate::core::{Core, CpuId, TaskId, load_weight};
 use crate::engine::Ns;
@@ -14,7 +14,7 @@ pub(super) struct Wakee {
 }
 
 impl<R: Rules> Fair<R> {
-    /// On the waking CPU's side or its own, and there on an idle CPU that shares the cache.
+    /// Near the waking CPU or near its own, and there on an idle CPU that shares the cache.
     pub(super) fn place_wakee(&mut self, core: &mut Core, task: TaskId, prev: CpuId, sync: bool) -> CpuId {
         let here = core.here;
         let waker = core.cpus[here].curr;
@@ -50,7 +50,7 @@ impl<R: Rules> Fair<R> {
         few >= size && many >= few * size
     }
 
-    /// `wake_affine()`: the waking CPU, or the one where the task was last?
+    /// `wake_affine()`: the waking CPU, or the one on which the task was last.
     fn affine(&self, core: &mut Core, task: TaskId, prev: CpuId, sync: bool) -> CpuId {
         let here = core.here;
         self.look_at(core, prev);
@@ -81,7 +81,7 @@ impl<R: Rules> Fair<R> {
         if R::IS_MODERN {
             return if with_task < there + u64::from(sync) { here } else { prev };
         }
-        // 2.6.38: an empty CPU takes it anyway.
+        // 2.6.38: an idle CPU takes it in any case.
         if load == 0 || with_task <= there { here } else { prev }
     }
 
@@ -117,7 +117,7 @@ impl<R: Rules> Fair<R> {
         self.idle_cpu(core, target, task, idle_core.is_some()).unwrap_or(target)
     }
 
-    /// `test_idle_cores()`: one of those that share the cache of which all threads idle.
+    /// `test_idle_cores()`: a core that shares the cache and all of whose threads idle.
     fn idle_core(&self, core: &Core, target: CpuId) -> Option<usize> {
         let of = |cpu: CpuId| core.machine.places[cpu].core;
         self.domains.cache(target).iter().map(|&cpu| of(cpu)).find(|&place| self.is_core_idle(core, place))
@@ -153,8 +153,8 @@ impl<R: Rules> Fair<R> {
         second
     }
 
-    /// The same in 2.6.38: outward through the domains that share the cache, the first idle CPU of
-    /// each; not further than both CPUs.
+    /// The same in 2.6.38: the first idle CPU, searched outward through the domains that share the
+    /// cache, up to the first one with both CPUs.
     fn idle_sibling_old(&self, core: &mut Core, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
         let here = core.here;
         self.look_at(core, target);

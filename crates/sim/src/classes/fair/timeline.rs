@@ -1,11 +1,11 @@
-//! Waiting tasks in the order of a virtual time, as the kernel's red-black tree has them: of equal
-//! ones the first to come is the first.
+//! Waiting tasks in the order of a virtual time, like the kernel's red-black tree: of equal ones
+//! the first to be added comes first.
 use crate::core::TaskId;
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    /// What they are ordered by.
+    /// The order.
     pub key: i64,
     /// A copy, so that a search does not have to access the task.
     pub vruntime: i64,

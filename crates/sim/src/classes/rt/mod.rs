@@ -1,5 +1,5 @@
-//! `SCHED_FIFO` and `SCHED_RR`, after `kernel/sched/rt.c`: 99 priorities a CPU, the highest one
-//! runs, and what waits is pushed to, or pulled by, CPUs that run something lower.
+//! `SCHED_FIFO` and `SCHED_RR`, after `kernel/sched/rt.c`. Each CPU has 99 priorities and runs the
+//! highest one. Waiting tasks are pushed to, or pulled by, CPUs that run a lower priority.
 mod priorities;
 mod push;
 
@@ -11,13 +11,13 @@ use priorities::{MAX_PRIO, Priorities};
 use push::Chain;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What may be set.
+/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtOptions {
-    /// A turn under `SCHED_RR`: `sched_rr_timeslice_ms`.
+    /// The timeslice of `SCHED_RR`: `sched_rr_timeslice_ms`.
     pub slice_ms: u64,
-    /// A CPU that has nothing more asks the others by interrupt to push (`RT_PUSH_IPI`, the default
-    /// since 4.1), instead of taking their run-queue locks to pull.
+    /// A CPU without further real-time tasks asks the others by interrupt to push (`RT_PUSH_IPI`,
+    /// the default since 4.1), instead of taking their run-queue locks to pull.
     pub push_ipi: bool,
 }
 
@@ -31,16 +31,16 @@ impl Default for RtOptions {
 #[derive(Debug)]
 pub struct Rt {
     options: RtOptions,
-    /// Its number among the run's classes.
+    /// Its index among the run's classes.
     index: usize,
     queues: Vec<Queue>,
-    /// CPUs on which a task waits that may run elsewhere: `rto_mask`.
+    /// CPUs with a waiting task that may run elsewhere: `rto_mask`.
     overloaded: CpuMask,
     priorities: Priorities,
     chain: Chain,
     /// CPUs that have to push when they leave the scheduler: `balance_callback`.
     pending: CpuMask,
-    /// By task: ticks that are left of its turn.
+    /// By task: ticks that are left of its timeslice.
     ticks_left: Vec<u64>,
     domains: Domains,
 }
@@ -50,7 +50,7 @@ pub struct Rt {
 struct Queue {
     /// The running task is at the head of its priority's list.
     lists: BTreeMap<i32, VecDeque<TaskId>>,
-    /// Those that wait and may run elsewhere, the highest priority first.
+    /// Waiting tasks that may run elsewhere, the highest priority first.
     pushable: Vec<TaskId>,
 }
 
@@ -61,7 +61,7 @@ impl Queue {
 }
 
 impl Rt {
-    /// On this machine, as the class of this number.
+    /// On this machine, as the class of this index.
     pub fn new(core: &mut Core, options: RtOptions, index: usize) -> Self {
         Self {
             options,

@@ -1,10 +1,10 @@
-//! Which CPU runs what priority, for finding the lowest: `kernel/sched/cpupri.c`. It has no lock
-//! since Linux 3.1, but its counters and masks are cache lines that all CPUs read, and write when their
+//! The priority that each CPU runs, to find the lowest: `kernel/sched/cpupri.c`. It has no lock since
+//! Linux 3.1, but its counters and masks are cache lines that all CPUs read, and write when their
 //! highest priority changes.
 use crate::core::{Core, CpuId, CpuMask, LockId, TaskId};
 use std::collections::BTreeMap;
 
-/// `MAX_RT_PRIO`: of a CPU that runs no real-time task.
+/// `MAX_RT_PRIO`: the value of a CPU that runs no real-time task.
 pub(super) const MAX_PRIO: i32 = 100;
 
 #[derive(Debug)]

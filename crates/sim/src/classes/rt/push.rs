@@ -1,17 +1,17 @@
-//! Tasks that wait go where something lower runs.
+//! Waiting tasks move to CPUs that run a lower priority.
 use super::{Rt, arrival};
 use crate::core::{Core, CpuId, LockId, TaskId};
 use crate::engine::Event;
 
-/// The interrupt that goes from one overloaded CPU to the next and has them push, one at a time:
+/// The interrupt that visits one overloaded CPU after the other and makes each push:
 /// `rto_push_work`.
 #[derive(Debug)]
 pub(super) struct Chain {
     /// `rto_lock`.
     lock: LockId,
-    /// Where it is; `None`: nowhere.
+    /// The CPU that it is at; `None`: it is not on its way.
     at: Option<CpuId>,
-    /// How many rounds were asked for, and done.
+    /// How many rounds were requested, and done.
     asked: u64,
     done: u64,
 }
@@ -23,7 +23,7 @@ impl Chain {
 }
 
 impl Rt {
-    /// `find_lowest_rq()`: where the task was last, else near it, the waking CPU first.
+    /// `find_lowest_rq()`: the CPU where the task was last, else one near it, the waking CPU first.
     pub(super) fn lowest(&self, core: &mut Core, task: TaskId, last: CpuId) -> Option<CpuId> {
         if !Self::can_move(core, task) {
             return None;
@@ -98,7 +98,7 @@ impl Rt {
             let running = core.cpus[from].curr.map_or(i32::MAX, |curr| core.tasks[curr].prio);
             if let Some(task) = task
                 && core.tasks[task].prio < self.queues[cpu].highest()
-                // One that outranks what runs there is about to run there.
+                // A task that outranks the running one is about to run there.
                 && core.tasks[task].prio >= running
             {
                 self.move_to(core, from, cpu, task);
