@@ -1,7 +1,7 @@
-//! What a policy's object shows without running: for each callback the helpers and kfuncs that its
-//! code can reach, and whether it has locks of its own.
+//! What a policy's object shows without being run: for each callback the helpers and kfuncs that
+//! its code can reach, and whether it has locks of its own.
 //!
-//! All branches count, also those that only other kernels take.
+//! All branches count, also those for other kernels.
 use crate::Error;
 use flsched_spec::Policy;
 use libbpf_rs::btf::{Btf, types};
@@ -31,7 +31,7 @@ pub struct Callback {
     pub helpers: Vec<String>,
     /// Kernel functions.
     pub kfuncs: Vec<String>,
-    /// Those of both that take a lock of the policy's own.
+    /// Helpers and kfuncs that take a lock of the policy's own.
     pub own_locks: Vec<String>,
     /// Atomic instructions by operation, with how often each occurs. One that returns the old value
     /// shows a CPU whether it came first, so a lock could be built with it.
@@ -42,7 +42,7 @@ pub struct Callback {
 pub type Atomics = BTreeMap<String, usize>;
 
 impl Anatomy {
-    /// Takes a policy apart; needs neither root nor sched_ext.
+    /// Analyses a policy; needs neither root nor sched_ext.
     pub fn of(policy: &Policy) -> Result<Self, Error> {
         let malformed = |what: String| Error::Object { policy: policy.name.into(), what };
         let code = Code::parse(policy.object).map_err(|e| malformed(e.to_string()))?;
@@ -105,14 +105,14 @@ const BPF_FUNC_SPIN_LOCK: i32 = 93;
 const INSTRUCTION: u64 = 8;
 const CALL: u8 = 0x85;
 const LOAD_ADDRESS: u8 = 0x18;
-/// Store class, atomic mode, of whatever size.
+/// Store class, atomic mode, of any size.
 const ATOMIC: u8 = 0xc3;
 const ATOMIC_MASK: u8 = 0xe7;
-/// A call's source register says what is called.
+/// A call's source register determines what is called.
 const TO_HELPER: u8 = 0;
 const TO_FUNCTION: u8 = 1;
 
-/// A function by its section and its place there.
+/// A function: its section and its offset there.
 type Entry = (usize, u64);
 
 struct Code {
@@ -124,7 +124,7 @@ struct Function {
     name: String,
     helpers: BTreeSet<i32>,
     kfuncs: BTreeSet<String>,
-    /// Called, or handed to the kernel as a timer's or a loop's function.
+    /// Functions that are called, or given to the kernel for a timer or a loop.
     functions: BTreeSet<Entry>,
     atomics: Atomics,
 }
@@ -199,7 +199,7 @@ impl Code {
         Ok(Self { functions, callbacks })
     }
 
-    /// Everything that a function and those it calls do.
+    /// Everything that a function and its callees do.
     fn reach(&self, entry: Entry) -> Reach {
         let mut reach = Reach::default();
         let (mut seen, mut todo) = (BTreeSet::new(), vec![entry]);

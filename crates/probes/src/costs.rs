@@ -21,7 +21,7 @@ const CALIBRATION_ROUNDS: f64 = 10_000.0;
 const CALIBRATE: &str = "calibrate";
 const CALIBRATED: &str = "bpf_dynptr_is_null";
 
-/// The default scheduler's functions beside the policy's.
+/// The costs of the default scheduler's functions beside the policy's.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct CostsReport {
     /// Where it was measured.
@@ -33,7 +33,7 @@ pub struct CostsReport {
     pub policy: String,
     /// Its version.
     pub version: String,
-    /// What the probe adds to each call that it sees.
+    /// What the probe adds to each call that it measures.
     pub probe: Overhead,
     /// Time of the command without any probe: the default scheduler, then the policy, in seconds.
     pub run_s: [f64; 2],
@@ -48,21 +48,22 @@ pub struct CostsReport {
 /// What the probe adds, measured on a kernel function that does next to nothing.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 pub struct Overhead {
-    /// To the time that it measures of a call, in nanoseconds; subtracted.
+    /// To the measured time of a call, in nanoseconds; subtracted.
     pub inside_ns: f64,
     /// To the time of the calling function, in nanoseconds; subtracted where that function is probed
     /// too.
     pub whole_ns: f64,
 }
 
-/// What a class does: under the default scheduler by the fair class, under the policy by sched_ext.
+/// The costs of a class's function: the fair class's under the default scheduler, sched_ext's under
+/// the policy.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct FunctionCosts {
     /// What it is for.
     pub role: String,
     /// The fair class's function.
     pub fair: Cost,
-    /// sched_ext's function, with the policy's callbacks in it.
+    /// sched_ext's function, including the policy's callbacks.
     pub scx: Cost,
 }
 
@@ -70,9 +71,9 @@ pub struct FunctionCosts {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Cost {
-    /// This class has no such function on this kernel, or the compiler left none of it.
+    /// This class has no such function on this kernel, or the compiler removed it.
     Absent,
-    /// The kernel does not let it be probed.
+    /// The kernel does not allow a probe on it.
     NotTraceable {
         /// Its name.
         symbol: String,
@@ -101,7 +102,7 @@ pub struct CallbackCost {
     pub mean_ns: f64,
 }
 
-/// Measures.
+/// Measures the costs.
 pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
     check_machine()?;
     let symbols = Symbols::of_this_kernel()?;
@@ -197,14 +198,14 @@ struct CostProbe {
     // Before the object they belong to.
     links: Vec<Link>,
     object: Object,
-    /// The functions; each one's number is its place here.
+    /// The functions; a function's number is its index here.
     functions: Vec<String>,
     refusing: Vec<String>,
 }
 
 impl CostProbe {
-    /// Probes these functions, as far as the kernel lets it: they need type information, and room to
-    /// put a call in.
+    /// Probes these functions, as far as the kernel allows: it needs their type information, and
+    /// space for a call in their code.
     fn attach(functions: Vec<String>, overhead: Overhead) -> Result<Self, Error> {
         let types = Btf::from_vmlinux().map_err(refused(PROBE))?;
         let is_typed = |name: &str| types.type_by_name::<types::Func<'_>>(name).is_some();
@@ -249,13 +250,14 @@ impl CostProbe {
         }
     }
 
-    /// Calls, their time, and how many took how long.
+    /// Calls, their time, and the histogram of their durations.
     fn sums(&self, number: usize) -> (u64, u64, Vec<u64>) {
         let words = summed(&map(&self.object, "costs"), &(number as u32).to_ne_bytes());
         (words[0], words[1], words[2..].to_vec())
     }
 
-    /// Time of the calibration loop, in nanoseconds. Twice: the first run finds nothing in place yet.
+    /// Time of the calibration loop, in nanoseconds. It runs twice, as caches are cold in the first
+    /// run.
     fn calibrate(&self) -> Result<f64, Error> {
         let program = program(&self.object, CALIBRATE);
         for _ in 0..2 {
@@ -271,7 +273,7 @@ fn target<'a>(functions: &'a [String], program: &OsStr) -> Option<&'a String> {
     functions.get(program.to_str()?.rsplit_once('_')?.1.parse::<usize>().ok()?)
 }
 
-/// What the probe costs on this kernel, now.
+/// Measures the probe's present cost on this kernel.
 fn calibrate() -> Result<Overhead, Error> {
     const NOTHING: Overhead = Overhead { inside_ns: 0.0, whole_ns: 0.0 };
     let mut probe = CostProbe::attach(vec![CALIBRATED.into()], NOTHING)?;

@@ -3,7 +3,7 @@
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The policy did not start, or did not end well.
+    /// The policy did not start, or ended with an error.
     #[error(transparent)]
     Policy(#[from] flsched_host::Error),
     /// The kernel ended the policy while it was measured.
@@ -52,7 +52,7 @@ pub enum Error {
         /// The kernel function that it was measured on.
         function: &'static str,
     },
-    /// The object file is not what it should be: a defect of the build.
+    /// The object file is not as expected: a defect of the build.
     #[error("policy {policy}'s object is malformed: {what}")]
     Object {
         /// The policy.

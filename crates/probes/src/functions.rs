@@ -1,14 +1,14 @@
 //! The functions by which the kernel's core drives a scheduling class. Names differ between kernels:
 //! those of all supported ones are listed, and what this kernel lacks is reported as absent.
 
-/// What a class does, and under which names each of the two does it.
+/// What a class's function does, and its names in the two classes.
 pub(crate) struct Function {
     pub(crate) role: &'static str,
     pub(crate) fair: &'static [&'static str],
     pub(crate) scx: &'static [&'static str],
 }
 
-/// In the order of a task's life.
+/// In the order in which a task's life needs them.
 pub(crate) const CLASS_FUNCTIONS: &[Function] = &[
     function("select_task_rq", &["select_task_rq_fair"], &["select_task_rq_scx"]),
     function("migrate_task_rq", &["migrate_task_rq_fair"], &[]),

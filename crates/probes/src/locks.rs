@@ -33,13 +33,13 @@ pub struct LocksReport {
     pub policy: String,
     /// Its version.
     pub version: String,
-    /// What its object shows without running.
+    /// What the policy's object shows without being run.
     pub anatomy: Anatomy,
     /// The default scheduler, then the policy.
     pub schedulers: Vec<SchedulerLocks>,
 }
 
-/// What was seen under one scheduler.
+/// What was counted under one scheduler.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct SchedulerLocks {
     /// Its name.
@@ -54,16 +54,16 @@ pub struct SchedulerLocks {
     pub locks: Vec<LockUse>,
     /// Calls of each function that was watched.
     pub calls: BTreeMap<String, u64>,
-    /// Functions that this kernel does not let a probe watch.
+    /// Functions that this kernel does not allow a probe to watch.
     pub unwatched: Vec<String>,
-    /// Acquisitions that found no room in the probe's memory.
+    /// Acquisitions for which the probe had no room.
     pub lost: u64,
 }
 
 /// A lock, or many of a kind, taken in one place.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct LockUse {
-    /// The class's function that ran; none: the core, whatever the class.
+    /// The class's function that ran; `None`: the core, for any class.
     pub class_function: Option<String>,
     /// The policy's callback that ran.
     pub callback: Option<String>,
@@ -77,7 +77,7 @@ pub struct LockUse {
     pub is_per_cpu: bool,
     /// How many locks of this kind were taken.
     pub instances: usize,
-    /// How many CPUs at most took the same one.
+    /// The largest number of CPUs that took the same one.
     pub most_cpus: usize,
     /// How often.
     pub acquisitions: u64,
@@ -182,7 +182,7 @@ impl LockProbe {
         }
         probe.attach_to("leave", true, &targets);
         probe.attach_to("enter", false, &targets);
-        // Last: until then nothing is counted.
+        // Last: nothing is counted before it is attached.
         probe.attach_to("enter_rq_lock_wrapper", false, &[(RQ_LOCK_WRAPPER.to_owned(), 0)]);
         let locks: Vec<_> = symbols.lock_functions().into_iter().map(|name| (name, 0)).collect();
         probe.attach_to("take", false, &locks);
@@ -207,7 +207,7 @@ impl LockProbe {
         const MARK: &str = "callback";
         let sleeps = |section: &str| section.starts_with("struct_ops.s");
         for callback in running.callbacks() {
-            // These run when the policy comes and goes, and may move from CPU to CPU.
+            // These run when the policy is attached and detached, and may move from CPU to CPU.
             if sleeps(&callback.section().to_string_lossy()) {
                 continue;
             }

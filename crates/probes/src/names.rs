@@ -10,7 +10,7 @@ pub(crate) struct LockNames<'a> {
     symbols: &'a Symbols,
     types: Option<Btf<'static>>,
     per_cpu: Range<u64>,
-    /// From a per-CPU variable's address to each CPU's copy.
+    /// By CPU: the offset from a per-CPU variable's address to the CPU's copy.
     offsets: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! BPF programs on kernel functions: loading, attaching, reading what they counted.
+//! BPF programs on kernel functions: loading, attaching, reading their counts.
 use crate::Error;
 use libbpf_rs::{
     KprobeMultiOpts, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut,
@@ -28,8 +28,8 @@ pub(crate) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
 /// A kernel function and the cookie that the program sees there.
 pub(crate) type Target = (String, u64);
 
-/// Attaches a program to the entry or return of functions; says which of them refuse. In one go,
-/// which is quick; one by one only if the kernel refuses the lot for the sake of one.
+/// Attaches a program to the entry or return of functions; returns those that the kernel refuses.
+/// All at once, which is fast; one by one only if the kernel refuses them all because of one.
 pub(crate) fn attach_to(
     program: &ProgramMut<'_>,
     on_return: bool,
@@ -53,7 +53,7 @@ pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
 }
 
-/// Each CPU's words behind a key of a per-CPU map.
+/// Each CPU's words for a key of a per-CPU map.
 pub(crate) fn per_cpu(map: &Map<'_>, key: &[u8]) -> Vec<Vec<u64>> {
     let values = map.lookup_percpu(key, MapFlags::ANY).ok().flatten().unwrap_or_default();
     values.iter().map(|value| words(value)).collect()

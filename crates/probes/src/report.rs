@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, pre
 use indicatif::HumanCount;
 use std::fmt::Write;
 
-/// Places of waits that are printed; the JSON report has all.
+/// Places of waits that are printed; the JSON report has all of them.
 const SITES: usize = 5;
 
 /// The locks, for a terminal with this many columns.
@@ -305,12 +305,12 @@ fn caption(machine: &Machine, command: &str, policy: &str, version: &str) -> Str
     )
 }
 
-/// Its name, without settings.
+/// The clock's name, without settings.
 fn clock_name(machine: &Machine) -> Option<&str> {
     machine.clock.as_ref().map(|clock| clock.split(':').next().unwrap_or(clock))
 }
 
-/// What a nanosecond is.
+/// What a nanosecond is on this machine.
 fn clock(machine: &Machine) -> String {
     let settings =
         machine.clock.as_ref().and_then(|clock| clock.split_once(':')).map(|(_, settings)| settings);
@@ -319,14 +319,14 @@ fn clock(machine: &Machine) -> String {
         (Some("parallel"), Some(settings)) => {
             format!("parallel clock (on each CPU 1 ns is 1 instruction; {settings})")
         }
-        // What it was called before.
+        // The clock's old name.
         (Some("work" | "instructions"), _) => "work clock (1 ns is 1 instruction of any CPU)".into(),
         (Some(_), _) => "wall clock".into(),
         (None, _) => "the machine's own clock".into(),
     }
 }
 
-/// The command's own figure is no time on the work clock.
+/// On the work clock the command's own figure is not a time.
 fn command_took(machine: &Machine) -> &'static str {
     match clock_name(machine) {
         Some("work" | "instructions") => "the command's work was",

@@ -1,4 +1,4 @@
-//! The command that is measured, under one scheduler after the other.
+//! The command that is measured, under the default scheduler and then under the policy.
 use crate::Error;
 use flsched_host::{Pidfd, Running, Scope, start};
 use flsched_spec::{PolicySpec, UsageError};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// What to measure.
 pub struct Request<'a> {
-    /// The policy to set beside the default scheduler.
+    /// The policy that is compared with the default scheduler.
     pub spec: PolicySpec,
     /// The command.
     pub command: Vec<OsString>,
@@ -22,10 +22,10 @@ pub struct Request<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Without a command: what the paper's table was made with, small enough for any machine.
+/// The default command: the one of the paper's table, but small enough for any machine.
 const DEFAULT_COMMAND: [&str; 6] = ["hackbench", "-p", "-g", "4", "-l", "100"];
 
-/// What is measured if nothing is named.
+/// The command that is measured by default.
 pub fn default_command() -> Result<Vec<OsString>, UsageError> {
     which::which(DEFAULT_COMMAND[0]).map_err(|_| {
         UsageError(
@@ -55,7 +55,7 @@ impl Request<'_> {
         measure(self, DEFAULT, None)
     }
 
-    /// Measures under the policy, which is detached again whatever happens.
+    /// Measures under the policy, which is detached again in any case.
     pub(crate) fn by_policy<T>(
         &self,
         measure: impl FnOnce(&Self, &str, Option<&Running>) -> Result<T, Error>,
@@ -108,7 +108,7 @@ impl Request<'_> {
     }
 }
 
-/// Where something was measured.
+/// The machine on which something was measured.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Machine {
     /// Kernel release.

@@ -3,7 +3,7 @@ use crate::Error;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Addresses and names, both ways.
+/// Addresses by name, and names by address.
 pub(crate) struct Symbols {
     by_address: Vec<(u64, String)>,
     by_name: HashMap<String, u64>,
@@ -22,7 +22,7 @@ impl Symbols {
                 let mut words = line.split_ascii_whitespace();
                 let address = u64::from_str_radix(words.next()?, 16).ok()?;
                 let name = words.nth(1)?;
-                // Padding before a function is not a place where anything runs.
+                // No code runs in the padding before a function.
                 (address != 0 && !name.starts_with("__pfx_")).then(|| (address, name.to_owned()))
             })
             .collect();
@@ -49,7 +49,7 @@ impl Symbols {
         Some(start..self.by_address.get(after)?.0)
     }
 
-    /// The name under which the compiler left a function: its own, or a clone's as in `f.isra.0`.
+    /// The name that the compiler gave a function: its own, or a clone's as in `f.isra.0`.
     pub(crate) fn compiled(&self, function: &str) -> Option<String> {
         if self.by_name.contains_key(function) {
             return Some(function.to_owned());
@@ -76,7 +76,7 @@ impl Symbols {
             .collect()
     }
 
-    /// Is this address in the code that waits for locks?
+    /// Whether this address is in the code that waits for locks.
     pub(crate) fn is_lock_text(&self, address: u64) -> bool {
         let bound = |name| self.address(name).unwrap_or(0);
         (bound("__lock_text_start")..bound("__lock_text_end")).contains(&address)

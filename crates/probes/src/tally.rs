@@ -14,7 +14,7 @@ mod probe {
 pub struct Counts {
     /// How often one of them left its CPU to another one, to the idle task or to their parent.
     pub switches: u64,
-    /// Times that one of them went to another CPU.
+    /// How often one of them went to another CPU.
     pub migrations: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct Counts {
 pub struct Whom<'a> {
     /// Tasks of these names, two at most.
     pub names: &'a [&'a str],
-    /// But not this process' own children.
+    /// Children of this process are not counted.
     pub but_children_of: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ pub fn counted<T>(whom: Whom<'_>, work: impl FnOnce() -> T) -> Result<(Counts, T
     let mut open = probe::TallySkelBuilder::default().open(&mut storage)?;
     let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
     for (slot, name) in constants.names.iter_mut().zip(whom.names) {
-        // As the kernel cuts them.
+        // As the kernel truncates them.
         for (to, from) in slot.iter_mut().take(15).zip(name.bytes()) {
             *to = from as _;
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const PROBE: &str = "contention";
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contention.bpf.o"));
 
-/// Everybody's waits for locks, all over the kernel, while the command ran.
+/// All waits for locks in the whole kernel, while the command ran.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Waits {
     /// Waits by spinning.
@@ -18,7 +18,7 @@ pub struct Waits {
     pub spin_s: f64,
     /// Their share of the time of all CPUs, in percent.
     pub spin_cpu_percent: f64,
-    /// Waits asleep (mutexes, semaphores), which cost no CPU time.
+    /// Sleeping waits (mutexes, semaphores), which cost no CPU time.
     pub sleeps: u64,
     /// Time in them, over all tasks, in seconds.
     pub sleep_s: f64,

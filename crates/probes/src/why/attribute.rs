@@ -95,7 +95,7 @@ impl Modes {
         modes
     }
 
-    /// Of a task on a CPU, between two switches.
+    /// Adds the run of a task on a CPU between two switches.
     fn add_turn(&mut self, from: Option<u64>, switched: &Switched, span: &Range<u64>) {
         let is_idle = switched.left() == IDLE_TASK;
         let Some(from) = from else {
@@ -106,7 +106,8 @@ impl Modes {
         };
         let length = switched.at.saturating_sub(from);
         let mut ns = switched.ns.map(u64::from);
-        // A turn of more than four seconds overflows; nearly all of it is in the task's own mode.
+        // The length of a run of more than four seconds overflows; nearly all of it is in the
+        // task's own mode.
         let lost = length.saturating_sub(ns.iter().sum());
         let own = if is_idle { Mode::Idle } else { Mode::Task };
         ns[own as usize] += (lost + (1 << 31)) >> 32 << 32;
@@ -119,7 +120,7 @@ impl Modes {
         }
     }
 
-    /// What comes after a CPU's last switch.
+    /// Adds the time after a CPU's last switch.
     fn add_open(&mut self, last: Option<&Switched>, open: &OpenTurn, span: &Range<u64>) {
         let from = last.map_or(0, |last| last.at);
         let inside = overlap(span, &(from..span.end));
@@ -177,9 +178,9 @@ struct Task {
     runs_on: Option<usize>,
     /// The CPU it was sent to, if it was woken.
     waits: Option<Option<usize>>,
-    /// It came to a CPU before anybody had woken it, by that CPU's clock.
+    /// It arrived at a CPU before its wake-up, by that CPU's clock.
     came_early_at: Option<u64>,
-    /// It was woken before it had left its CPU, by that CPU's clock; for this one.
+    /// It was woken before it had left its CPU, by that CPU's clock; and the CPU it was sent to.
     woken_early: Option<(u64, usize)>,
 }
 
@@ -250,7 +251,7 @@ impl Idling {
     }
 }
 
-/// Which CPUs idle, and where each task runs or waits.
+/// Which CPUs are idle, and where each task runs or waits.
 struct Machine {
     is_idle: Vec<bool>,
     /// By CPU: waiting tasks that were sent there.

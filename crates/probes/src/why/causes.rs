@@ -1,15 +1,16 @@
 //! The breakdown.
 use serde::{Deserialize, Serialize};
 
-/// Where the time of all CPUs went, in percent of it. The fields from `user` to `other` add up to 100; those
-/// that begin with `of_which` are parts of the field before.
+/// Where the time of all CPUs went, in percent. The fields from `user` to `other` add up to 100; those that
+/// begin with `of_which` are parts of the field before.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Why {
-    /// Seconds that were broken down: the workload's own time at the end of the run, or all of the run.
+    /// Seconds that were broken down: the time at the end of the run that the workload measures, or the
+    /// whole run.
     pub span_s: f64,
     /// CPUs.
     pub cpus: usize,
-    /// Tasks in user space. How much of their time that is was sampled.
+    /// Tasks in user space. Their share of the tasks' time was sampled.
     pub user: f64,
     /// Tasks in the kernel, except for the causes below; kernel threads, too.
     pub kernel: f64,
@@ -25,11 +26,11 @@ pub struct Why {
     pub interrupts: f64,
     /// The probe.
     pub probe: f64,
-    /// CPUs idle, as many as there were tasks that waited for a CPU.
+    /// CPUs idle while tasks waited for a CPU: at most as many CPUs as tasks.
     pub idle_task_waits: f64,
     /// Of which: the CPU to which a waiting task had been sent when it was woken.
     pub of_which_late: f64,
-    /// CPUs idle beyond that: nothing to run.
+    /// Further idle CPUs, for which there was no task.
     pub idle_nothing: f64,
     /// Of which: before all CPUs were busy for the first time.
     pub of_which_start: f64,
@@ -39,14 +40,14 @@ pub struct Why {
     pub other: f64,
     /// Switches of tasks.
     pub switches: u64,
-    /// Of which: from a task that called `sched_yield`.
+    /// Of which: after `sched_yield` of a task.
     pub yield_switches: u64,
-    /// Turns of less than 10 µs that began after a `sched_yield` and ended with one.
+    /// Runs of less than 10 µs that began after a `sched_yield` and ended with one.
     pub vain_turns: u64,
     /// Wake-ups of tasks that had slept.
     pub woken: u64,
-    /// Calls of `sched_yield` in the whole run, also those after which the task went on.
+    /// Calls of `sched_yield` in the whole run, including those after which the task continued.
     pub yields: u64,
-    /// Less than all was recorded: the end is missing.
+    /// The recording is not complete: its end is missing.
     pub is_cut: bool,
 }
