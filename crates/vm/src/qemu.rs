@@ -208,7 +208,7 @@ impl Machine<'_> {
             "loglevel=5",
             // A panic restarts the machine at once; with `-no-reboot` QEMU exits instead.
             "panic=-1",
-            // After an oops, the kernel's state is anybody's guess: no result is better than a wrong one.
+            // After an oops, the kernel's state is undefined: no result is better than a wrong one.
             "oops=panic",
             // No self-tests of the ciphers: they would go on in the background for a second after
             // the command has started, and be measured along with it.

@@ -202,7 +202,7 @@ fn tenths_done(line: &str) -> Option<u32> {
     (done.parse::<u32>().ok()? * 10).checked_div(of.parse().ok()?)
 }
 
-/// The line that most likely says what is wrong.
+/// The line that most likely names the error.
 fn complaint(log: &str) -> String {
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
     let marks = ["error:", "ERROR", "FAILED", "not ok", "Hunk"];

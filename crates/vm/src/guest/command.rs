@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 /// Starts the command with pipes for its input and output; `None` if there is none to start.
 pub fn spawn(assignment: &Assignment) -> Option<Result<Child, Outcome>> {
     let (program, arguments) = assignment.argv.split_first()?;
-    // The host's working folder; empty if nothing in it came along.
+    // The host's working folder; empty if none of its files was copied.
     let directory = match std::fs::create_dir_all(&assignment.directory) {
         Ok(()) => assignment.directory.as_path(),
         Err(_) => Path::new("/"),

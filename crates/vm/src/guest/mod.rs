@@ -98,7 +98,8 @@ fn work(control: &Arc<File>) -> io::Result<()> {
     log.forward(control)?;
     let (stdout, stderr) = bridges.written();
     protocol::send(&**control, &GuestMessage::Exit { outcome, stdout, stderr })?;
-    // The host says so once the last byte has reached it: powering off could overtake them.
+    // The host sends this once the last byte has reached it: powering off earlier could lose
+    // output.
     let _ = power_off.recv();
     Ok(())
 }

@@ -109,7 +109,7 @@ impl HostFiles {
             let path = entry.path();
             let kind = entry.file_type().map_err(|error| unreadable(&path, error))?;
             if kind.is_symlink() {
-                // As it is: what it points at may be missing, or may not be meant to come along.
+                // Copied as it is: its target may not exist, or may not be among the copied files.
                 let target = fs::read_link(&path).map_err(|error| unreadable(&path, error))?;
                 self.tree.insert(&path, Node::Symlink(target));
             } else if kind.is_dir() {

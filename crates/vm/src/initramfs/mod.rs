@@ -21,7 +21,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tree::{Node, Tree};
 
-/// What goes in.
+/// The contents of the archive.
 pub(crate) struct Contents<'a> {
     /// The kernel whose configuration is put into `/boot`.
     pub kernel: &'a Kernel,
@@ -35,7 +35,8 @@ pub(crate) struct Contents<'a> {
     pub assignment: &'a Assignment,
 }
 
-/// Writes the archive and says how many bytes its files have, which is the memory they will fill.
+/// Writes the archive and returns the size of its files in bytes, which is the memory that they
+/// will occupy.
 pub(crate) fn write(contents: &Contents, archive: &Path) -> Result<u64, VmError> {
     let tree = plant(contents)?;
     let write = || {

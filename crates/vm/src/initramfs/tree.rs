@@ -42,7 +42,7 @@ impl Node {
 pub(super) struct Tree(BTreeMap<PathBuf, Node>);
 
 impl Tree {
-    /// Adds an entry unless there is one at that path, and whatever folders lead to it.
+    /// Adds an entry unless there is one at that path, and the folders that lead to it.
     pub fn insert(&mut self, path: impl AsRef<Path>, node: Node) {
         // Parents that are links stay links: a caller that inserts below them resolves them first.
         for parent in path.as_ref().ancestors().skip(1).filter(|parent| parent.parent().is_some()) {

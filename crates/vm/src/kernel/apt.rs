@@ -1,9 +1,9 @@
 //! Debian's package index and packages, through apt with a configuration of its own.
 //!
-//! It has its own sources, lists, cache and status, all under one folder: nothing of the user's
-//! system is changed, and nothing of it is read but what says how to reach the network (the proxy
-//! settings), which Debian mirror the user has, and whether its index may be out of date. apt
-//! verifies the signatures, always.
+//! It has its own sources, lists, cache and status, all under one folder, and changes nothing of
+//! the user's system. Of the user's configuration it reads only how to reach the network (the proxy
+//! settings), which Debian mirror to use, and whether its index may be out of date. apt always
+//! verifies the signatures.
 use super::KernelError;
 use super::index::{self, Offer, Package};
 use super::subprocess::{Finished, command, last_words, run};

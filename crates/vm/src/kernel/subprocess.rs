@@ -1,4 +1,5 @@
-//! Runs apt and its kin: with a time limit, cancellable, and never outliving us.
+//! Runs apt and related programs: with a time limit, cancellable, and never longer than this
+//! program.
 use super::KernelError;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
@@ -29,7 +30,7 @@ pub(crate) fn command(tool: &str) -> Command {
     command
 }
 
-/// Runs to the end. `doing` says in an error message what it was for.
+/// Runs to the end. `doing` names the purpose in error messages.
 pub(super) fn run(
     command: Command,
     doing: &str,

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A guest that does not fetch its messages for this long is hung, which others will notice.
+/// A guest that does not read its messages for this long hangs, which the monitor will detect.
 const WRITE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends messages to process 1 from any thread.

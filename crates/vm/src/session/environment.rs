@@ -14,7 +14,7 @@ const DEFAULTS: [(&str, &str); 5] =
 /// the terminal that shows the output.
 const PASSED_ON: [&str; 2] = ["LD_LIBRARY_PATH", "TERM"];
 
-/// All of it; what the command brings wins.
+/// The whole environment; the command's own variables take precedence.
 pub(super) fn of(spec: &VmSpec, command: &GuestCommand) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> =
         DEFAULTS.iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -31,8 +31,8 @@ pub(super) fn of(spec: &VmSpec, command: &GuestCommand) -> Vec<(OsString, OsStri
     env
 }
 
-/// The host's PATH as far as a program from it came along, so that a name finds the same program
-/// inside; then the usual folders, where the tools are.
+/// The folders of the host's PATH from which programs were copied, so that a name finds the same
+/// program inside; then the usual folders, where the tools are.
 fn path(spec: &VmSpec) -> OsString {
     let host = std::env::var_os("PATH").unwrap_or_default();
     let packed = |folder: &Path| spec.programs.iter().any(|program| program.parent() == Some(folder));

@@ -2,7 +2,7 @@
 use crate::qemu::Engine;
 use std::time::Duration;
 
-/// How often the guest is asked whether it lives; rarely, as its answer is work in the guest.
+/// How often the guest is asked for a sign of life; rarely, as its answer is work in the guest.
 const PING: Duration = Duration::from_secs(5);
 
 /// All limits are on the host's clock.
@@ -29,7 +29,7 @@ impl Limits {
             Engine::Emulation => (90, 6, 60),
             // All CPUs share one host thread.
             Engine::Counting => (90, 10, 120),
-            // They do, and change places every turn.
+            // So do these, and they switch to another CPU every turn.
             Engine::Parallel(_) => (90, 15, 120),
         };
         let seconds = |base: u64, each: u64| Duration::from_secs(base + each * u64::from(cpus));
@@ -37,7 +37,8 @@ impl Limits {
         Self {
             boot: seconds(boot, per_cpu),
             silence,
-            // Where a run can be repeated to the instruction, a question from outside would end that.
+            // Where a run can be repeated to the instruction, a message from outside would prevent
+            // that.
             ping: if let Engine::Parallel(_) = engine { silence / 2 } else { PING },
             run: None,
             power_off: Duration::from_secs(10),

@@ -63,7 +63,7 @@ enum Phase {
     ShowingTasks { since: Instant },
     /// The command is over; these bytes of stdout and stderr must still arrive.
     Draining { outcome: Outcome, stdout: u64, stderr: u64 },
-    /// All is here; the machine may go.
+    /// All output has arrived; the machine is being switched off.
     PoweringOff { exit: GuestExit, since: Instant },
 }
 
