@@ -136,7 +136,7 @@ impl Stage {
         }
         call(DONE);
         // In one piece, as it is short.
-        (&self.results).write_all(format!("{strays}\n").as_bytes()).expect("somebody reads");
+        (&self.results).write_all(format!("{strays}\n").as_bytes()).expect("it has a reader");
     }
 
     fn carry_out(&self, act: &Act) {
@@ -145,10 +145,10 @@ impl Stage {
             Act::SleepUs(us) => sleep(Duration::from_micros(*us)),
             Act::Yields(times) => (0..*times).for_each(|_| std::thread::yield_now()),
             Act::Write(channel) => {
-                (&self.channels[*channel].1).write_all(&[1; MESSAGE_BYTES]).expect("somebody reads");
+                (&self.channels[*channel].1).write_all(&[1; MESSAGE_BYTES]).expect("it has a reader");
             }
             Act::Read(channel) => {
-                (&self.channels[*channel].0).read_exact(&mut [0; MESSAGE_BYTES]).expect("somebody writes");
+                (&self.channels[*channel].0).read_exact(&mut [0; MESSAGE_BYTES]).expect("it has a writer");
             }
             Act::Pin(cpu) => allow(0, [*cpu]),
             Act::Stay | Act::Move => panic!("{act:?}: only the kernel can do that"),

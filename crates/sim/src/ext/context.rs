@@ -27,7 +27,7 @@ impl Drop for Entered {
 /// For the functions that a policy calls.
 pub(crate) fn with<R>(body: impl FnOnce(&mut Ext, &mut Core) -> R) -> R {
     let (ext, core) = CURRENT.get();
-    assert!(!ext.is_null(), "a policy's function is called by nobody's simulation");
+    assert!(!ext.is_null(), "a policy calls a function outside of a simulation");
     // SAFETY: the caller of enter() has lent both to this call, and waits for it to return.
     unsafe { body(&mut *ext, &mut *core) }
 }

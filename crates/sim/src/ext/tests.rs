@@ -51,7 +51,7 @@ fn violation(fault: &str) -> Violation {
     match run(fault) {
         Err(Error::Violation(violation)) => violation,
         Err(error) => panic!("{fault}: {error}"),
-        Ok(_) => panic!("{fault}: nobody minded"),
+        Ok(_) => panic!("{fault}: the run was not ended"),
     }
 }
 
@@ -119,7 +119,7 @@ fn a_cpu_that_the_task_must_not_use_is_refused() {
         (1_000_000 + task as u64, Disturbance::Affinity(task, Box::new(mask)))
     });
     simulation.plan(one);
-    let Err(Error::Violation(violation)) = simulation.run() else { panic!("nobody minded") };
+    let Err(Error::Violation(violation)) = simulation.run() else { panic!("the run was not ended") };
     assert!(violation.what.contains("may not run on CPU 0"), "{violation}");
 }
 

@@ -250,7 +250,7 @@ fn each_below_a_hog_has_turns() {
         "of {during:?} the hog had {hog_had:?}, those below {had:?}, trickled {}",
         held.count("trickled")
     );
-    assert!(had.iter().all(|had| *had > Duration::ZERO), "somebody had nothing: {had:?}");
+    assert!(had.iter().all(|had| *had > Duration::ZERO), "a task had no CPU time: {had:?}");
     assert!(hog_had > during * 3 / 4, "the hog had only {hog_had:?} of {during:?}");
     drop((hog, below));
     held.stop();
@@ -268,7 +268,7 @@ fn a_hog_is_no_stall() {
     sleep(Duration::from_secs(35));
     let had: Vec<Duration> = below.iter().zip(&before).map(|(it, before)| it.cpu_time() - *before).collect();
     eprintln!("in 35 s those below had {had:?}, trickled {}", held.count("trickled"));
-    assert!(had.iter().all(|had| *had > Duration::ZERO), "somebody had nothing: {had:?}");
+    assert!(had.iter().all(|had| *had > Duration::ZERO), "a task had no CPU time: {had:?}");
     drop((hog, below));
     held.stop();
 }

@@ -90,7 +90,7 @@ fn ending_among_hogs() {
             for message in 0..4u8 {
                 // A task that is woken on one CPU continues on another.
                 allow(0, [cpus[(number + round as usize + usize::from(message)) % cpus.len()]]);
-                writer.write_all(&[message]).expect("somebody reads");
+                writer.write_all(&[message]).expect("it has a reader");
             }
             match round % 3 {
                 0 => yield_now(),
