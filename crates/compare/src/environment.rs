@@ -1,4 +1,5 @@
 //! The machine on which runs are measured, as written to the report.
+use flsched_host::read_cpu_list;
 use flsched_spec::PolicyFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,16 +155,7 @@ pub(crate) fn openmp_settings() -> BTreeMap<String, String> {
 
 /// Numbers of the CPUs that are online.
 pub(crate) fn online_cpus() -> Vec<usize> {
-    read("/sys/devices/system/cpu/online").map(|text| cpu_list(&text)).unwrap_or_default()
-}
-
-/// `0-3,8` as numbers.
-fn cpu_list(text: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)
-    };
-    text.split(',').filter_map(range).flatten().collect()
+    read("/sys/devices/system/cpu/online").and_then(|text| read_cpu_list(&text)).unwrap_or_default()
 }
 
 /// The first line that `program argument` prints, on standard output or standard error.
@@ -238,7 +230,9 @@ fn topology(cpus: &[usize]) -> Topology {
     Topology {
         sockets: distinct(&|cpu| of_cpu(cpu, "topology/physical_package_id")),
         cores: distinct(&|cpu| of_cpu(cpu, "topology/thread_siblings_list")),
-        nodes: read("/sys/devices/system/node/online").map_or(1, |text| cpu_list(&text).len()),
+        nodes: read("/sys/devices/system/node/online")
+            .and_then(|text| read_cpu_list(&text))
+            .map_or(1, |nodes| nodes.len()),
         caches: distinct(&last_cache),
     }
 }
@@ -246,13 +240,6 @@ fn topology(cpus: &[usize]) -> Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_lists() {
-        assert_eq!(cpu_list("0-3,8"), [0, 1, 2, 3, 8]);
-        assert_eq!(cpu_list("0"), [0]);
-        assert_eq!(cpu_list(""), [] as [usize; 0]);
-    }
 
     #[test]
     fn this_machine_has_a_kernel_and_cpus() {

@@ -1,5 +1,6 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
 //! for the check whether a policy that chooses CPUs by frequency has any choice.
+use crate::read_cpu_list;
 use flsched_machine::{Clock, Clocks, Scaling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
@@ -100,10 +101,9 @@ fn join(domains: &mut BTreeMap<usize, usize>, cpu: usize, others: &[usize]) {
     domains.values_mut().filter(|name| names.contains(name)).for_each(|name| *name = first);
 }
 
-/// `0-2,5` or `0 1 2 5`: sysfs has both.
+/// The CPUs of a list in sysfs; none, if the text is not a list.
 fn list(text: &str) -> Vec<usize> {
-    let commas = text.split_whitespace().collect::<Vec<_>>().join(",");
-    scx_utils::read_cpulist(&commas).unwrap_or_default()
+    read_cpu_list(text).unwrap_or_default()
 }
 
 #[cfg(test)]

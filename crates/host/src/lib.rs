@@ -5,6 +5,7 @@
 //! reads the state that the kernel reports.
 mod class;
 mod constants;
+mod cpu_list;
 pub mod doctor;
 mod error;
 mod exit;
@@ -21,6 +22,7 @@ mod supervise;
 mod topology;
 
 pub use class::start_in_sched_ext;
+pub use cpu_list::read_cpu_list;
 pub use error::Error;
 pub use exit::ExitReport;
 pub use frequency::Frequencies;

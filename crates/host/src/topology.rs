@@ -1,4 +1,5 @@
 //! Where this machine's CPUs are, as sysfs reports it.
+use crate::read_cpu_list;
 use flsched_machine::{MAX_GROUPS, Places, Seat};
 use scx_utils::Topology;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +18,9 @@ pub(crate) fn of_this_machine() -> Places {
 
 fn online_cpus() -> BTreeSet<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    match scx_utils::read_cpulist(text.trim()) {
-        Ok(cpus) => cpus.into_iter().collect(),
-        Err(_) => (0..libbpf_rs::num_possible_cpus().unwrap_or(1)).collect(),
+    match read_cpu_list(&text) {
+        Some(cpus) if !cpus.is_empty() => cpus.into_iter().collect(),
+        _ => (0..libbpf_rs::num_possible_cpus().unwrap_or(1)).collect(),
     }
 }
 

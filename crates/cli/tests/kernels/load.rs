@@ -1,5 +1,6 @@
 //! Things for the scheduler to schedule.
 pub use crate::common::{allow, enter_class, set_online};
+use flsched_host::read_cpu_list;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
@@ -235,12 +236,5 @@ pub fn possible_cpus() -> Range<usize> {
 /// CPU numbers of `/sys/devices/system/cpu/ONLINE`, in order.
 pub fn cpus_in(list: &str) -> Vec<usize> {
     let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).expect("readable");
-    let number = |text: &str| text.parse::<usize>().expect("a number");
-    let ranges = text.trim().split(',').filter(|range| !range.is_empty());
-    ranges
-        .flat_map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            number(first)..=number(last)
-        })
-        .collect()
+    read_cpu_list(&text).expect("a list of CPUs")
 }
