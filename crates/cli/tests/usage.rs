@@ -154,3 +154,27 @@ fn a_comparison_takes_what_its_place_has() {
         assert!(text.contains(words), "{arguments:?}: {text}");
     }
 }
+
+#[test]
+fn a_reader_that_has_gone_is_not_a_panic() {
+    let simulated = [
+        "compare",
+        "--on",
+        "sim",
+        "--machine",
+        "ryzen-3400g",
+        "--schedulers",
+        "eevdf,rr",
+        "--workload",
+        "hogs:2:1",
+    ];
+    for arguments in [&["attach"][..], &["status"], &["doctor"], &["doctor", "--json"], &simulated] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
+        let output = command.args(arguments).stdout(writer).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!text.contains("panicked"), "{arguments:?}: {text}");
+    }
+}

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use flsched_host::{Backoff, Change, Error, Running, Scope, Supervisor, check_partial};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ pub fn run(args: Attach) -> Result<u8> {
     let at = words.iter().position(|word| !word.to_string_lossy().starts_with('-'));
     let Some(at) = at else {
         let help = words.iter().any(|word| word == "-h" || word == "--help");
-        print_overview();
+        print_overview(io::stdout().lock())?;
         return Ok(if help { 0 } else { exit::USAGE });
     };
     let name = words.remove(at).to_string_lossy().into_owned();
@@ -88,14 +89,15 @@ fn list_option_of(list: &PidList) -> Arg {
         .help(list.doc.clone())
 }
 
-fn print_overview() {
-    println!("Schedule this machine with a policy until Ctrl-C or SIGTERM\n");
-    println!("Usage: flsched attach POLICY [--partial] [--stats SECONDS] [KNOBS]\n\nPolicies:");
+fn print_overview(mut out: impl Write) -> io::Result<()> {
+    writeln!(out, "Schedule this machine with a policy until Ctrl-C or SIGTERM\n")?;
+    writeln!(out, "Usage: flsched attach POLICY [--partial] [--stats SECONDS] [KNOBS]\n\nPolicies:")?;
     for policy in Policy::all() {
-        println!("  {}", policy.name);
+        writeln!(out, "  {}", policy.name)?;
     }
-    println!("\nThe knobs of a policy: flsched attach POLICY --help");
-    println!("One of your own: flsched attach --policy FILE.bpf.c [KNOBS]");
+    writeln!(out, "\nThe knobs of a policy: flsched attach POLICY --help")?;
+    writeln!(out, "One of your own: flsched attach --policy FILE.bpf.c [KNOBS]")?;
+    Ok(())
 }
 
 fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
@@ -200,7 +202,8 @@ impl Stats {
                 format!("{name} {}", count - before)
             })
             .collect();
-        println!("{}", grown.join("  "));
+        // A reader that has gone does not end the scheduling.
+        let _ = writeln!(io::stdout(), "{}", grown.join("  "));
         self.last = now;
     }
 }

@@ -16,7 +16,7 @@ use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{NpbProgram, Program};
 use flsched_vm::{Topology, VmSpec};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,8 +40,8 @@ pub fn run(args: &args::Compare) -> Result<u8> {
     progress.end();
     match result? {
         Ok(report) => {
-            print(&report);
-            name_files(&outputs);
+            print(&report)?;
+            name_files(&outputs)?;
             Ok(0)
         }
         Err(error) => {
@@ -51,8 +51,8 @@ pub fn run(args: &args::Compare) -> Result<u8> {
                 CompareError::Usage(_) | CompareError::Output(_) => return Err(error.into()),
             };
             if let Some(report) = report.as_ref().filter(|report| report.has_results()) {
-                print(report);
-                name_files(&outputs);
+                print(report)?;
+                name_files(&outputs)?;
             }
             if interrupted {
                 eprintln!("flsched: interrupted; what was measured so far is above");
@@ -219,16 +219,17 @@ fn tell(progress: &Progress, event: &Event<'_>) {
     }
 }
 
-fn print(report: &Report) {
+fn print(report: &Report) -> io::Result<()> {
     let (_, width) = console::Term::stdout().size();
     let width = if console::user_attended() { width.max(60) } else { 100 };
-    println!("{}", render(report, Style { width, color: console::colors_enabled() }));
+    writeln!(io::stdout(), "{}", render(report, Style { width, color: console::colors_enabled() }))
 }
 
-fn name_files(outputs: &Outputs) {
+fn name_files(outputs: &Outputs) -> io::Result<()> {
     for path in [&outputs.html, &outputs.json].into_iter().flatten() {
-        println!("written: {}", path.display());
+        writeln!(io::stdout(), "written: {}", path.display())?;
     }
+    Ok(())
 }
 
 /// Inside a virtual machine: do the runs that are asked for on standard input.

@@ -4,6 +4,7 @@ use anyhow::Result;
 use console::style;
 use flsched_host::doctor::{Finding, Verdict, can_run, examine, ok, warning};
 use flsched_vm::EmulatorError;
+use std::io::{self, Write};
 
 pub fn run(args: &args::Doctor) -> Result<u8> {
     let mut findings = examine();
@@ -12,32 +13,32 @@ pub fn run(args: &args::Doctor) -> Result<u8> {
     let can_run = can_run(&findings);
     if args.json {
         let report = serde_json::json!({ "version": 1, "can_run": can_run, "findings": findings });
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     } else {
-        findings.iter().for_each(print);
-        println!();
-        println!(
-            "{}",
-            if can_run {
-                "This machine can run FLSCHED."
-            } else {
-                "This machine cannot run FLSCHED as it is; the remedies are above."
-            }
-        );
+        let mut out = io::stdout().lock();
+        for finding in &findings {
+            print(finding, &mut out)?;
+        }
+        let verdict = match can_run {
+            true => "This machine can run FLSCHED.",
+            false => "This machine cannot run FLSCHED as it is; the remedies are above.",
+        };
+        writeln!(out, "\n{verdict}")?;
     }
     Ok(u8::from(!can_run))
 }
 
-fn print(finding: &Finding) {
+fn print(finding: &Finding, out: &mut impl Write) -> io::Result<()> {
     let mark = match finding.verdict {
         Verdict::Ok => style("ok  ").green(),
         Verdict::Warning => style("warn").yellow(),
         Verdict::Failure => style("FAIL").red().bold(),
     };
-    println!("{mark}  {:<12} {}", finding.check, finding.found);
+    writeln!(out, "{mark}  {:<12} {}", finding.check, finding.found)?;
     if let Some(remedy) = &finding.remedy {
-        println!("      {:<12} → {remedy}", "");
+        writeln!(out, "      {:<12} → {remedy}", "")?;
     }
+    Ok(())
 }
 
 fn virtual_machines() -> Finding {

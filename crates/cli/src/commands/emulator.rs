@@ -5,12 +5,13 @@ use crate::signals;
 use anyhow::Result;
 use flsched_vm::VmError;
 use flsched_vm::emulator::{self, Built};
+use std::io::{self, Write};
 
 pub fn run(args: &Emulator) -> Result<u8> {
     match args.action {
         EmulatorAction::Build => build(),
         EmulatorAction::Status => {
-            println!("{}", emulator::find().map_err(VmError::from)?.qemu.display());
+            writeln!(io::stdout(), "{}", emulator::find().map_err(VmError::from)?.qemu.display())?;
             Ok(0)
         }
     }
@@ -23,9 +24,9 @@ fn build() -> Result<u8> {
     let built = emulator::build(&move |line| told.say(line), &cancel);
     progress.end();
     match built.map_err(VmError::from)? {
-        Built::Before(emulator) => println!("{} is there already", emulator.qemu.display()),
+        Built::Before(emulator) => writeln!(io::stdout(), "{} is there already", emulator.qemu.display())?,
         Built::Now(emulator, time) => {
-            println!("built {} in {:.0} s", emulator.qemu.display(), time.as_secs_f64());
+            writeln!(io::stdout(), "built {} in {:.0} s", emulator.qemu.display(), time.as_secs_f64())?;
         }
     }
     Ok(0)

@@ -160,7 +160,8 @@ fn list() -> Result<u8> {
     let listed = Catalog::open(Box::new(move |line| told.say(line))).and_then(|catalog| catalog.list());
     progress.end();
     let listed = listed.map_err(VmError::from)?;
-    println!("{:<34} {:<8} {:<22} scheduler programs", "KERNEL", "SERIES", "WHERE");
+    let mut out = io::stdout().lock();
+    writeln!(out, "{:<34} {:<8} {:<22} scheduler programs", "KERNEL", "SERIES", "WHERE")?;
     for kernel in listed {
         let size =
             kernel.download_bytes.map(|bytes| format!(" ({} MB)", bytes / 1_000_000)).unwrap_or_default();
@@ -183,7 +184,7 @@ fn list() -> Result<u8> {
             Place::Available => format!("to download{size}"),
             Place::Gone => "no longer offered".to_owned(),
         };
-        println!("{:<34} {:<8} {place:<22} {health}{mark}", kernel.release, kernel.series);
+        writeln!(out, "{:<34} {:<8} {place:<22} {health}{mark}", kernel.release, kernel.series)?;
     }
     Ok(0)
 }
