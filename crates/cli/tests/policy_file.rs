@@ -36,7 +36,7 @@ impl Folder {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What is said when it ends with that code.
+    /// The error message of a call that must end with this exit code.
     fn fails(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

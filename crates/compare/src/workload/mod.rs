@@ -27,7 +27,7 @@ pub trait Runnable {
     /// for this run alone.
     fn argv(&self, helper: &[OsString], scratch: &Path) -> Vec<OsString>;
 
-    /// What is set for it besides the user's environment.
+    /// Variables that it gets in addition to the user's environment.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         Vec::new()
     }

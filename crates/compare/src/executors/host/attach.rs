@@ -36,7 +36,7 @@ pub(super) enum Premature {
     Ended(String),
 }
 
-/// What is known after it has been detached.
+/// The findings about a scheduler once it is detached.
 pub(super) struct Detached {
     pub(super) premature: Option<Premature>,
     pub(super) stats: Vec<(String, u64)>,
