@@ -1,9 +1,10 @@
-//! The emulator of the parallel clock: a QEMU with a patch of this project.
+//! The emulator of the parallel clock: a QEMU with patches of this project, kept in `emulator/` of this crate.
 //!
-//! In stock QEMU the emulated CPUs share one instruction count and run one at a time. `emulator/` in
-//! this crate holds a patch that gives each CPU its own count (`-icount turn=`). [`build()`] fetches
-//! Debian's source of QEMU, applies the patch, compiles and tests the result, and puts it into the
-//! cache folder under a name that depends on the patches. [`find`] finds it there.
+//! In stock QEMU the emulated CPUs share one instruction count and run one at a time. The first patch gives each CPU
+//! its own count (`-icount turn=`). The last one mends a race of stock QEMU that kills a guest's kernel on the wall
+//! clock, so that clock uses this QEMU too if it has been built. [`build()`] fetches Debian's source of QEMU, applies
+//! the patches, compiles and tests the result, and puts it into the cache folder under a name that depends on the
+//! patches. [`find`] finds it there.
 mod build;
 mod error;
 mod tools;
@@ -23,9 +24,10 @@ pub const VARIABLE: &str = "FLSCHED_EMULATOR";
 const PROGRAM: &str = "qemu-system-x86_64";
 
 /// Applied in this order.
-const PATCHES: [(&str, &str); 2] = [
+const PATCHES: [(&str, &str); 3] = [
     ("0001-icount-parallel-cpus.patch", include_str!("../../emulator/0001-icount-parallel-cpus.patch")),
     ("0002-debian-source.patch", include_str!("../../emulator/0002-debian-source.patch")),
+    ("0003-tcg-stale-translations.patch", include_str!("../../emulator/0003-tcg-stale-translations.patch")),
 ];
 
 /// How QEMU is configured: one machine, a few devices, nothing that needs a further library.
