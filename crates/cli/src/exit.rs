@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_usage_from_failure() {
+    fn usage_errors_and_failures_have_different_codes() {
         assert_eq!(code_of(&Usage("x".into()).into()), 2);
         assert_eq!(code_of(&"nosuch".parse::<flsched_spec::PolicySpec>().unwrap_err().into()), 2);
         assert_eq!(code_of(&flsched_host::Error::Privileges.into()), 1);

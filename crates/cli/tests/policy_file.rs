@@ -161,7 +161,7 @@ fn what_does_not_compile_fails_with_file_and_line() {
 }
 
 #[test]
-fn without_clang_it_is_said() {
+fn missing_clang_is_reported() {
     let folder = Folder::new();
     folder.copy("my.bpf.c", "", "");
     let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));

@@ -84,7 +84,7 @@ fn a_simulation_of_what_does_not_exist_is_refused() {
 }
 
 #[test]
-fn choices_and_smoves_limits_are_told() {
+fn choices_and_smoves_limits_are_in_the_errors() {
     let text = refused(&["attach", "smove", "--strategy", "locale"]);
     assert!(text.contains("possible values: smove, local, off"), "{text}");
     let text = refused(&["run", "--policy", "smove:strategy=of", "--", "true"]);

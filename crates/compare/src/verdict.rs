@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_ejected_is_never_better_but_can_be_worse() {
+    fn an_ejected_scheduler_is_never_better_but_can_be_worse() {
         let better = evidence(estimate(2.0, 1.9, 2.1));
         assert_eq!(verdict(&Evidence { untimed_runs: 1, ..better }), Verdict::CantTell);
         let worse = evidence(estimate(0.5, 0.4, 0.6));

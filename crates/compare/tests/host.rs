@@ -31,7 +31,7 @@ fn main() {
         ("npb_programs_are_verified", npb_programs_are_verified),
         ("migrations_are_counted", migrations_are_counted),
         ("failures_are_outcomes", failures_are_outcomes),
-        ("programs_are_told_how_to_wait", programs_are_told_how_to_wait),
+        ("programs_get_the_chosen_wait_policy", programs_get_the_chosen_wait_policy),
         ("the_agent_measures", the_agent_measures),
         ("a_whole_comparison", a_whole_comparison),
     ];
@@ -222,7 +222,7 @@ fn failures_are_outcomes() {
     assert!(matches!(hung, Ending::Hung { .. }), "{hung:?}");
 }
 
-fn programs_are_told_how_to_wait() {
+fn programs_get_the_chosen_wait_policy() {
     // SAFETY: this program has no other thread now.
     unsafe { std::env::set_var("GOMP_SPINCOUNT", "7") };
     let seen = |waits: Option<Waits>, wanted: &str| {

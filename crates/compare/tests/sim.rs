@@ -78,7 +78,7 @@ fn seeds_differ_from_run_to_run_and_not_from_scheduler_to_scheduler() {
 }
 
 #[test]
-fn who_does_not_end_is_reported_as_hung() {
+fn a_run_that_does_not_end_is_reported_as_hung() {
     // Spinning threads under FIFO: those that wait for a CPU never reach the barrier.
     let spec = CompareSpec {
         runs: 1,

@@ -17,6 +17,6 @@ fn documents_are_up_to_date() {
 
 /// Real reports of a small comparison: a change of their rendering changes these files.
 #[test]
-fn a_small_project_looks_as_it_did() {
+fn a_small_project_renders_as_before() {
     check("tests/fixture");
 }

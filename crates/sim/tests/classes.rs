@@ -403,7 +403,7 @@ fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
 }
 
 #[test]
-fn who_waits_for_rcu_goes_on_at_the_second_tick() {
+fn synchronize_rcu_returns_at_the_second_tick() {
     let notes = Notes::default();
     let told = notes.clone();
     let mut steps = vec![Step::Exit, Step::SynchronizeRcu, Step::Run(5 * MS), Step::SynchronizeRcu];

@@ -134,7 +134,7 @@ fn all_that_is_not_needed_to_fail_is_left_out() {
 
 /// Found by fuzzing: FLSCHED once left it in the waiting room of a CPU that idled.
 #[test]
-fn who_yields_in_the_background_alone_goes_on() {
+fn a_lone_background_task_that_yields_continues() {
     let text = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 6\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
                 [[task]]\nnice = 18\ncpus = [5]\nsteps = [{ yields = 1 }]\n";
     Scenario::parse(text, "it").unwrap().run().unwrap();
@@ -142,7 +142,7 @@ fn who_yields_in_the_background_alone_goes_on() {
 
 /// Also played on the kernel: `conformance/`.
 #[test]
-fn who_yields_to_another_goes_to_a_cpu_that_becomes_idle() {
+fn a_yielding_task_moves_to_a_cpu_that_becomes_idle() {
     let text = include_str!("../../../conformance/yielders-part.toml");
     for scheduler in ["flsched", "smove", "rr2", "eevdf", "rr"] {
         let scenario =
@@ -176,7 +176,7 @@ fn a_slice_of_a_tick_lasts_for_two() {
 
 /// As on the kernel, where leaving its autogroup costs a task its place among its equals.
 #[test]
-fn who_ends_lets_its_equals_go_first() {
+fn an_exiting_task_lets_its_equals_run_first() {
     let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 1\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
                 [[task]]\nsteps = [{ run_us = 1000 }]\n[[task]]\nsteps = [{ run_us = 1000 }]\n";
     let switches = |scheduler: &str| {

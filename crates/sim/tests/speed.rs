@@ -37,7 +37,7 @@ fn threads_of_a_core_take_from_each_other() {
 }
 
 #[test]
-fn who_stays_alone_goes_on_at_full_speed() {
+fn tasks_with_a_core_each_run_at_full_speed() {
     // As many tasks as a package has cores, and whole cores come first: no two tasks share a core.
     let time =
         run(find("xeon-e7-8870v4-4s").with_governor("performance").unwrap(), "flsched", "hogs:20:100").time_s;
@@ -127,7 +127,7 @@ fn smove_keeps_tasks_off_slow_cores() {
 }
 
 #[test]
-fn busy_time_is_told_by_frequency() {
+fn busy_time_is_reported_by_frequency() {
     let frequencies = run(find("xeon-e7-8870v4-4s"), "fifo", "hogs:1:100").frequencies.unwrap();
     let share = |mhz: u32| frequencies.shares().find(|(step, _)| *step == mhz).map_or(0.0, |it| it.1);
     // 10 ms each at 1.2, 1.8 and 2.4 GHz, 82 ms at 3.0.
@@ -160,7 +160,7 @@ fn a_threshold_is_one_of_the_machines_frequencies() {
 }
 
 #[test]
-fn nothing_to_choose_is_said() {
+fn a_machine_without_a_choice_of_frequencies_gets_a_warning() {
     let warning = |scheduler: &str, machine: Machine| {
         warning(&Scheduler::read(scheduler, Target::Sim).unwrap(), &machine)
     };

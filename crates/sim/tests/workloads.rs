@@ -76,7 +76,7 @@ fn barriers_cost_little_where_everybody_has_a_cpu() {
 }
 
 #[test]
-fn who_spins_for_ever_under_fifo_is_reported_as_not_done() {
+fn endless_spinning_under_fifo_reaches_the_time_limit() {
     let mut setup = setup("fifo", "phases:16:2:100:0:spin");
     setup.limit = 2 * SECOND;
     assert!(matches!(Simulation::new(setup).unwrap().run(), Err(Error::Limit(_))));
@@ -168,7 +168,7 @@ fn a_recording_holds_all_the_time_that_tasks_ran() {
 }
 
 #[test]
-fn a_recording_tells_frequencies() {
+fn a_recording_contains_frequencies() {
     let mut setup = setup("smove", "make:2:4");
     setup.machine = Arc::new(Machine::find("ryzen-3400g").unwrap());
     let (outcome, recording) = Simulation::new(setup).unwrap().run_recorded();

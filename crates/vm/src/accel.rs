@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_tells_images_apart() {
+    fn each_image_has_its_own_key() {
         let (one, two) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         let none = Path::new("/no/such/qemu");
         assert_ne!(key(one.path(), none), key(two.path(), none));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_told() {
+    fn without_a_tick_rate_there_is_no_value() {
         for config in ["", "CONFIG_HZ=0\n", "CONFIG_HZ=many\n"] {
             assert_eq!(loops_per_jiffy(&kernel(config).1, Engine::Counting), None, "{config}");
         }

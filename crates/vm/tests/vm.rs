@@ -99,7 +99,7 @@ fn exit_codes_and_both_outputs_pass() {
 
 #[test]
 #[ignore = "boots VMs"]
-fn a_command_that_cannot_run_is_told_apart() {
+fn missing_and_denied_commands_have_exit_codes_of_their_own() {
     let missing = start(spec(), &["no-such-command"]).unwrap_err();
     assert_eq!(missing.exit_code(), 127, "{missing}");
     assert!(missing.to_string().contains("no-such-command"));
@@ -189,7 +189,7 @@ fn signals_reach_the_command_and_its_children() {
 
 #[test]
 #[ignore = "boots VMs"]
-fn a_panic_is_told_with_its_reason_and_log() {
+fn a_panic_is_reported_with_its_reason_and_log() {
     let vm = start(spec(), &["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap();
     let begun = Instant::now();
     let error = vm.wait().unwrap_err();

@@ -91,7 +91,7 @@ const CHECKS: [(&str, Check); 5] = [
     ("hot_callbacks_take_no_shared_lock", no_shared_locks),
     ("every_function_can_be_watched", all_watched),
     ("waits_are_seen_and_placed", waits_are_placed),
-    ("costs_tell_calls_and_times", costs_are_told),
+    ("costs_report_calls_and_times", costs_are_reported),
 ];
 
 /// Of one machine for each policy and kernel that is asked for.
@@ -205,7 +205,7 @@ fn waits_are_placed(_: &Claims, locks: &Value, _: &Value) -> Result<(), String> 
     expect(array(&locks["schedulers"]).iter().any(waits), locks)
 }
 
-fn costs_are_told(claims: &Claims, _: &Value, costs: &Value) -> Result<(), String> {
+fn costs_are_reported(claims: &Claims, _: &Value, costs: &Value) -> Result<(), String> {
     for name in claims.hot {
         let callback = array(&costs["callbacks"]).iter().find(|callback| callback["name"] == *name);
         let callback = callback.ok_or_else(|| format!("no callback {name}: {costs}"))?;

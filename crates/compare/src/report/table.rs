@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_breakdown_that_failed_is_told() {
+    fn a_failed_breakdown_is_reported() {
         let mut report = sample();
         report.results[0].why_failed = Some("no BTF".into());
         let text = render(&report, Style { width: 100, color: false });

@@ -258,7 +258,7 @@ mod tests {
     use crate::report::html::tests::sample;
 
     #[test]
-    fn on_the_work_clock_nobody_is_faster() {
+    fn the_work_clock_compares_work_and_not_speed() {
         let mut result = sample().results[0].clone();
         result.ratio_to_first = Some(1.31);
         (result.ratio_to_first_low, result.ratio_to_first_high) = (Some(1.30), Some(1.32));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_run_is_said() {
+    fn a_workloads_own_time_is_explained() {
         let mut result = sample().results[0].clone();
         assert_eq!(time_is(&result, Clock::Work), None);
         result.time_is = Some("time of a million operations".into());

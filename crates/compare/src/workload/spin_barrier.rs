@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_passes_before_the_last_arrives() {
+    fn no_thread_passes_before_the_last_arrives() {
         let (threads, rounds) = (4u64, 50u64);
         let barrier = YieldingBarrier::new(threads);
         let arrivals = AtomicU64::new(0);

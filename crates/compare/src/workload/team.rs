@@ -80,7 +80,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn nobody_begins_before_all_are_there() {
+    fn no_thread_begins_before_all_have_started() {
         let there = AtomicU64::new(0);
         let ends = run(6, |id| {
             there.fetch_add(1, Ordering::SeqCst);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_fast_at_once_needs_no_time() {
+    fn a_constant_speed_has_no_transition_time() {
         let found = Transition::of(&samples(|_| 1.0)).unwrap();
         assert_eq!(found, Transition { from: 1.0, after: Duration::ZERO });
     }

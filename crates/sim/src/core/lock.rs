@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_earlier_is_served_earlier_if_there_is_room() {
+    fn an_earlier_request_takes_a_gap_that_is_long_enough() {
         let mut moves = VecDeque::new();
         assert_eq!(book(&mut moves, 1000, 10), 1000);
         assert_eq!(book(&mut moves, 500, 10), 500);

@@ -97,7 +97,7 @@ fn is_stopped_where_no_task_is_to_blame() {
 }
 
 #[test]
-fn who_never_runs_is_missed_when_the_time_is_up() {
+fn a_task_that_never_runs_is_found_by_the_watchdog() {
     let violation = violation("stall");
     assert_eq!(violation.callback, "watchdog");
     assert!(violation.task.is_some());

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pixel_belongs_to_who_had_it_longest() {
+    fn a_pixel_shows_what_lasted_longest() {
         let piece = |key, from, to| Piece { key, from, to };
         // 10 ns a pixel.
         let pieces = [piece(1, 0, 25), piece(2, 25, 27), piece(3, 27, 40)];

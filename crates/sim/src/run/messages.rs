@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_interrupted_in_a_message_keeps_its_pipes_mutex() {
+    fn a_task_interrupted_in_a_message_keeps_its_pipes_mutex() {
         // The other task's messages begin within 2 ms; it holds the mutex for 4 of every 4.9 us.
         let begun = 2_500_000;
         let sleeps: Vec<u64> = (0..10).map(|step| sleeps(begun + step * 490)).collect();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_from_an_empty_one_is_woken_by_a_write() {
+    fn a_blocked_reader_is_woken_by_a_write() {
         let mut pipe = Channel::pipe(100);
         assert_eq!(pipe.read(7), Outcome::Blocked);
         assert_eq!(pipe.poll(8), Outcome::Blocked);
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn who_polled_last_is_told_first() {
+    fn the_last_poller_is_woken_first() {
         let mut pipe = Channel::pipe(1);
         (1..=3).for_each(|task| drop(pipe.poll(task)));
         assert_eq!(pipe.write(7), Outcome::Done(vec![3, 2, 1]));
     }
 
     #[test]
-    fn a_mutex_is_passed_to_who_waited_first() {
+    fn a_mutex_is_passed_to_the_first_waiter() {
         let mut mutex = Mutex::default();
         mutex.hold(1);
         assert!(!mutex.waits(1) && mutex.waits(2) && mutex.waits(3));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_into_script_files_and_the_scripts_they_call() {
+    fn scripts_are_searched_for_the_scripts_they_call() {
         let folder = tempfile::tempdir().unwrap();
         let script = |name: &str, text: &str| {
             let path = folder.path().join(name);

@@ -329,7 +329,7 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
     }
 
     #[test]
-    fn causes_are_told_apart() {
+    fn causes_are_distinguished() {
         let told = |stderr: &str| explain(Path::new("/c/apt"), "downloading x", stderr);
         assert!(matches!(
             told("E: Failed to fetch http://m.invalid/x  Temporary failure resolving 'm.invalid'"),

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_tells_place_size_and_health() {
+    fn the_list_has_place_size_and_health() {
         let (_root, catalog) = catalog();
         let list = catalog.list().unwrap();
         let told: Vec<_> = list

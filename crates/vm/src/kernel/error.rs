@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_apart() {
+    fn a_full_disk_is_distinguished() {
         let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
         assert!(matches!(KernelError::io("create", Path::new("/x/y"), full), KernelError::NoSpace { .. }));
         let denied = std::io::Error::from_raw_os_error(libc::EACCES);

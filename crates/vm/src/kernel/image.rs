@@ -150,7 +150,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_files_are_told_apart() {
+    fn other_files_are_refused() {
         assert!(Image::parse(b"").is_err());
         assert!(Image::parse(&[0x7f; 4096]).is_err());
         let good = bz_image("6.18", &btf::tests::blob(false));

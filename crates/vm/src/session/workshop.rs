@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nobody_uses_is_swept() {
+    fn only_unused_folders_are_swept() {
         let parent = tempfile::tempdir().unwrap();
         let make = |name: &str| {
             let folder = parent.path().join(name);

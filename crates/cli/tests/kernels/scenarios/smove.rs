@@ -20,11 +20,11 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(slow_and_the_parent_waits_runs_there, REPEATABLE, SMOVE),
     scenario!(fast_or_slow_by_threshold_and_age, REPEATABLE, SMOVE),
     scenario!(slow_and_woken_moves_or_runs_there, REPEATABLE, SMOVE),
-    scenario!(who_may_not_stay_goes_at_once, REPEATABLE, SMOVE),
+    scenario!(a_task_that_may_not_stay_moves_at_once, REPEATABLE, SMOVE),
     scenario!(many_that_stay_spread_over_idle_cpus, REPEATABLE, SMOVE),
     scenario!(off_goes_at_once_and_local_stays, REPEATABLE, SMOVE),
     scenario!(threads_of_a_core_are_equally_fast, ONCE, SMOVE),
-    scenario!(who_comes_from_another_cpu_waits_its_turn, REPEATABLE, SMOVE),
+    scenario!(a_task_from_another_cpu_waits_its_turn, REPEATABLE, SMOVE),
     scenario!(ten_thousand_forks, REPEATABLE, SMOVE),
     scenario!(a_timer_round_costs_little, REPEATABLE, SMOVE),
     scenario!(the_wakers_cpu_goes_offline, REPEATABLE, SMOVE),
@@ -202,7 +202,7 @@ fn slow_and_woken_moves_or_runs_there() {
     held.stop();
 }
 
-fn who_may_not_stay_goes_at_once() {
+fn a_task_that_may_not_stay_moves_at_once() {
     let held = smove("");
     let online = cpus_in("online");
     for _ in 0..5 {
@@ -311,7 +311,7 @@ fn fork_and_wait(stack: &mut [u8], count: &AtomicU64) {
 }
 
 /// A task that comes from a crowded CPU, where it had little, must not make up for it here.
-fn who_comes_from_another_cpu_waits_its_turn() {
+fn a_task_from_another_cpu_waits_its_turn() {
     let held = Held::start();
     let online = cpus_in("online");
     let (ahead, behind) = (online[1], online[2]);

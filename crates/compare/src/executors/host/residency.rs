@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn without_it_somebody_asks() {
+    fn without_driver_counts_frequencies_are_sampled() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("cpu0/cpufreq/scaling_cur_freq");
         create_dir_all(file.parent().unwrap()).unwrap();

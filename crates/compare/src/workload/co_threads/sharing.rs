@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_alone_has_shares() {
+    fn a_lone_thread_has_no_shares() {
         assert!(Shares::of(&[seen(&[(0, 1)])], |_| 0).percents().is_empty());
         let mut sum = Shares::default();
         sum.add(&Shares::of(&[seen(&[(0, 1)]), seen(&[(0, 2)])], |_| 0));

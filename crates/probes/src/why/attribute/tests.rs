@@ -132,7 +132,7 @@ fn what_was_woken_and_runs_does_not_wait_when_it_sleeps_much_later() {
 }
 
 #[test]
-fn the_modes_of_a_turn_are_told_apart() {
+fn the_modes_of_a_turn_are_distinguished() {
     let mut turn = switch(100, 7, 0, IDLE_TASK);
     turn.ns = [10, 20, 5, 15, 10, 20, 15, 0].map(|us| us * US as u32);
     (turn.in_user, turn.in_kernel) = (3, 1);
@@ -169,7 +169,7 @@ fn only_the_span_counts() {
 }
 
 #[test]
-fn what_came_after_the_records_were_full_is_not_told() {
+fn time_after_the_records_are_full_is_not_counted() {
     let mut recording = recording([vec![switch(40, 7, 40, IDLE_TASK)], Vec::new()], &[]);
     recording.full_at = Some(80 * US);
     let why = why(&recording, 100);

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_times_of_who_stay_are_never_further_apart_than_a_turn_allows() {
+    fn virtual_times_of_runnable_tasks_stay_close() {
         let mut rules = cfs(6);
         let tick = 10_000_000;
         for _ in 0..10_000 {

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ran_too_much_sleeps_in_the_queue_until_it_has_paid() {
+    fn a_sleeper_with_negative_lag_stays_queued_until_it_is_repaid() {
         let mut rules = eevdf(1);
         for task in 0..2 {
             rules.add_task(task, 1024, 0);
