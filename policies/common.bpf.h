@@ -81,7 +81,8 @@
 #define COUNT(name) COUNT_MANY(name, 1)
 
 #define US_TO_NS(us) ((us) * 1000ULL)
-#define NOBODY	     (-1) /* no CPU, or no task */
+#define NO_CPU	     (-1)
+#define NO_TASK	     (-1)
 #define POLICY_IDLE  5	  /* SCHED_IDLE */
 
 /* Each CPU's run queue, as a dispatch queue of the policy's own. */

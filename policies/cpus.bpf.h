@@ -159,7 +159,7 @@ __noinline s32 claim_in(struct cpu_set *set __arg_nonnull, u32 group, u64 among,
 		first &= ~(1ULL << bit);
 		word &= ~(1ULL << bit);
 	}
-	return NOBODY;
+	return NO_CPU;
 }
 
 /* A search: in a few groups; in all of them; in all of them, for a core that is free as a whole. */
@@ -173,7 +173,7 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 	u32 step;
 
 	if (!set->groups)
-		return NOBODY;
+		return NO_CPU;
 	walk = walk_from(cpu, reach, extent == NEARBY ? FAR_GROUPS : SUMMARY);
 	bpf_for (step, 0, walk.tries) {
 		u32 group = walk_to(set, &walk, step);
@@ -188,7 +188,7 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 		if (found >= 0)
 			return found;
 	}
-	return NOBODY;
+	return NO_CPU;
 }
 
 #endif /* FLSCHED_CPUS_BPF_H */

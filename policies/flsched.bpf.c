@@ -128,7 +128,7 @@ static bool waits_with_waker(const struct task_struct *p, s32 waker, s32 prev_cp
  */
 s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	s32 cpu = NOBODY, waker = bpf_get_smp_processor_id();
+	s32 cpu = NO_CPU, waker = bpf_get_smp_processor_id();
 
 	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) && remove_cpu(&idle_cpus, prev_cpu)) {
 		COUNT(idle_own);
@@ -174,7 +174,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	bool yields = is_turn_over && has_yielded(p, state);
 
 	if (is_turn_over)
-		state->ended = NOBODY;
+		state->ended = NO_TASK;
 	/* The only task of its CPU goes on: nothing would take it out of the run queue. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
@@ -311,7 +311,7 @@ static void become_idle(s32 cpu)
 /* @p has another turn. */
 static void go_on(struct task_struct *p, struct cpu_state *state, u64 slice_ns)
 {
-	state->ended = NOBODY;
+	state->ended = NO_TASK;
 	scx_bpf_task_set_slice(p, slice_ns);
 }
 
@@ -418,7 +418,7 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 /* All CPUs count as idle at first; one that is not leaves the set at its next tick. */
 static s32 init_cpu(s32 cpu)
 {
-	cpu_state(cpu)->ended = NOBODY;
+	cpu_state(cpu)->ended = NO_TASK;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu);

@@ -164,7 +164,7 @@ __noinline s32 rr2_search(struct search *search __arg_nonnull, struct task_struc
 		clear_if_empty(&available_levels, search->at, available_at(search->at));
 		levels &= ~level_bit(search->at);
 	}
-	return NOBODY;
+	return NO_CPU;
 }
 
 /*
@@ -194,7 +194,7 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
 	s32 target;
 
 	add_waiting(cpu, level);
-	target = available_levels & levels_below(level) ? rr2_search(&search, p) : NOBODY;
+	target = available_levels & levels_below(level) ? rr2_search(&search, p) : NO_CPU;
 	if (target >= 0 && search.at == IDLE)
 		offer_to(target, waiting_at(level), cpu);
 	else if (target >= 0)

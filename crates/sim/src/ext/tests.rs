@@ -1,4 +1,4 @@
-//! What a policy must not do ends the run as the kernel would end the policy, and says where.
+//! Errors of a policy end the run where the kernel would eject the policy, and the message locates them.
 use crate::output::Outcome;
 use crate::run::Disturbance;
 use crate::workload::load;
@@ -10,8 +10,8 @@ use flsched_spec::{Knob, Policy, PolicySpec, Scheduler, Statistic};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-/// In the order of `enum fault`.
-const FAULTS: &str = "none twice other late no_queue no_cpu error stall forbidden_cpu vtime_to_builtin mixed \
+/// The names of `enum fault` in `tests/policies/faulty.bpf.c`, in its order.
+const FAULTS: &str = "none twice other late no_queue bad_cpu error stall forbidden_cpu vtime_to_builtin mixed \
     bad_select overflow bad_kick reenqueue destroy init";
 
 static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
@@ -69,7 +69,7 @@ fn is_stopped_with_callback_task_and_time() {
         ("other", "enqueue", "while the policy is asked about"),
         ("late", "running", "outside select_cpu, enqueue and dispatch"),
         ("no_queue", "", "queue 0x63 does not exist"),
-        ("no_cpu", "", "CPU 4 does not exist"),
+        ("bad_cpu", "", "CPU 4 does not exist"),
         ("vtime_to_builtin", "", "not ordered by virtual time"),
         ("bad_select", "select_cpu", "CPU 4 does not exist"),
     ] {
@@ -129,7 +129,7 @@ fn it_is_started_again_when_a_cpu_goes_and_comes() {
     let (ms, down, up) = (1_000_000, Disturbance::Offline, Disturbance::Online);
     simulation.plan([(20 * ms, down(3)), (30 * ms, down(0)), (60 * ms, up(3)), (90 * ms, up(0))]);
     let outcome = simulation.run().unwrap();
-    // 1,200 ms of work on four CPUs, of which two were away for 40 and for 60 ms.
+    // 1,200 ms of work on four CPUs, of which two were offline for 40 and for 60 ms.
     assert!((0.324..0.36).contains(&outcome.time_s), "{}", outcome.time_s);
     assert!(outcome.stats["enqueued"] >= 13 + 4 * 4, "{:?}", outcome.stats);
 }

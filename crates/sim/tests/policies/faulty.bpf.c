@@ -17,7 +17,7 @@ enum fault {
 	OTHER,
 	LATE,
 	NO_QUEUE,
-	NO_CPU,
+	BAD_CPU,
 	ERROR,
 	STALL,
 	FORBIDDEN_CPU,
@@ -35,7 +35,7 @@ enum fault {
 #define OTHER_QUEUE 8
 
 static u64 count;
-static struct task_struct *somebody;
+static struct task_struct *previous;
 
 s32 BPF_STRUCT_OPS(faulty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -62,14 +62,14 @@ static bool fail(struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, QUEUE, SCX_SLICE_DFL, enq_flags);
 		return false;
 	case OTHER:
-		if (somebody && somebody != p)
-			scx_bpf_dsq_insert(somebody, QUEUE, SCX_SLICE_DFL, enq_flags);
-		somebody = p;
+		if (previous && previous != p)
+			scx_bpf_dsq_insert(previous, QUEUE, SCX_SLICE_DFL, enq_flags);
+		previous = p;
 		return false;
 	case NO_QUEUE:
 		scx_bpf_dsq_insert(p, 99, SCX_SLICE_DFL, enq_flags);
 		return true;
-	case NO_CPU:
+	case BAD_CPU:
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | scx_bpf_nr_cpu_ids(), SCX_SLICE_DFL,
 				   enq_flags);
 		return true;
