@@ -16,7 +16,7 @@ mod partial;
 mod pidfd;
 mod processes;
 pub mod sched_ext;
-mod standstill;
+mod starvation;
 pub mod status;
 mod supervise;
 mod topology;
@@ -29,7 +29,7 @@ pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, start, try_load};
 pub use partial::{Obstacle, check_partial};
 pub use pidfd::Pidfd;
-pub use standstill::{Standstill, release_children};
+pub use starvation::{StarvationWatch, release_children};
 pub use supervise::{Backoff, Change, Supervisor};
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler

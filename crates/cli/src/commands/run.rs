@@ -5,7 +5,7 @@ use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
-    Backoff, Change, Pidfd, Running, Scope, Standstill, Supervisor, check_partial, release_children,
+    Backoff, Change, Pidfd, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children,
     start_in_sched_ext,
 };
 use nix::unistd::Pid;
@@ -42,7 +42,7 @@ pub fn run(args: &Run) -> Result<u8> {
     if args.partial {
         start_in_sched_ext(&mut command);
     }
-    let mut watch = args.partial.then(Standstill::default);
+    let mut watch = args.partial.then(StarvationWatch::default);
     let mut child = match spawn(command, &mut supervisor, &mut watch)? {
         Ok(child) => child,
         Err(error) => {
@@ -74,7 +74,7 @@ pub fn run(args: &Run) -> Result<u8> {
 fn spawn(
     mut command: Command,
     supervisor: &mut Supervisor<'_>,
-    watch: &mut Option<Standstill>,
+    watch: &mut Option<StarvationWatch>,
 ) -> Result<io::Result<Child>> {
     if watch.is_none() {
         return Ok(command.spawn());
@@ -88,8 +88,8 @@ fn spawn(
 }
 
 /// Detaches the scheduler if the command starves under it.
-fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<Standstill>) -> Result<()> {
-    if supervisor.running().is_none() || !watch.as_mut().is_some_and(Standstill::is_seen) {
+fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<StarvationWatch>) -> Result<()> {
+    if supervisor.running().is_none() || !watch.as_mut().is_some_and(StarvationWatch::is_starving) {
         return Ok(());
     }
     *watch = None;

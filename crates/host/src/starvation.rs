@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_millis(400);
 const COST: u32 = 100;
 
 /// Watches the descendants of this process.
-pub struct Standstill {
+pub struct StarvationWatch {
     due: Instant,
     since: Instant,
     samples: u32,
@@ -29,16 +29,16 @@ struct Task {
     runnable: bool,
 }
 
-impl Default for Standstill {
+impl Default for StarvationWatch {
     fn default() -> Self {
         let now = Instant::now();
         Self { due: now + EVERY, since: now, samples: 0, last: Vec::new() }
     }
 }
 
-impl Standstill {
+impl StarvationWatch {
     /// Takes a sample if it is due. True: the command has made no progress for 2 s.
-    pub fn is_seen(&mut self) -> bool {
+    pub fn is_starving(&mut self) -> bool {
         let began = Instant::now();
         if began < self.due {
             return false;
@@ -116,8 +116,8 @@ mod tests {
     }
 
     /// Whether it starves at the last of these samples, which are 500 ms apart.
-    fn at_last(samples: &[Vec<Task>]) -> bool {
-        let mut watch = Standstill::default();
+    fn starves_at_last(samples: &[Vec<Task>]) -> bool {
+        let mut watch = StarvationWatch::default();
         let mut last = false;
         for (number, tasks) in (0..).zip(samples) {
             last = watch.add(tasks.clone(), watch_began(&watch) + number * Duration::from_millis(500));
@@ -125,35 +125,35 @@ mod tests {
         last
     }
 
-    fn watch_began(watch: &Standstill) -> Instant {
+    fn watch_began(watch: &StarvationWatch) -> Instant {
         watch.due - EVERY
     }
 
     #[test]
     fn runnable_and_not_run_for_two_seconds() {
         let still = vec![task(1, 7, false), task(2, 9, true)];
-        assert!(!at_last(&vec![still.clone(); 4]));
-        assert!(at_last(&vec![still.clone(); 5]));
+        assert!(!starves_at_last(&vec![still.clone(); 4]));
+        assert!(starves_at_last(&vec![still.clone(); 5]));
         let mut samples = vec![still; 9];
         samples[4][1].ran.0 = 10;
-        assert!(!at_last(&samples[..6]), "it ran in between");
+        assert!(!starves_at_last(&samples[..6]), "it ran in between");
     }
 
     #[test]
-    fn sleepers_do_not_stand_still() {
-        assert!(!at_last(&vec![vec![task(1, 7, false)]; 20]));
-        assert!(!at_last(&vec![Vec::new(); 20]));
+    fn sleeping_tasks_do_not_starve() {
+        assert!(!starves_at_last(&vec![vec![task(1, 7, false)]; 20]));
+        assert!(!starves_at_last(&vec![Vec::new(); 20]));
     }
 
     #[test]
     fn one_that_runs_is_enough() {
         let samples: Vec<_> = (0..20).map(|time| vec![task(1, 7, true), task(2, time, true)]).collect();
-        assert!(!at_last(&samples));
+        assert!(!starves_at_last(&samples));
     }
 
     #[test]
-    fn a_pause_of_the_whole_machine_is_none() {
-        let mut watch = Standstill::default();
+    fn a_pause_of_the_whole_machine_is_not_starvation() {
+        let mut watch = StarvationWatch::default();
         let began = watch_began(&watch);
         assert!(!watch.add(vec![task(1, 7, true)], began));
         assert!(!watch.add(vec![task(1, 7, true)], began + Duration::from_secs(60)));
