@@ -1,15 +1,15 @@
 //! Where this machine's CPUs are, as sysfs reports it.
 use crate::read_cpu_list;
-use flsched_machine::{MAX_GROUPS, Places, Seat};
+use flsched_machine::{CpuLocation, MAX_GROUPS, Places};
 use scx_utils::Topology;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The places of this machine's online CPUs.
 pub(crate) fn of_this_machine() -> Places {
     let online = online_cpus();
-    let near = machine_seats(&online).and_then(|(seats, distances)| {
+    let near = machine_locations(&online).and_then(|(locations, distances)| {
         let distance = |a, b| distances.get(&a).and_then(|row| row.get(&b)).copied().unwrap_or(usize::MAX);
-        let places = Places::of(&seats, distance);
+        let places = Places::of(&locations, distance);
         let count = places.group_count();
         if count > MAX_GROUPS { Err(format!("{count} groups of CPUs")) } else { Ok(places) }
     });
@@ -28,25 +28,25 @@ fn online_cpus() -> BTreeSet<usize> {
 type Distances = BTreeMap<usize, BTreeMap<usize, usize>>;
 
 /// The CPUs' places from sysfs, if each online CPU is there exactly once.
-fn machine_seats(online: &BTreeSet<usize>) -> Result<(Vec<Seat>, Distances), String> {
+fn machine_locations(online: &BTreeSet<usize>) -> Result<(Vec<CpuLocation>, Distances), String> {
     // The library panics where firmware reports something unexpected.
     let topology = std::panic::catch_unwind(Topology::new)
         .map_err(|_| "it cannot be read".to_owned())?
         .map_err(|error| format!("{error:#}"))?;
-    let seats: Vec<Seat> = topology
+    let locations: Vec<CpuLocation> = topology
         .all_cpus
         .values()
-        .map(|cpu| Seat { cpu: cpu.id, core: cpu.core_id, llc: cpu.llc_id, node: cpu.node_id })
+        .map(|cpu| CpuLocation { cpu: cpu.id, core: cpu.core_id, llc: cpu.llc_id, node: cpu.node_id })
         .collect();
-    let seated: BTreeSet<usize> = seats.iter().map(|seat| seat.cpu).collect();
-    if let Some(lost) = online.difference(&seated).next() {
+    let located: BTreeSet<usize> = locations.iter().map(|location| location.cpu).collect();
+    if let Some(lost) = online.difference(&located).next() {
         return Err(format!("CPU {lost} is in no node or in no cache"));
     }
     // sysfs lists the distances to existing nodes only, whatever their numbers.
     let numbers: Vec<usize> = topology.nodes.keys().copied().collect();
     let row = |row: &[usize]| numbers.iter().copied().zip(row.iter().copied()).collect();
     let distances = topology.nodes.values().map(|node| (node.id, row(&node.distance))).collect();
-    Ok((seats, distances))
+    Ok((locations, distances))
 }
 
 #[cfg(test)]

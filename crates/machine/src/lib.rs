@@ -24,7 +24,7 @@ pub use costs::{ByDistance, ByKind, CallbackCosts, Callbacks, ChannelCosts, Cost
 pub use error::Error;
 pub use file::MachineFile;
 pub use machine::Machine;
-pub use places::{MAX_CPUS, MAX_GROUPS, Places, Seat};
+pub use places::{CpuLocation, MAX_CPUS, MAX_GROUPS, Places};
 pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
 

@@ -5,7 +5,7 @@ use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, FULL_SPEED, Governor, Speed};
 use crate::startup::Startup;
 use crate::topology::{Distance, Place};
-use crate::{Clock, Clocks, CpuId, Error, MAX_CPUS, Ns, Places, Seat};
+use crate::{Clock, Clocks, CpuId, CpuLocation, Error, MAX_CPUS, Ns, Places};
 use std::collections::BTreeMap;
 
 /// A machine.
@@ -157,12 +157,12 @@ impl Machine {
 
     /// The policies' tables of its CPUs that are online, in the order of their numbers.
     pub fn tables(&self, online: impl Iterator<Item = CpuId>) -> Places {
-        let seat = |cpu| {
+        let location = |cpu| {
             let place: &Place = &self.places[cpu];
-            Seat { cpu, core: place.core, llc: place.cache, node: place.node }
+            CpuLocation { cpu, core: place.core, llc: place.cache, node: place.node }
         };
-        let seats: Vec<Seat> = online.map(seat).collect();
-        Places::of(&seats, usize::abs_diff)
+        let locations: Vec<CpuLocation> = online.map(location).collect();
+        Places::of(&locations, usize::abs_diff)
     }
 
     /// The clocks of its CPUs that are online, for the policies' tables. A frequency that does not

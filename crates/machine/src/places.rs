@@ -41,7 +41,7 @@ struct Group {
 
 /// Where a CPU is, as the machine says.
 #[derive(Debug, Clone, Copy)]
-pub struct Seat {
+pub struct CpuLocation {
     /// The CPU's number.
     pub cpu: usize,
     /// Its core's, on the whole machine.
@@ -63,17 +63,23 @@ pub struct Places {
 impl Places {
     /// As if all CPUs shared one cache.
     pub fn flat(online: &BTreeSet<usize>, reason: &str) -> Self {
-        let seats: Vec<_> = online.iter().map(|&cpu| Seat { cpu, core: cpu, llc: 0, node: 0 }).collect();
+        let locations: Vec<_> =
+            online.iter().map(|&cpu| CpuLocation { cpu, core: cpu, llc: 0, node: 0 }).collect();
         let warning =
             format!("this machine's topology is not consistent ({reason}); all CPUs count as equally near");
-        Self { warning: Some(warning), ..Self::of(&seats, |_, _| 0) }
+        Self { warning: Some(warning), ..Self::of(&locations, |_, _| 0) }
     }
 
     /// Of these CPUs; `distance` is between nodes.
-    pub fn of(seats: &[Seat], distance: impl Fn(usize, usize) -> usize) -> Self {
+    pub fn of(locations: &[CpuLocation], distance: impl Fn(usize, usize) -> usize) -> Self {
         let mut caches: BTreeMap<(usize, usize), BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
-        for seat in seats.iter().filter(|seat| seat.cpu < MAX_CPUS) {
-            caches.entry((seat.node, seat.llc)).or_default().entry(seat.core).or_default().push(seat.cpu);
+        for location in locations.iter().filter(|location| location.cpu < MAX_CPUS) {
+            caches
+                .entry((location.node, location.llc))
+                .or_default()
+                .entry(location.core)
+                .or_default()
+                .push(location.cpu);
         }
         let mut nodes: BTreeMap<(usize, usize), BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for ((node, llc), cores) in caches {
@@ -212,18 +218,18 @@ mod tests {
 
     /// `nodes` nodes of `llcs` caches each, `cores` cores a cache, `threads` threads a core; siblings
     /// have numbers far apart, as on most machines.
-    fn machine(nodes: usize, llcs: usize, cores: usize, threads: usize) -> Vec<Seat> {
+    fn machine(nodes: usize, llcs: usize, cores: usize, threads: usize) -> Vec<CpuLocation> {
         let all_cores = nodes * llcs * cores;
         (0..all_cores * threads)
             .map(|cpu| {
                 let core = cpu % all_cores;
-                Seat { cpu, core, llc: core / cores, node: core / cores / llcs }
+                CpuLocation { cpu, core, llc: core / cores, node: core / cores / llcs }
             })
             .collect()
     }
 
     /// Every CPU has one place, and its group knows it there.
-    fn check(places: &Places, seats: &[Seat]) {
+    fn check(places: &Places, locations: &[CpuLocation]) {
         assert_eq!(places.warning, None);
         let mut seen = 0;
         for (index, group) in places.groups.iter().enumerate() {
@@ -233,14 +239,14 @@ mod tests {
                 seen += 1;
             }
         }
-        assert_eq!(seen, seats.len());
+        assert_eq!(seen, locations.len());
     }
 
     #[test]
     fn a_cpu_that_is_offline_shares_no_bit_with_one_that_is_online() {
-        let mut seats = machine(1, 1, 4, 1);
-        seats.retain(|seat| seat.cpu != 1);
-        let places = Places::of(&seats, flat_distance);
+        let mut locations = machine(1, 1, 4, 1);
+        locations.retain(|location| location.cpu != 1);
+        let places = Places::of(&locations, flat_distance);
         assert_eq!((places.places[1], places.places[4]), (NOWHERE, NOWHERE));
         assert!(usize::from(NOWHERE.group) >= places.group_count());
     }
@@ -258,9 +264,9 @@ mod tests {
 
     #[test]
     fn siblings_are_a_shift_apart() {
-        let seats = machine(1, 1, 4, 2);
-        let places = Places::of(&seats, flat_distance);
-        check(&places, &seats);
+        let locations = machine(1, 1, 4, 2);
+        let places = Places::of(&locations, flat_distance);
+        check(&places, &locations);
         let group = &places.groups[0];
         assert_eq!((group.cores, group.threads, group.missing), (4, 2, 0));
         assert_eq!(group.cpus[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -271,10 +277,13 @@ mod tests {
     fn hybrid_cores_miss_their_second_thread() {
         // Two cores with two threads, two with one.
         let core_of = [0, 0, 1, 1, 2, 3];
-        let seats: Vec<_> =
-            core_of.iter().enumerate().map(|(cpu, &core)| Seat { cpu, core, llc: 0, node: 0 }).collect();
-        let places = Places::of(&seats, flat_distance);
-        check(&places, &seats);
+        let locations: Vec<_> = core_of
+            .iter()
+            .enumerate()
+            .map(|(cpu, &core)| CpuLocation { cpu, core, llc: 0, node: 0 })
+            .collect();
+        let places = Places::of(&locations, flat_distance);
+        check(&places, &locations);
         assert_eq!(places.groups[0].missing, 0b1100_0000);
         assert_eq!(places.groups[0].nr_cpus, 6);
     }
@@ -282,9 +291,9 @@ mod tests {
     #[test]
     fn large_machines() {
         for (nodes, llcs, cores, threads) in [(2, 12, 8, 4), (64, 1, 8, 2), (1, 1, 512, 2), (8, 16, 4, 2)] {
-            let seats = machine(nodes, llcs, cores, threads);
-            let places = Places::of(&seats, flat_distance);
-            check(&places, &seats);
+            let locations = machine(nodes, llcs, cores, threads);
+            let places = Places::of(&locations, flat_distance);
+            check(&places, &locations);
             for group in &places.groups {
                 assert_eq!(usize::from(group.nr_near), (places.groups.len() - 1).min(MAX_NEAR));
             }
@@ -305,9 +314,9 @@ mod tests {
     fn caches_of_one_core_join_their_node() {
         // As the firmware of the Xeon Phi says: no cache but each core's own.
         for (threads, groups) in [(2, 2), (4, 4)] {
-            let seats: Vec<_> = machine(1, 57, 1, threads);
-            let places = Places::of(&seats, flat_distance);
-            check(&places, &seats);
+            let locations: Vec<_> = machine(1, 57, 1, threads);
+            let places = Places::of(&locations, flat_distance);
+            check(&places, &locations);
             assert_eq!(places.groups.len(), groups, "64 CPUs to a group at most");
         }
     }
@@ -315,13 +324,16 @@ mod tests {
     #[test]
     fn odd_numbers() {
         // Gaps between CPU numbers, nodes without CPUs between nodes with some.
-        let seats: Vec<_> = [3, 5, 9, 1000, 1001, 4095]
+        let locations: Vec<_> = [3, 5, 9, 1000, 1001, 4095]
             .iter()
-            .map(|&cpu| Seat { cpu, core: cpu, llc: cpu / 1000, node: 7 * (cpu / 1000) })
+            .map(|&cpu| CpuLocation { cpu, core: cpu, llc: cpu / 1000, node: 7 * (cpu / 1000) })
             .collect();
-        check(&Places::of(&seats, flat_distance), &seats);
+        check(&Places::of(&locations, flat_distance), &locations);
         let beyond = Places::of(
-            &[Seat { cpu: 0, core: 0, llc: 0, node: 0 }, Seat { cpu: 5000, core: 1, llc: 0, node: 0 }],
+            &[
+                CpuLocation { cpu: 0, core: 0, llc: 0, node: 0 },
+                CpuLocation { cpu: 5000, core: 1, llc: 0, node: 0 },
+            ],
             flat_distance,
         );
         assert_eq!(beyond.groups.len(), 1);

@@ -19,7 +19,7 @@ pub struct Layout {
     /// On which this process may run; at least one.
     pub cpus: Vec<usize>,
     /// Of each online CPU.
-    seats: BTreeMap<usize, Seat>,
+    online: BTreeMap<usize, CpuInfo>,
     /// The largest cache of one core alone, in KiB.
     pub core_kib: u64,
     /// The last-level cache of several cores, in KiB; 0: there is none.
@@ -27,7 +27,7 @@ pub struct Layout {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seat {
+struct CpuInfo {
     /// The list of the core's CPUs.
     core: String,
     /// The list of CPUs at its last-level cache.
@@ -47,33 +47,33 @@ impl Layout {
     }
 
     fn of(root: &Path, is_allowed: impl Fn(usize) -> bool) -> Result<Self, Error> {
-        let seats = online(root)?
+        let online = online(root)?
             .into_iter()
-            .map(|cpu| Ok((cpu, seat(&root.join(format!("cpu{cpu}")))?)))
-            .collect::<Result<BTreeMap<usize, Seat>, Error>>()?;
-        let cpus: Vec<usize> = seats.keys().copied().filter(|&cpu| is_allowed(cpu)).collect();
+            .map(|cpu| Ok((cpu, cpu_info(&root.join(format!("cpu{cpu}")))?)))
+            .collect::<Result<BTreeMap<usize, CpuInfo>, Error>>()?;
+        let cpus: Vec<usize> = online.keys().copied().filter(|&cpu| is_allowed(cpu)).collect();
         let Some(home) = cpus.first() else {
             let what = "it has no online CPU on which this process may run".into();
             return Err(Error::Topology { path: root.display().to_string(), what });
         };
         let caches = caches(&root.join(format!("cpu{home}")))?;
-        let threads = &seats[home].core;
+        let threads = &online[home].core;
         let of_core = caches.iter().filter(|cache| cache.cpus == *threads).map(|cache| cache.kib).max();
         let of_several = caches.iter().filter(|cache| cache.cpus != *threads).map(|cache| cache.kib).max();
         Ok(Self {
             core_kib: of_core.or(of_several).unwrap_or(1),
             shared_kib: if of_core.is_some() { of_several.unwrap_or(0) } else { 0 },
             cpus,
-            seats,
+            online,
         })
     }
 
     /// For each distance that there is, the first two CPUs that are so far apart.
     pub fn pairs(&self) -> BTreeMap<Distance, (usize, usize)> {
         let mut pairs = BTreeMap::new();
-        let here = &self.seats[&self.cpus[0]];
+        let here = &self.online[&self.cpus[0]];
         for cpu in &self.cpus[1..] {
-            let there = &self.seats[cpu];
+            let there = &self.online[cpu];
             let distance = if here.core == there.core {
                 Distance::Core
             } else if here.cache == there.cache {
@@ -90,28 +90,28 @@ impl Layout {
 
     /// How many cores, last-level caches and sockets there are.
     pub(super) fn counts(&self) -> (usize, usize, usize) {
-        (self.count(|seat| &seat.core), self.count(|seat| &seat.cache), self.count(|seat| &seat.package))
+        (self.count(|info| &info.core), self.count(|info| &info.cache), self.count(|info| &info.package))
     }
 
-    fn count<'a, T: Ord>(&'a self, of: impl Fn(&'a Seat) -> T) -> usize {
-        self.seats.values().map(of).collect::<BTreeSet<T>>().len()
+    fn count<'a, T: Ord>(&'a self, of: impl Fn(&'a CpuInfo) -> T) -> usize {
+        self.online.values().map(of).collect::<BTreeSet<T>>().len()
     }
 
     /// As a machine's file has it: with all sockets alike. Where they are not, the largest of each counts.
     pub(super) fn topology(&self) -> Topology {
         let mut cores: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (cpu, seat) in &self.seats {
-            cores.entry(&seat.core).or_default().push(*cpu);
+        for (cpu, info) in &self.online {
+            cores.entry(&info.core).or_default().push(*cpu);
         }
         let threads = cores.values().map(Vec::len).max().unwrap_or(1);
-        let fastest = self.seats.values().filter_map(|seat| seat.speed).max();
+        let fastest = self.online.values().filter_map(|info| info.speed).max();
         let is_small = |cpus: &[usize]| {
-            let percent = self.seats[&cpus[0]].speed.zip(fastest).map(|(own, best)| own * 100 / best.max(1));
+            let percent = self.online[&cpus[0]].speed.zip(fastest).map(|(own, best)| own * 100 / best.max(1));
             cpus.len() == 1 && percent.is_some_and(|percent| percent <= SMALL_PERCENT)
         };
         let (small, large): (Vec<_>, Vec<_>) = cores.values().partition(|cpus| is_small(cpus));
         let (_, caches, packages) = self.counts();
-        let nodes = self.count(|seat| seat.node);
+        let nodes = self.count(|info| info.node);
         let nodes_per_package = nodes.div_ceil(packages);
         let all_nodes = packages * nodes_per_package;
         let caches_per_node = caches.div_ceil(all_nodes);
@@ -119,14 +119,14 @@ impl Layout {
         let cores_per_cache = large.len().div_ceil(all_caches);
         let small_per_cache = small.len().div_ceil(all_caches);
         let is_regular = (nodes, caches) == (all_nodes, all_caches)
-            && all_caches * (cores_per_cache * threads + small_per_cache) == self.seats.len();
+            && all_caches * (cores_per_cache * threads + small_per_cache) == self.online.len();
         let percent = || {
-            let speeds: u64 = small.iter().filter_map(|cpus| self.seats[&cpus[0]].speed).sum();
+            let speeds: u64 = small.iter().filter_map(|cpus| self.online[&cpus[0]].speed).sum();
             (speeds * 100 / small.len() as u64 / fastest.unwrap_or(1).max(1)).clamp(1, 100) as u32
         };
         let found = format!(
             "{ROOT}: {} CPUs, {} cores, {caches} last-level caches, {nodes} nodes, {packages} sockets",
-            self.seats.len(),
+            self.online.len(),
             cores.len()
         );
         let is_together = |cpus: &&Vec<usize>| cpus.windows(2).all(|pair| pair[1] == pair[0] + 1);
@@ -193,12 +193,12 @@ fn is_for_instructions(cache: &Path) -> bool {
     std::fs::read_to_string(cache.join("type")).is_ok_and(|kind| kind.trim() == "Instruction")
 }
 
-fn seat(cpu: &Path) -> Result<Seat, Error> {
+fn cpu_info(cpu: &Path) -> Result<CpuInfo, Error> {
     let core = needed(cpu.join("topology/core_cpus_list"))?;
     let last = caches(cpu)?.into_iter().max_by_key(|cache| cache.kib);
     let node = (0..1024).find(|node| cpu.join(format!("node{node}")).exists());
     let speed = |file: &str| Ok::<_, Error>(text(&cpu.join(file))?.and_then(|number| number.parse().ok()));
-    Ok(Seat {
+    Ok(CpuInfo {
         cache: last.map_or_else(|| core.clone(), |cache| cache.cpus),
         node: node.unwrap_or(0),
         package: needed(cpu.join("topology/physical_package_id"))?,
@@ -302,7 +302,7 @@ pub(super) mod tests {
     #[test]
     fn this_machine_has_cpus_and_caches() {
         let layout = Layout::read().unwrap();
-        assert!(layout.cpus.len() <= layout.seats.len());
+        assert!(layout.cpus.len() <= layout.online.len());
         assert!(layout.core_kib >= 1);
         assert_eq!(layout.pairs().is_empty(), layout.cpus.len() == 1);
     }
