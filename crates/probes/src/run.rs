@@ -39,7 +39,7 @@ pub fn default_command() -> Result<Vec<OsString>, UsageError> {
 pub(crate) const DEFAULT: &str = "eevdf";
 
 /// Pause between two checks whether to stop. Long, so as not to disturb the command.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Request<'_> {
     /// The command as the user would type it.
@@ -88,7 +88,7 @@ impl Request<'_> {
         let end = Pidfd::of(&child)?;
         let mut stopped = false;
         let status = loop {
-            end.wait(LOOK);
+            end.wait(CHECK_INTERVAL);
             let elapsed = began.elapsed();
             if let Some(status) = child.try_wait()? {
                 break (status, elapsed);

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Pause between two checks of the policy.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(args: Attach) -> Result<u8> {
     let mut words = args.words;
@@ -119,7 +119,7 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
     let mut last = None;
     while !stop.load(Ordering::Relaxed) {
         match change {
-            None => thread::sleep(LOOK),
+            None => thread::sleep(CHECK_INTERVAL),
             Some(Change::Attached) => {
                 last = None;
                 eprintln!(

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// In simulated time, in ns: an hour.
 const LIMIT_NS: u64 = 3_600_000_000_000;
 /// Pause between two checks whether to stop.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Carries out runs in the simulator.
 pub struct SimExecutor {
@@ -93,7 +93,7 @@ impl Executor for SimExecutor {
                 let cancel = Arc::clone(&self.cancel);
                 break simulate(&self.machine, request, move || cancel.load(Ordering::Relaxed));
             };
-            match workers.recv_timeout(LOOK) {
+            match workers.recv_timeout(CHECK_INTERVAL) {
                 Ok(done) => self.done.push(done),
                 Err(RecvTimeoutError::Timeout) if self.cancel.load(Ordering::Relaxed) => {
                     return Err(ExecError::Interrupted);

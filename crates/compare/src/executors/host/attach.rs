@@ -18,7 +18,7 @@ const ENABLE_LIMIT: Duration = Duration::from_secs(120);
 /// How long a scheduler may take to detach.
 const DISABLE_LIMIT: Duration = Duration::from_secs(30);
 /// Pause between two checks of the kernel's state, outside of runs.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What is attached, or set for one of the kernel's own schedulers. Dropping it detaches.
 pub(super) enum Attached {
@@ -236,7 +236,7 @@ fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
         if start.elapsed() >= limit {
             return false;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

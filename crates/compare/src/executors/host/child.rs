@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Pause between two checks whether to stop. Long, so as not to disturb the workload.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How much of an error output is kept.
 const TAIL: u64 = 2_000;
 
@@ -102,7 +102,7 @@ impl Child {
                 return Err(ExecError::Interrupted);
             }
             let left = limit.saturating_sub(self.started.elapsed());
-            if self.handle.wait(left.min(LOOK)) {
+            if self.handle.wait(left.min(CHECK_INTERVAL)) {
                 break;
             }
             if left.is_zero() {

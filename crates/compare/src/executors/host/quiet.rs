@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// All kernel threads are children of this one.
 const KTHREADD: u32 = 2;
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// The kernel has nothing to do if its threads have done next to nothing for this long.
 const QUIET: Duration = Duration::from_millis(800);
 /// Next to nothing: a twentieth of a CPU.
-const MOST_PER_LOOK: Duration = LOOK_EVERY.checked_div(20).expect("20 is not 0");
+const MAX_BUSY_PER_SAMPLE: Duration = SAMPLE_INTERVAL.checked_div(20).expect("20 is not 0");
 /// How long to wait on a machine whose kernel is never idle.
 const LIMIT: Duration = Duration::from_secs(3);
 
@@ -23,9 +23,9 @@ pub(super) fn wait(cancel: &AtomicBool) {
     let began = Instant::now();
     let mut busy_at = began;
     while busy_at.elapsed() < QUIET && began.elapsed() < LIMIT && !cancel.load(Ordering::Relaxed) {
-        sleep(LOOK_EVERY);
+        sleep(SAMPLE_INTERVAL);
         let Some(now) = kernel_threads_ran() else { return };
-        if now.saturating_sub(before) > MOST_PER_LOOK {
+        if now.saturating_sub(before) > MAX_BUSY_PER_SAMPLE {
             busy_at = Instant::now();
         }
         before = now;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Pause between two checks whether to stop.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the agent may take to describe its machine, on the host's clock.
 const ENVIRONMENT_LIMIT: Duration = Duration::from_secs(120);
 /// How long a VM may take to end once its input is closed.
@@ -227,7 +227,7 @@ impl Session {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Silence::Fatal(ExecError::Interrupted));
             }
-            match self.answers.recv_timeout(LOOK) {
+            match self.answers.recv_timeout(CHECK_INTERVAL) {
                 Ok(Ok(line)) => {
                     return serde_json::from_str(&line).map_err(|error| {
                         let begin: String = line.chars().take(80).collect();
@@ -272,9 +272,11 @@ impl Drop for VmExecutor {
             let deadline = Instant::now() + SHUTDOWN_LIMIT;
             while Instant::now() < deadline
                 && !self.spec.cancel.load(Ordering::Relaxed)
-                && !matches!(session.answers.recv_timeout(LOOK), Err(RecvTimeoutError::Disconnected))
-            {
-            }
+                && !matches!(
+                    session.answers.recv_timeout(CHECK_INTERVAL),
+                    Err(RecvTimeoutError::Disconnected)
+                )
+            {}
         }
     }
 }
