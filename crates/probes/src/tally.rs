@@ -20,25 +20,25 @@ pub struct Counts {
 
 /// Which tasks to count.
 #[derive(Debug, Clone, Copy)]
-pub struct Whom<'a> {
+pub struct TaskFilter<'a> {
     /// Tasks of these names, two at most.
     pub names: &'a [&'a str],
     /// Children of this process are not counted.
-    pub but_children_of: Option<u32>,
+    pub except_children_of: Option<u32>,
 }
 
 /// Counts while `work` is done.
-pub fn counted<T>(whom: Whom<'_>, work: impl FnOnce() -> T) -> Result<(Counts, T), libbpf_rs::Error> {
+pub fn counted<T>(filter: TaskFilter<'_>, work: impl FnOnce() -> T) -> Result<(Counts, T), libbpf_rs::Error> {
     let mut storage = MaybeUninit::<OpenObject>::uninit();
     let mut open = probe::TallySkelBuilder::default().open(&mut storage)?;
     let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
-    for (slot, name) in constants.names.iter_mut().zip(whom.names) {
+    for (slot, name) in constants.names.iter_mut().zip(filter.names) {
         // As the kernel truncates them.
         for (to, from) in slot.iter_mut().take(15).zip(name.bytes()) {
             *to = from as _;
         }
     }
-    constants.parent = whom.but_children_of.unwrap_or(0) as i32;
+    constants.parent = filter.except_children_of.unwrap_or(0) as i32;
     let mut skel = open.load()?;
     skel.attach()?;
     let done = work();

@@ -5,7 +5,7 @@ use crate::player::{FIRST, TASK, wait_for_tick};
 use crate::read;
 use flsched_compare::workload::runnable;
 use flsched_host::{Backoff, Change, Error, Scope, Supervisor};
-use flsched_probes::tally::{Whom, counted};
+use flsched_probes::tally::{TaskFilter, counted};
 use flsched_sim::scenario::Scenario;
 use flsched_spec::workload::Program;
 use flsched_spec::{Policy, PolicySpec};
@@ -88,16 +88,16 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
     let Ok(policy) = Policy::find(scheduler) else { return play() };
     let spec = PolicySpec::new(policy);
     let stop = AtomicBool::new(false);
-    let (told, attached) = channel();
+    let (status, attached) = channel();
     scope(|threads| {
         let (spec, stop) = (&spec, &stop);
         let keeper = threads.spawn(move || -> Result<(), Error> {
             let mut supervisor = Supervisor::attach(spec, Scope::Machine, Backoff::default(), stop)?;
-            drop(told.send(Ok(())));
+            drop(status.send(Ok(())));
             while !stop.load(Ordering::Relaxed) {
                 match supervisor.check()? {
                     Some(Change::Ejected(report, _) | Change::GivenUp(report)) => {
-                        drop(told.send(Err(report.reason)));
+                        drop(status.send(Err(report.reason)));
                     }
                     Some(_) => {}
                     None => sleep(CHECK),
@@ -144,11 +144,11 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, Strin
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // The first process of a program takes part in its work; the player's only makes the others.
-    let whom = match &scenario.workload {
-        Some(_) => Whom { names: &["hackbench", "flsched"], but_children_of: None },
-        None => Whom { names: &[FIRST, TASK], but_children_of: Some(std::process::id()) },
+    let filter = match &scenario.workload {
+        Some(_) => TaskFilter { names: &["hackbench", "flsched"], except_children_of: None },
+        None => TaskFilter { names: &[FIRST, TASK], except_children_of: Some(std::process::id()) },
     };
-    let (counts, output) = counted(whom, || {
+    let (counts, output) = counted(filter, || {
         wait_for_tick();
         command.output()
     })

@@ -53,9 +53,9 @@ struct task_struct___on_cpu {
 	unsigned int on_cpu;
 } __attribute__((preserve_access_index));
 
-/* So many records each CPU has room for. */
-const volatile u32 switch_room = 1;
-const volatile u32 wake_room = 1;
+/* Capacity of each CPU's logs, in records. */
+const volatile u32 switch_capacity = 1;
+const volatile u32 wake_capacity = 1;
 
 struct doing cpus[MAX_CPUS];
 
@@ -184,10 +184,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	u64 now, base = TASK;
 	struct doing *cpu = begin(&now);
 	u32 id = bpf_get_smp_processor_id();
-	u32 slot = id * switch_room + cpu->switches;
+	u32 slot = id * switch_capacity + cpu->switches;
 	struct switched *record = NULL;
 
-	if (cpu->switches < switch_room)
+	if (cpu->switches < switch_capacity)
 		record = bpf_map_lookup_elem(&switch_log, &slot);
 	if (record) {
 		record->at = now;
@@ -225,13 +225,13 @@ static __always_inline int woken(struct task_struct *p)
 	u64 now;
 	struct doing *cpu = begin(&now);
 	u32 id = bpf_get_smp_processor_id();
-	u32 slot = id * wake_room + cpu->wakes;
+	u32 slot = id * wake_capacity + cpu->wakes;
 	struct woken *record = NULL;
 
 	/* A task that is about to sleep but has not left its CPU continues there. */
 	if (((struct task_struct___on_cpu *)p)->on_cpu || !is_user(p))
 		return end(cpu, now);
-	if (cpu->wakes < wake_room)
+	if (cpu->wakes < wake_capacity)
 		record = bpf_map_lookup_elem(&wake_log, &slot);
 	if (record) {
 		record->at = now;

@@ -46,14 +46,14 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
     if slots > MAX_CPUS {
         return Err(Error::TooManyCpus(slots - 1));
     }
-    let room = Room::of(available_memory(), slots);
+    let capacity = Capacity::of(available_memory(), slots);
     let mut storage = MaybeUninit::<OpenObject>::uninit();
     let mut open = bpf::WhySkelBuilder::default().open(&mut storage)?;
     let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
-    constants.switch_room = room.switches;
-    constants.wake_room = room.wakes;
-    open.maps.switch_log.set_max_entries(room.switches * slots as u32)?;
-    open.maps.wake_log.set_max_entries(room.wakes * slots as u32)?;
+    constants.switch_capacity = capacity.switches;
+    constants.wake_capacity = capacity.wakes;
+    open.maps.switch_log.set_max_entries(capacity.switches * slots as u32)?;
+    open.maps.wake_log.set_max_entries(capacity.wakes * slots as u32)?;
     let mut skel = open.load()?;
     // The sampler has a target for each CPU.
     skel.attach()?;
@@ -82,13 +82,13 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
     let mut recording = Recording::default();
     for &cpu in cpus {
         let of_cpu = &counted[cpu];
-        let of = |room: u32, used: u64| cpu * room as usize..cpu * room as usize + used as usize;
-        recording.switches.push(switches.records(of(room.switches, of_cpu.switches)).to_vec());
+        let of = |records: u32, used: u64| cpu * records as usize..cpu * records as usize + used as usize;
+        recording.switches.push(switches.records(of(capacity.switches, of_cpu.switches)).to_vec());
         let sent_to = |woken: &Woken| {
             let place = cpus.iter().position(|&id| id == woken.cpu as usize);
             Woken { cpu: place.map_or(u32::MAX, |place| place as u32), ..*woken }
         };
-        recording.wakes.extend(wakes.records(of(room.wakes, of_cpu.wakes)).iter().map(sent_to));
+        recording.wakes.extend(wakes.records(of(capacity.wakes, of_cpu.wakes)).iter().map(sent_to));
         recording.open.push(OpenTurn { ns: of_cpu.ns, until: of_cpu.since });
         recording.yields += of_cpu.yields;
         let full_at = Some(of_cpu.full_at).filter(|at| *at > 0);
@@ -97,21 +97,21 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
     Ok((recording, done))
 }
 
-/// How many records each CPU has room for.
+/// Capacity of each CPU's logs, in records.
 #[derive(Debug, PartialEq, Eq)]
-struct Room {
+struct Capacity {
     switches: u32,
     wakes: u32,
 }
 
-impl Room {
+impl Capacity {
     /// Two thirds for the switches, whose records are longer.
     fn of(available: u64, cpus: usize) -> Self {
         let each = (available / MEMORY_SHARE).clamp(MEMORY.start, MEMORY.end) / cpus as u64;
-        let room = |bytes: u64, size: usize| u32::try_from(bytes / size as u64).unwrap_or(u32::MAX).max(1);
+        let records = |bytes: u64, size: usize| u32::try_from(bytes / size as u64).unwrap_or(u32::MAX).max(1);
         Self {
-            switches: room(each / 3 * 2, size_of::<Switched>()),
-            wakes: room(each / 3, size_of::<Woken>()),
+            switches: records(each / 3 * 2, size_of::<Switched>()),
+            wakes: records(each / 3, size_of::<Woken>()),
         }
     }
 }
@@ -163,10 +163,10 @@ mod tests {
 
     #[test]
     fn records_take_a_share_of_the_memory() {
-        let room = Room::of(4 << 30, 8);
-        let bytes = 8 * (u64::from(room.switches) * 56 + u64::from(room.wakes) * 16);
+        let capacity = Capacity::of(4 << 30, 8);
+        let bytes = 8 * (u64::from(capacity.switches) * 56 + u64::from(capacity.wakes) * 16);
         assert!(bytes <= 1 << 30 && bytes > (1 << 30) - 4096, "{bytes}");
-        assert_eq!(Room::of(0, 8), Room::of(64 << 20, 8), "there is always some");
-        assert!(Room::of(0, 1024).wakes > 0);
+        assert_eq!(Capacity::of(0, 8), Capacity::of(64 << 20, 8), "there is always some");
+        assert!(Capacity::of(0, 1024).wakes > 0);
     }
 }
