@@ -30,8 +30,8 @@ pub(crate) enum What {
 /// All lines but empty ones and comments; of a bad one, its number and what was expected.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = Result<Line, String>> {
     let numbered = (1..).zip(text.lines());
-    let telling = numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    telling.map(|(number, line)| read(number, line))
+    let events_only = numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    events_only.map(|(number, line)| read(number, line))
 }
 
 fn read(number: usize, line: &str) -> Result<Line, String> {

@@ -376,10 +376,10 @@ fn every_scheduler_runs_hackbench_to_its_end_and_again_the_same_way() {
 #[test]
 fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
     let notes = Notes::default();
-    let (mut forked_at, mut forks, told) = (None, 0, notes.clone());
+    let (mut forked_at, mut forks, recorder) = (None, 0, notes.clone());
     let main = Does(move |view: &mut View<'_>| {
         if let Some(at) = forked_at.take() {
-            told.add("fork", view.now - at);
+            recorder.add("fork", view.now - at);
         }
         if forks == 27 && view.now < SECOND {
             return Step::WaitChildren { at_most: 0 };
@@ -405,10 +405,10 @@ fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
 #[test]
 fn synchronize_rcu_returns_at_the_second_tick() {
     let notes = Notes::default();
-    let told = notes.clone();
+    let recorder = notes.clone();
     let mut steps = vec![Step::Exit, Step::SynchronizeRcu, Step::Run(5 * MS), Step::SynchronizeRcu];
     let main = Does(move |view: &mut View<'_>| {
-        told.add("now", view.now / MS);
+        recorder.add("now", view.now / MS);
         steps.pop().unwrap()
     });
     // Of 4 ms each.

@@ -124,9 +124,9 @@ fn by_step(slices: &[Slice], tunings: &[Tuning]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut first = 0;
     for slice in slices {
-        let told_at = tunings.first().map_or(Ns::MAX, |tuning| tuning.at);
-        if slice.from < told_at {
-            pieces.push(Piece { key: UNKNOWN, from: slice.from, to: slice.to.min(told_at) });
+        let known_from = tunings.first().map_or(Ns::MAX, |tuning| tuning.at);
+        if slice.from < known_from {
+            pieces.push(Piece { key: UNKNOWN, from: slice.from, to: slice.to.min(known_from) });
         }
         // Both are in their order: what was over before this slice is so for the next ones, too.
         while tunings.get(first + 1).is_some_and(|next| next.at <= slice.from) {

@@ -46,7 +46,7 @@ impl Simulation {
         state.migration_disabled = state.migration_disabled.saturating_sub(1);
         if state.migration_disabled == 0 {
             if state.unpin() {
-                self.tell_cpumask(task);
+                self.call_set_cpumask(task);
             }
             if self.is_misplaced(task) {
                 self.core.resched(cpu);
@@ -58,7 +58,7 @@ impl Simulation {
     pub(super) fn pin_while_off_cpu(&mut self, task: TaskId) {
         let state = &mut self.core.tasks[task];
         if state.migration_disabled > 0 && state.is_queued && state.pin() {
-            self.tell_cpumask(task);
+            self.call_set_cpumask(task);
         }
     }
 
@@ -66,11 +66,11 @@ impl Simulation {
         self.put_back_after(task, Dequeue::Save, |run| {
             run.core.tasks[task].nr_cpus_allowed = mask.weight() as i32;
             run.core.tasks[task].cpus_mask = mask.clone();
-            run.tell_cpumask(task);
+            run.call_set_cpumask(task);
         });
     }
 
-    fn tell_cpumask(&mut self, task: TaskId) {
+    fn call_set_cpumask(&mut self, task: TaskId) {
         let class = self.core.tasks[task].class;
         self.core.charge(&self.costs[class], Callback::SetCpumask);
         self.classes[class].set_cpumask(&mut self.core, task);

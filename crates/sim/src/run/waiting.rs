@@ -13,11 +13,11 @@ impl Simulation {
         match self.world.barriers[barrier].arrive(task) {
             Arrival::Early { round } => {
                 let since = self.core.clock();
-                self.await_round(cpu, task, Waiting { barrier, round, wait, since, has_looked: false });
+                self.await_round(cpu, task, Waiting { barrier, round, wait, since, has_polled: false });
             }
-            Arrival::Last { lookers, sleepers } => {
-                for looker in lookers {
-                    self.cut_short(looker);
+            Arrival::Last { pollers, sleepers } => {
+                for poller in pollers {
+                    self.cut_short(poller);
                 }
                 if !sleepers.is_empty() {
                     self.core.spend(*self.core.machine.costs.syscall_ns);
@@ -29,7 +29,7 @@ impl Simulation {
 
     /// The task starts to spin, or has spun.
     pub(super) fn await_round(&mut self, cpu: CpuId, task: TaskId, mut waiting: Waiting) {
-        let Waiting { barrier, round, wait, since, has_looked } = waiting;
+        let Waiting { barrier, round, wait, since, has_polled } = waiting;
         if self.world.barriers[barrier].is_over(round) {
             return;
         }
@@ -40,13 +40,13 @@ impl Simulation {
             self.retry(cpu, task, Step::Await(waiting));
             return;
         }
-        if has_looked && wait.yields {
-            waiting.has_looked = false;
+        if has_polled && wait.yields {
+            waiting.has_polled = false;
             self.world.actors[task].pending = Some(Step::Await(waiting));
             self.yield_now(cpu, task);
             return;
         }
-        waiting.has_looked = true;
+        waiting.has_polled = true;
         let until_sleep = wait.block_after.map_or(Ns::MAX, |after| after - waited);
         let entry = if wait.yields { *self.core.machine.costs.syscall_ns } else { 0 };
         self.core.tasks[task].work_left = wait.poll.min(until_sleep).max(1) + entry;
@@ -57,9 +57,9 @@ impl Simulation {
     fn cut_short(&mut self, task: TaskId) {
         let cpu = self.core.tasks[task].cpu;
         let now = self.core.clock();
-        let is_looking = self.core.cpus[cpu].curr == Some(task) && self.core.stop_work(cpu, now).is_some();
+        let is_polling = self.core.cpus[cpu].curr == Some(task) && self.core.stop_work(cpu, now).is_some();
         self.core.tasks[task].work_left = 0;
-        if is_looking {
+        if is_polling {
             let travel = self.core.travel_ns(cpu);
             let state = &self.core.cpus[cpu];
             // The time is given, and the work is what fills it.

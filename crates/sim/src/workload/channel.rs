@@ -27,7 +27,7 @@ pub enum Outcome {
 /// Messages of one size that are on their way.
 #[derive(Debug)]
 pub struct Channel {
-    room: Room,
+    capacity: Capacity,
     queued: u32,
     readers: VecDeque<TaskId>,
     pollers: Vec<TaskId>,
@@ -73,7 +73,7 @@ impl Mutex {
 
 /// How it is limited.
 #[derive(Debug)]
-enum Room {
+enum Capacity {
     /// Messages written to a page and not yet read from it; a page is free again when it is empty.
     Pages { per_page: u32, pages: VecDeque<(u32, u32)> },
     /// Writers wait when the buffer is full, the last message being larger than what was left, and until three
@@ -85,18 +85,18 @@ impl Channel {
     /// A pipe for messages of this size, at most a page.
     pub fn pipe(message_bytes: u32) -> Self {
         let per_page = PAGE / message_bytes.clamp(1, PAGE);
-        Self::new(Room::Pages { per_page, pages: VecDeque::new() })
+        Self::new(Capacity::Pages { per_page, pages: VecDeque::new() })
     }
 
     /// A stream socket.
     pub fn socket(message_bytes: u32) -> Self {
         let buffer = (message_bytes + SOCKET_BUFFER_COST).max(SOCKET_BUFFER);
-        Self::new(Room::Buffer { most: SEND_BUFFER.div_ceil(buffer) })
+        Self::new(Capacity::Buffer { most: SEND_BUFFER.div_ceil(buffer) })
     }
 
-    fn new(room: Room) -> Self {
+    fn new(capacity: Capacity) -> Self {
         Self {
-            room,
+            capacity,
             queued: 0,
             readers: VecDeque::new(),
             pollers: Vec::new(),
@@ -107,15 +107,15 @@ impl Channel {
 
     /// Whether it is a pipe, not a socket.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.room, Room::Pages { .. })
+        matches!(self.capacity, Capacity::Pages { .. })
     }
 
     fn is_full(&self) -> bool {
-        match &self.room {
-            Room::Pages { per_page, pages } => {
+        match &self.capacity {
+            Capacity::Pages { per_page, pages } => {
                 pages.len() == PIPE_PAGES && pages.back().is_some_and(|(written, _)| written == per_page)
             }
-            Room::Buffer { most } => self.queued >= *most,
+            Capacity::Buffer { most } => self.queued >= *most,
         }
     }
 
@@ -125,7 +125,7 @@ impl Channel {
             self.writers.push_back(task);
             return Outcome::Blocked;
         }
-        if let Room::Pages { per_page, pages } = &mut self.room {
+        if let Capacity::Pages { per_page, pages } = &mut self.capacity {
             match pages.back_mut() {
                 Some((written, left)) if *written < *per_page => {
                     *written += 1;
@@ -135,11 +135,11 @@ impl Channel {
             }
         }
         // A pipe's readers are only notified of its first message.
-        let tells = self.queued == 0 || !self.is_pipe();
+        let notifies = self.queued == 0 || !self.is_pipe();
         self.queued += 1;
         // The last one to poll is the first to be woken (`add_wait_queue()`).
         let mut woken: Vec<TaskId> = self.pollers.drain(..).rev().collect();
-        if tells {
+        if notifies {
             woken.extend(self.readers.pop_front());
         }
         Outcome::Done(woken)
@@ -153,8 +153,8 @@ impl Channel {
         }
         self.queued -= 1;
         let mut woken = Vec::new();
-        match &mut self.room {
-            Room::Pages { pages, .. } => {
+        match &mut self.capacity {
+            Capacity::Pages { pages, .. } => {
                 let was_full = pages.len() == PIPE_PAGES;
                 if let Some((_, left)) = pages.front_mut() {
                     *left -= 1;
@@ -166,7 +166,7 @@ impl Channel {
                     }
                 }
             }
-            Room::Buffer { most } => {
+            Capacity::Buffer { most } => {
                 if self.queued * 4 <= *most {
                     // The last one first, as with pollers.
                     woken.extend(self.writers.drain(..).rev());

@@ -50,7 +50,7 @@ pub struct Waiting {
     pub(crate) wait: Wait,
     pub(crate) since: Ns,
     /// It has just spun for as long as it does at a time.
-    pub(crate) has_looked: bool,
+    pub(crate) has_polled: bool,
 }
 
 /// The result of an arrival at a barrier.
@@ -59,7 +59,7 @@ pub enum Arrival {
     /// It was the last one.
     Last {
         /// They spin, or yield between polls.
-        lookers: Vec<TaskId>,
+        pollers: Vec<TaskId>,
         /// They sleep.
         sleepers: Vec<TaskId>,
     },
@@ -76,7 +76,7 @@ pub struct Barrier {
     parties: u64,
     arrived: u64,
     round: u64,
-    lookers: Vec<TaskId>,
+    pollers: Vec<TaskId>,
     sleepers: Vec<TaskId>,
     /// The CPU that wrote its cache line last.
     pub(crate) line_at: Option<CpuId>,
@@ -85,20 +85,20 @@ pub struct Barrier {
 impl Barrier {
     /// For this number of tasks, at least one.
     pub fn new(parties: u64) -> Self {
-        Self { parties, arrived: 0, round: 0, lookers: Vec::new(), sleepers: Vec::new(), line_at: None }
+        Self { parties, arrived: 0, round: 0, pollers: Vec::new(), sleepers: Vec::new(), line_at: None }
     }
 
     /// `task` arrives.
     pub fn arrive(&mut self, task: TaskId) -> Arrival {
         self.arrived += 1;
         if self.arrived < self.parties {
-            self.lookers.push(task);
+            self.pollers.push(task);
             return Arrival::Early { round: self.round };
         }
         self.arrived = 0;
         self.round += 1;
         Arrival::Last {
-            lookers: std::mem::take(&mut self.lookers),
+            pollers: std::mem::take(&mut self.pollers),
             sleepers: std::mem::take(&mut self.sleepers),
         }
     }
@@ -110,7 +110,7 @@ impl Barrier {
 
     /// `task`, which spun until now, sleeps.
     pub fn sleep(&mut self, task: TaskId) {
-        self.lookers.retain(|looker| *looker != task);
+        self.pollers.retain(|poller| *poller != task);
         self.sleepers.push(task);
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(barrier.arrive(2), Arrival::Early { round: 0 });
         barrier.sleep(1);
         assert!(!barrier.is_over(0));
-        assert_eq!(barrier.arrive(3), Arrival::Last { lookers: vec![2], sleepers: vec![1] });
+        assert_eq!(barrier.arrive(3), Arrival::Last { pollers: vec![2], sleepers: vec![1] });
         assert!(barrier.is_over(0));
         assert_eq!(barrier.arrive(2), Arrival::Early { round: 1 });
     }

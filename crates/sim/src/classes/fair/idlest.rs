@@ -42,7 +42,7 @@ impl<R: Rules> Fair<R> {
             if !core.online.has(cpu) {
                 continue;
             }
-            self.look_at(core, cpu);
+            self.fetch_state(core, cpu);
             let queue = &self.queues[cpu];
             sum.cpus += 1;
             sum.idle += u64::from(self.is_idle(core, cpu));

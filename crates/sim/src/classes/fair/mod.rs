@@ -185,7 +185,7 @@ impl<R: Rules> Fair<R> {
     }
 
     /// Another CPU's state comes by its cache lines, which takes time.
-    fn look_at(&self, core: &mut Core, cpu: CpuId) {
+    fn fetch_state(&self, core: &mut Core, cpu: CpuId) {
         core.spend(core.travel_ns(cpu));
     }
 }
