@@ -27,11 +27,12 @@ pub fn memory(text: Option<&str>, cpus: u32) -> Result<Memory, Usage> {
 /// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads.
 pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> Result<Kernel> {
     let request: KernelRequest = request.parse().map_err(|e| Usage(format!("--kernel {request}: {e}")))?;
-    let told = progress.clone();
-    let catalog = Catalog::open(Box::new(move |line| told.say(line))).map_err(flsched_vm::VmError::from)?;
+    let reporter = progress.clone();
+    let catalog =
+        Catalog::open(Box::new(move |line| reporter.report(line))).map_err(flsched_vm::VmError::from)?;
     let kernel = catalog.with_cancel(cancel.clone()).resolve(&request).map_err(flsched_vm::VmError::from)?;
     if let BtfHealth::Unknown(why) = &kernel.btf {
-        progress.say(&format!("whether schedulers load on {} is not known: {why}", kernel.release));
+        progress.report(&format!("whether schedulers load on {} is not known: {why}", kernel.release));
     }
     Ok(kernel)
 }

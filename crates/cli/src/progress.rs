@@ -21,7 +21,7 @@ impl Progress {
     }
 
     /// Prints the current activity.
-    pub fn say(&self, line: &str) {
+    pub fn report(&self, line: &str) {
         if self.interactive {
             self.bar.set_message(line.to_owned());
         } else {

@@ -34,7 +34,7 @@ pub fn run(args: &args::Compare) -> Result<u8> {
     let progress = Progress::start();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
     let result = executor(args, &spec, &progress, &cancel).map(|mut executor| {
-        let mut observer = |event: &Event<'_>| tell(&progress, event);
+        let mut observer = |event: &Event<'_>| show_event(&progress, event);
         compare(&spec, executor.as_mut(), &mut observer, &outputs, &cancel)
     });
     progress.end();
@@ -178,7 +178,7 @@ fn executor(
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
     let kernel = machine::kernel(args.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
-    progress.say(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
+    progress.report(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
     let vm = VmSpec {
         memory_mib: memory.mib,
         clock,
@@ -192,7 +192,7 @@ fn executor(
     Ok(Box::new(executor.context("cannot write a policy's object for the virtual machine")?))
 }
 
-fn tell(progress: &Progress, event: &Event<'_>) {
+fn show_event(progress: &Progress, event: &Event<'_>) {
     match event {
         Event::Started { seed, runs, .. } => {
             progress.keep(&format!("{runs} runs in random order, seed {seed}"));

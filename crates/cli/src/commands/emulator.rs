@@ -20,8 +20,8 @@ pub fn run(args: &Emulator) -> Result<u8> {
 fn build() -> Result<u8> {
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
-    let told = progress.clone();
-    let built = emulator::build(&move |line| told.say(line), &cancel);
+    let reporter = progress.clone();
+    let built = emulator::build(&move |line| reporter.report(line), &cancel);
     progress.end();
     match built.map_err(VmError::from)? {
         Built::Before(emulator) => writeln!(io::stdout(), "{} is there already", emulator.qemu.display())?,

@@ -18,12 +18,12 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
         return Err(Usage(format!("--out {}: is not a folder", args.out.display())).into());
     }
     let mut out = io::stdout().lock();
-    let mut say = |line: String| -> Result<()> {
+    let mut report = |line: String| -> Result<()> {
         writeln!(out, "{line}")?;
         Ok(out.flush()?)
     };
     let mut lines = Vec::new();
-    let before = |seed: u64, scenario: &Scenario| say(format!("seed {seed}: {}", scenario.summary()));
+    let before = |seed: u64, scenario: &Scenario| report(format!("seed {seed}: {}", scenario.summary()));
     let found = |finding: scenario::Finding| {
         let path = args.out.join(format!("fuzz-{}.toml", finding.seed));
         write(&path, finding.scenario.to_toml()?.as_bytes())?;
@@ -32,12 +32,12 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
     };
     let failed = scenario::fuzz(args.seeds.0.clone(), &args.schedulers, args.jobs.into(), before, found)?;
     for line in lines {
-        say(line)?;
+        report(line)?;
     }
     let count = args.seeds.0.end - args.seeds.0.start;
-    say(format!("{failed} of {count} seeds failed"))?;
+    report(format!("{failed} of {count} seeds failed"))?;
     if failed > 0 {
-        say("flsched sim replay FILE shows one again".to_owned())?;
+        report("flsched sim replay FILE shows one again".to_owned())?;
     }
     Ok(if failed > 0 { FAILURE } else { 0 })
 }

@@ -156,8 +156,9 @@ fn copy(mut from: UnixStream, mut to: impl Write) -> io::Result<()> {
 
 fn list() -> Result<u8> {
     let progress = Progress::start();
-    let told = progress.clone();
-    let listed = Catalog::open(Box::new(move |line| told.say(line))).and_then(|catalog| catalog.list());
+    let reporter = progress.clone();
+    let listed =
+        Catalog::open(Box::new(move |line| reporter.report(line))).and_then(|catalog| catalog.list());
     progress.end();
     let listed = listed.map_err(VmError::from)?;
     let mut out = io::stdout().lock();

@@ -35,7 +35,7 @@ pub enum Built {
 }
 
 /// Builds the emulator unless it exists. `say` gets the progress, one line at a time.
-pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
+pub fn build(report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
     if named().is_some() {
         return Ok(Built::Before(find()?));
     }
@@ -44,14 +44,14 @@ pub fn build(say: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorE
         return Ok(Built::Before(emulator));
     }
     let python = tools::check()?;
-    let lock = cache.lock(cancel, say)?;
+    let lock = cache.lock(cancel, report)?;
     if let Some(emulator) = in_cache(&cache.folder) {
         return Ok(Built::Before(emulator)); // By another process, while this one waited.
     }
     check_space(&cache.folder)?;
     let begun = Instant::now();
     let work = cache.workshop(&lock)?;
-    let build = Build { cache: &cache, work: work.path(), say, cancel };
+    let build = Build { cache: &cache, work: work.path(), report, cancel };
     let source = build.fetch()?;
     let tree = build.unpack(&source)?;
     let program = build.compile(&tree, python)?;
@@ -73,7 +73,7 @@ fn check_space(folder: &Path) -> Result<(), EmulatorError> {
 struct Build<'a> {
     cache: &'a Cache,
     work: &'a Path,
-    say: &'a dyn Fn(&str),
+    report: &'a dyn Fn(&str),
     cancel: &'a AtomicBool,
 }
 
@@ -82,9 +82,13 @@ impl Build<'_> {
     fn fetch(&self) -> Result<PathBuf, EmulatorError> {
         let folder = self.work.join("source");
         self.create(&folder)?;
-        (self.say)("downloading the source of QEMU (40 MB)");
-        let apt =
-            Apt { cache: self.cache.folder.clone(), archive: SOURCE, cancel: self.cancel, say: self.say };
+        (self.report)("downloading the source of QEMU (40 MB)");
+        let apt = Apt {
+            cache: self.cache.folder.clone(),
+            archive: SOURCE,
+            cancel: self.cancel,
+            report: self.report,
+        };
         apt.download_source("qemu", &folder)?;
         let entries = fs::read_dir(&folder).map_err(|e| KernelError::io("read", &folder, e))?;
         let archive = entries
@@ -99,7 +103,7 @@ impl Build<'_> {
 
     /// Unpacks and patches it.
     fn unpack(&self, archive: &Path) -> Result<PathBuf, EmulatorError> {
-        (self.say)("unpacking the source of QEMU");
+        (self.report)("unpacking the source of QEMU");
         let tree = self.work.join("qemu");
         self.create(&tree)?;
         let mut tar = command("tar");
@@ -118,7 +122,7 @@ impl Build<'_> {
     fn compile(&self, tree: &Path, python: &str) -> Result<PathBuf, EmulatorError> {
         let folder = tree.join("build");
         self.create(&folder)?;
-        (self.say)("configuring QEMU");
+        (self.report)("configuring QEMU");
         let mut configure = command("../configure");
         configure.arg(format!("--python={python}")).args(CONFIGURE).current_dir(&folder);
         self.step(configure, "configuring QEMU", UNPACK_LIMIT)?;
@@ -130,7 +134,7 @@ impl Build<'_> {
 
     /// QEMU's own test of the patch.
     fn test(&self, tree: &Path) -> Result<(), EmulatorError> {
-        (self.say)("testing QEMU");
+        (self.report)("testing QEMU");
         let folder = tree.join("build");
         let mut test = Command::new(folder.join(TEST));
         test.current_dir(&folder)
@@ -170,14 +174,14 @@ impl Build<'_> {
     /// Runs a step; what it writes goes into a log that outlives a failure.
     fn step(&self, command: Command, doing: &str, limit: Duration) -> Result<(), EmulatorError> {
         let log = self.work.join("log");
-        let mut said = 0;
-        let mut tell = |line: &str| {
-            if let Some(tenths) = tenths_done(line).filter(|tenths| *tenths > said) {
-                said = tenths;
-                (self.say)(&format!("{doing}: {tenths}0 %"));
+        let mut reported = 0;
+        let mut report_tenths = |line: &str| {
+            if let Some(tenths) = tenths_done(line).filter(|tenths| *tenths > reported) {
+                reported = tenths;
+                (self.report)(&format!("{doing}: {tenths}0 %"));
             }
         };
-        if run_logged(command, doing, limit, self.cancel, &log, &mut tell)?.success() {
+        if run_logged(command, doing, limit, self.cancel, &log, &mut report_tenths)?.success() {
             return Ok(());
         }
         let text = fs::read_to_string(&log).unwrap_or_default();

@@ -18,9 +18,9 @@ const SCRIPT_LIMIT: u64 = 64 << 10;
 pub fn programs_in(argv: &[OsString]) -> Vec<PathBuf> {
     let mut found = Found::default();
     for word in argv {
-        found.look_at(word);
+        found.add_word(word);
         for part in words(word.as_bytes()) {
-            found.look_at(part);
+            found.add_word(part);
         }
     }
     found.files
@@ -33,7 +33,7 @@ struct Found {
 }
 
 impl Found {
-    fn look_at(&mut self, word: &OsStr) {
+    fn add_word(&mut self, word: &OsStr) {
         if !self.seen.insert(word.to_owned()) {
             return;
         }
@@ -44,7 +44,7 @@ impl Found {
         self.files.push(file.clone());
         if let Some(script) = shell_script(&file) {
             for part in words(&script) {
-                self.look_at(part);
+                self.add_word(part);
             }
         }
     }

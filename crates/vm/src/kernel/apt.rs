@@ -44,7 +44,7 @@ pub(crate) struct Apt<'a> {
     /// What it knows.
     pub archive: Archive,
     pub cancel: &'a AtomicBool,
-    pub say: &'a dyn Fn(&str),
+    pub report: &'a dyn Fn(&str),
 }
 
 impl Apt<'_> {
@@ -54,7 +54,7 @@ impl Apt<'_> {
         self.configure()?;
         let unchecked = "Acquire::Check-Valid-Until \"false\"";
         if fs::read_to_string(self.folder().join("apt.conf")).is_ok_and(|text| text.contains(unchecked)) {
-            (self.say)("as in this machine's apt settings, an out-of-date index is taken too");
+            (self.report)("as in this machine's apt settings, an out-of-date index is taken too");
         }
         let Some(trouble) = self.update()? else { return Ok((self.offers()?, None)) };
         match self.offers() {
@@ -330,23 +330,23 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
 
     #[test]
     fn causes_are_distinguished() {
-        let told = |stderr: &str| explain(Path::new("/c/apt"), "downloading x", stderr);
+        let cause = |stderr: &str| explain(Path::new("/c/apt"), "downloading x", stderr);
         assert!(matches!(
-            told("E: Failed to fetch http://m.invalid/x  Temporary failure resolving 'm.invalid'"),
+            cause("E: Failed to fetch http://m.invalid/x  Temporary failure resolving 'm.invalid'"),
             KernelError::NoNetwork { .. }
         ));
         assert!(matches!(
-            told("E: You don't have enough free space in /c/apt/"),
+            cause("E: You don't have enough free space in /c/apt/"),
             KernelError::NoSpace { folder, .. } if folder == Path::new("/c")
         ));
         assert!(matches!(
-            told("W: GPG error: http://m.invalid sid InRelease: NO_PUBKEY 0E98404D386FA1D9"),
+            cause("W: GPG error: http://m.invalid sid InRelease: NO_PUBKEY 0E98404D386FA1D9"),
             KernelError::Untrusted { .. }
         ));
         assert!(matches!(
-            told("E: Failed to fetch http://m.invalid/x  404  Not Found"),
+            cause("E: Failed to fetch http://m.invalid/x  404  Not Found"),
             KernelError::Gone { package, .. } if package == "x"
         ));
-        assert!(matches!(told("E: something else"), KernelError::Failed { .. }));
+        assert!(matches!(cause("E: something else"), KernelError::Failed { .. }));
     }
 }

@@ -104,7 +104,7 @@ impl Cache {
     }
 
     /// Waits for the right to write; other processes may be fetching the same kernel.
-    pub fn lock(&self, cancel: &AtomicBool, say: &dyn Fn(&str)) -> Result<Flock<File>, KernelError> {
+    pub fn lock(&self, cancel: &AtomicBool, report: &dyn Fn(&str)) -> Result<Flock<File>, KernelError> {
         let path = self.folder.join("lock");
         fs::create_dir_all(&self.folder).map_err(|e| KernelError::io("create", &self.folder, e))?;
         let mut file = File::create(&path).map_err(|e| KernelError::io("create", &path, e))?;
@@ -123,7 +123,7 @@ impl Cache {
                 return Err(KernelError::Busy { lock: path, limit: LOCK_LIMIT });
             }
             if !said && start.elapsed() > Duration::from_millis(500) {
-                say("waiting for another flsched that is fetching a kernel");
+                report("waiting for another flsched that is fetching a kernel");
                 said = true;
             }
             std::thread::sleep(Duration::from_millis(50));

@@ -227,13 +227,13 @@ impl Catalog {
             let error = trouble.unwrap_or_else(|| all.unknown(wanted));
             return Err(with_at_hand(error, &all));
         }
-        let say = &*self.progress;
-        let mut chosen = all.choose(wanted, say, &mut |offer| self.fetch(offer));
+        let report = &*self.progress;
+        let mut chosen = all.choose(wanted, report, &mut |offer| self.fetch(offer));
         if matches!(chosen, Err(KernelError::Gone { .. })) {
             // The mirror has moved on since the index was fetched.
             (index, _) = self.index(Duration::ZERO)?;
             all = Candidates::new(self.cache.all(), &index.offers);
-            chosen = all.choose(wanted, say, &mut |offer| self.fetch(offer));
+            chosen = all.choose(wanted, report, &mut |offer| self.fetch(offer));
         }
         let meta = chosen.map_err(|error| with_at_hand(error, &all))?;
         self.cache.kernel(&meta).ok_or_else(|| KernelError::Failed {
@@ -310,7 +310,12 @@ impl Catalog {
     }
 
     pub(super) fn apt(&self) -> Apt<'_> {
-        Apt { cache: self.cache.folder.clone(), archive: KERNELS, cancel: &self.cancel, say: &*self.progress }
+        Apt {
+            cache: self.cache.folder.clone(),
+            archive: KERNELS,
+            cancel: &self.cancel,
+            report: &*self.progress,
+        }
     }
 }
 
@@ -394,12 +399,12 @@ mod tests {
     fn the_list_has_place_size_and_health() {
         let (_root, catalog) = catalog();
         let list = catalog.list().unwrap();
-        let told: Vec<_> = list
+        let summaries: Vec<_> = list
             .iter()
             .map(|k| (k.version.as_str(), k.place, k.download_bytes, k.series_default, k.default))
             .collect();
         assert_eq!(
-            told,
+            summaries,
             [
                 ("6.18.15", Place::Cached, None, true, true),
                 ("7.1.13", Place::Gone, None, false, false),

@@ -109,7 +109,7 @@ impl Candidates {
     pub fn choose(
         &self,
         wanted: &str,
-        say: &dyn Fn(&str),
+        report: &dyn Fn(&str),
         fetch: &mut dyn FnMut(&Offer) -> Result<Meta, KernelError>,
     ) -> Result<Meta, KernelError> {
         let candidates = self.matching(wanted);
@@ -133,7 +133,7 @@ impl Candidates {
                     // Interrupted is an order; Gone calls for a fresh index.
                     Err(e @ (KernelError::Interrupted | KernelError::Gone { .. })) => return Err(e),
                     Err(e) if reserve => {
-                        say(&format!(
+                        report(&format!(
                             "cannot fetch {} ({}), looking for one at hand",
                             candidate.release,
                             e.brief()
@@ -147,12 +147,12 @@ impl Candidates {
             };
             let Some(reason) = meta.unfit() else {
                 if let BtfHealth::Unknown(reason) = &meta.btf {
-                    say(&format!("the BTF of {} could not be checked: {reason}", meta.release));
+                    report(&format!("the BTF of {} could not be checked: {reason}", meta.release));
                 }
                 return Ok(meta);
             };
             if candidates.len() > 1 {
-                say(&format!("skipping kernel {}: it {reason}", meta.release));
+                report(&format!("skipping kernel {}: it {reason}", meta.release));
             }
             tried.push((meta.release.clone(), reason));
             last_unfit = Some(meta);

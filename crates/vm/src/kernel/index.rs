@@ -150,7 +150,7 @@ Size: 60000000
     #[test]
     fn packages_become_kernels() {
         let offers = offers(&parse(RECORDS));
-        let told: Vec<_> = offers
+        let summaries: Vec<_> = offers
             .iter()
             .map(|o| {
                 let config = o.config.as_ref().map(|p| p.name.as_str());
@@ -160,7 +160,7 @@ Size: 60000000
         let base = Some("linux-base-7.2.13+deb14-cloud-amd64");
         let of = Some("7.2.13+deb14-cloud-amd64");
         assert_eq!(
-            told,
+            summaries,
             [
                 ("6.18.15+deb13-cloud-amd64", "linux-image-6.18.15+deb13-cloud-amd64", None, None),
                 ("7.0.13+deb13-cloud-amd64", "linux-binary-7.0.13+deb13-cloud-amd64", base, of),

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often a long program's last line is passed on.
-const TELL_EVERY: Duration = Duration::from_millis(500);
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What a finished program left behind.
 pub(super) struct Finished {
@@ -54,12 +54,12 @@ pub(crate) fn run_logged(
     let file = File::create(log).map_err(|e| KernelError::io("create", log, e))?;
     let copy = file.try_clone().map_err(|e| KernelError::io("create", log, e))?;
     let mut running = Running::start_with(command, file.into(), copy.into())?;
-    let mut said = Instant::now();
+    let mut reported_at = Instant::now();
     running.wait(doing, limit, cancel, &mut || {
-        if said.elapsed() < TELL_EVERY {
+        if reported_at.elapsed() < REPORT_INTERVAL {
             return;
         }
-        said = Instant::now();
+        reported_at = Instant::now();
         if let Ok(text) = std::fs::read(log)
             && let Some(line) = String::from_utf8_lossy(&text).lines().next_back()
         {
