@@ -1,5 +1,5 @@
 //! What a run came to, here and there, and whether that is the same.
-use crate::Told;
+use crate::MachineResults;
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::Scenario;
 use libtest_mimic::Failed;
@@ -44,13 +44,18 @@ pub fn is_claimed(scheduler: &str, name: &str) -> bool {
     !DIFFERENT.iter().any(|(scenario, under)| *scenario == name && under.contains(&scheduler))
 }
 
-pub fn judge(mut scenario: Scenario, scheduler: &str, name: &str, told: &Told) -> Result<(), Failed> {
-    let plays = told.plays.get(name).cloned().unwrap_or_default();
+pub fn judge(
+    mut scenario: Scenario,
+    scheduler: &str,
+    name: &str,
+    results: &MachineResults,
+) -> Result<(), Failed> {
+    let plays = results.plays.get(name).cloned().unwrap_or_default();
     let plays: Vec<Tally> =
         plays.into_iter().collect::<Result<_, _>>().map_err(|why| format!("on the kernel: {why}"))?;
     if plays.len() < crate::guest::PLAYS {
         return Err(
-            format!("the machine ended before this scenario did; it said:\n{}", told.transcript).into()
+            format!("the machine ended before this scenario did; it said:\n{}", results.transcript).into()
         );
     }
     scenario.scheduler = scheduler.into();

@@ -47,14 +47,14 @@ fn main() -> ExitCode {
     let files: Arc<Vec<PathBuf>> = Arc::new(scenarios.iter().map(|(_, file)| file.clone()).collect());
     let mut trials = Vec::new();
     for &scheduler in SCHEDULERS.iter().filter(|name| picked(name, "POLICIES", USUAL_SCHEDULERS)) {
-        let told = Arc::new(OnceLock::new());
+        let results = Arc::new(OnceLock::new());
         for (name, file) in scenarios.clone() {
-            let (files, told) = (files.clone(), told.clone());
+            let (files, results) = (files.clone(), results.clone());
             let extent = if judge::is_claimed(scheduler, &name) { "" } else { "::work" };
             trials.push(Trial::test(format!("{scheduler}::{name}{extent}"), move || {
-                let told: &Told = told.get_or_init(|| boot(scheduler, &files));
+                let results: &MachineResults = results.get_or_init(|| boot(scheduler, &files));
                 let scenario = read(&file.to_string_lossy());
-                judge::judge(scenario, scheduler, &name, told)
+                judge::judge(scenario, scheduler, &name, results)
             }));
         }
     }
@@ -82,12 +82,12 @@ fn read(file: &str) -> Scenario {
 
 /// The results of a machine: by scenario the numbers of its runs, and the whole output for
 /// failures.
-struct Told {
+struct MachineResults {
     plays: BTreeMap<String, Vec<Result<judge::Tally, String>>>,
     transcript: String,
 }
 
-fn boot(scheduler: &str, files: &[PathBuf]) -> Told {
+fn boot(scheduler: &str, files: &[PathBuf]) -> MachineResults {
     let me = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
     command.args(["vm", "--verbose", "--kernel", KERNEL, "--timeout", LIMIT, "--topology", "1s1c4t"]);
@@ -109,5 +109,5 @@ fn boot(scheduler: &str, files: &[PathBuf]) -> Told {
     for (name, play) in said.lines().filter_map(guest::parse) {
         plays.entry(name).or_default().push(play);
     }
-    Told { plays, transcript }
+    MachineResults { plays, transcript }
 }

@@ -43,7 +43,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     set_timerslack(1).expect("any process may");
     let acts = scenario.tasks.iter().flat_map(|task| &task.steps);
     let channels = acts.filter_map(|act| act.channel()).max().map_or(0, |most| most + 1);
-    let (mut told, results) = pipe().expect("a pipe");
+    let (mut reader, results) = pipe().expect("a pipe");
     let stage = Stage {
         channels: (0..channels).map(|_| pipe().expect("a pipe")).collect(),
         loops_per_us: loops_per_us(),
@@ -85,7 +85,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     }
     drop(stage);
     let mut lines = String::new();
-    told.read_to_string(&mut lines).expect("their lines");
+    reader.read_to_string(&mut lines).expect("their lines");
     let strays: Vec<u64> = lines.lines().filter_map(|line| line.parse().ok()).collect();
     if !is_well || strays.len() < scenario.tasks.len() {
         eprintln!("{} of {} tasks did their work", strays.len(), scenario.tasks.len());

@@ -55,7 +55,7 @@ const LONG: &str =
     "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
 
 /// The results of one machine: scenario → outcome, and its other output.
-struct Told {
+struct MachineResults {
     outcomes: BTreeMap<String, Result<(), String>>,
     output: String,
     errors: String,
@@ -76,11 +76,11 @@ fn main() -> ExitCode {
     // machines. The machine with the most scenarios boots first: booted last, it would run alone at the end.
     rigs.sort_by_key(|(rig, _)| Reverse(rig.played().count()));
     let mut trials = Vec::new();
-    for (rig, told) in &rigs {
+    for (rig, results) in &rigs {
         for (turn, scenario) in rig.played().enumerate() {
-            let (rig, told) = (rig.clone(), told.clone());
+            let (rig, results) = (rig.clone(), results.clone());
             let name = format!("{rig}::{}", scenario.name);
-            let judge = move || judge(told.get_or_init(|| boot(&rig)), scenario.name);
+            let judge = move || judge(results.get_or_init(|| boot(&rig)), scenario.name);
             trials.push((turn, Trial::test(name, judge)));
         }
     }
@@ -135,7 +135,7 @@ impl fmt::Display for Rig {
 }
 
 /// All machines of this run, each with a place for its results.
-fn rigs() -> Vec<(Rig, Arc<OnceLock<Told>>)> {
+fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
     let policies = variable("POLICIES");
     let is_picked = |name: &str| policies.as_ref().is_none_or(|picked| picked.split(',').any(|p| p == name));
     let mut rigs = Vec::new();
@@ -170,21 +170,21 @@ fn seeds() -> impl Iterator<Item = u64> {
     first..first + number("SEEDS", 1)
 }
 
-fn judge(told: &Told, scenario: &str) -> Result<(), Failed> {
-    match told.outcomes.get(scenario) {
+fn judge(results: &MachineResults, scenario: &str) -> Result<(), Failed> {
+    match results.outcomes.get(scenario) {
         Some(Ok(())) => Ok(()),
         Some(Err(why)) => {
-            Err(format!("{why}\nIt wrote:\n{}", guest::notes_of(scenario, &told.errors)).into())
+            Err(format!("{why}\nIt wrote:\n{}", guest::notes_of(scenario, &results.errors)).into())
         }
-        None if told.last == Some(scenario) => {
-            let Told { output, errors, kernel_log, .. } = told;
+        None if results.last == Some(scenario) => {
+            let MachineResults { output, errors, kernel_log, .. } = results;
             Err(format!("the machine ended in this scenario; it said:\n{output}{errors}{kernel_log}").into())
         }
-        None => Err(format!("the machine ended before, in {}", told.last.unwrap_or_default()).into()),
+        None => Err(format!("the machine ended before, in {}", results.last.unwrap_or_default()).into()),
     }
 }
 
-fn boot(rig: &Rig) -> Told {
+fn boot(rig: &Rig) -> MachineResults {
     let began = Instant::now();
     let played: Vec<_> = rig.played().map(|it| it.name).collect();
     let me = std::env::current_exe().expect("this program has a path");
@@ -207,7 +207,7 @@ fn boot(rig: &Rig) -> Told {
     let outcomes: BTreeMap<_, _> = output.lines().filter_map(guest::parse_outcome).collect();
     let last = played.into_iter().find(|name| !outcomes.contains_key(*name));
     let kernel_log = kept_log(&errors).unwrap_or_default();
-    Told { outcomes, output, errors, last, kernel_log }
+    MachineResults { outcomes, output, errors, last, kernel_log }
 }
 
 /// The log that `flsched vm` names when a machine fails: it is copied, as the host may be gone when the log is

@@ -233,6 +233,6 @@ fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn expect(holds: bool, told: &Value) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(format!("not as claimed: {told:#}")) }
+fn expect(holds: bool, found: &Value) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("not as claimed: {found:#}")) }
 }

@@ -105,7 +105,7 @@ fn section(report: &Report, workload: &str) -> Markup {
             ul.findings {
                 @for result in results.iter().filter(|result| result.verdict != Verdict::Baseline) {
                     li class=(chart::class(result)) {
-                        span.sign aria-hidden="true" { (sign(result.verdict)) }
+                        span.sign aria-hidden="true" { (symbol(result.verdict)) }
                         span {
                             strong { (result.scheduler) } ": " (words::finding(result, first, terms))
                             @for loss in [words::losses(result), words::no_breakdown(result)].iter().flatten() {
@@ -176,7 +176,7 @@ fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
 }
 
 /// So that a verdict does not depend on its colour alone.
-fn sign(verdict: Verdict) -> &'static str {
+fn symbol(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "▲",
         Verdict::Worse => "▼",

@@ -34,8 +34,8 @@ fn within(what: &str, figure: f64, least: f64, most: f64) -> Result<(), String> 
     Err(format!("{what}: {figure}, expected {least} to {most}"))
 }
 
-fn spins(_: &Machine, told: &str) -> Result<(), String> {
-    let readings = readings(told, "spins")?;
+fn spins(_: &Machine, output: &str) -> Result<(), String> {
+    let readings = readings(output, "spins")?;
     let alone = readings[0].get("longest")?;
     near("alone, an instruction a ns", alone, readings[0].get("instructions")?, 0.02)?;
     for reading in &readings {
@@ -55,21 +55,21 @@ fn spins(_: &Machine, told: &str) -> Result<(), String> {
 /// From the reading of a counter to where another CPU can see it, and back.
 const FEW_INSTRUCTIONS: f64 = 20.0;
 
-fn stamps(machine: &Machine, told: &str) -> Result<(), String> {
-    for reading in readings(told, "stamps")? {
+fn stamps(machine: &Machine, output: &str) -> Result<(), String> {
+    for reading in readings(output, "stamps")? {
         let furthest = machine.turn() + reading.get("pauses")? * machine.pause() + FEW_INSTRUCTIONS;
         // Nearer than that by far would mean that the measurement does not see what it is there for.
         within("behind what another CPU has read", reading.get("lowest")?, -furthest, -0.5 * machine.turn())?;
         within("from one reading to the next", reading.get("step")?, 0.0, 1000.0)?;
     }
-    for reading in readings(told, "moves")? {
+    for reading in readings(output, "moves")? {
         within("from one CPU to the next", reading.get("lowest")?, 0.0, 1e6)?;
     }
     Ok(())
 }
 
-fn timers(_: &Machine, told: &str) -> Result<(), String> {
-    for reading in readings(told, "timers")? {
+fn timers(_: &Machine, output: &str) -> Result<(), String> {
+    for reading in readings(output, "timers")? {
         let what = format!("late after {} ns beside {} busy", reading.get("sleep")?, reading.get("busy")?);
         within(&what, reading.get("min")?, 0.0, 15_000.0)?;
         within(&what, reading.get("median")?, 0.0, 15_000.0)?;
@@ -82,16 +82,16 @@ fn timers(_: &Machine, told: &str) -> Result<(), String> {
 /// Of Debian's kernel.
 const TICKS_PER_SECOND: f64 = 250.0;
 
-fn ticks(_: &Machine, told: &str) -> Result<(), String> {
-    for reading in readings(told, "ticks")? {
+fn ticks(_: &Machine, output: &str) -> Result<(), String> {
+    for reading in readings(output, "ticks")? {
         let what = format!("ticks beside {} busy", reading.get("busy")?);
         near(&what, reading.get("ticks")?, TICKS_PER_SECOND * reading.get("ns")? / 1e9, 0.02)?;
     }
     Ok(())
 }
 
-fn pauses(machine: &Machine, told: &str) -> Result<(), String> {
-    for reading in readings(told, "pauses")? {
+fn pauses(machine: &Machine, output: &str) -> Result<(), String> {
+    for reading in readings(output, "pauses")? {
         let what = format!("a PAUSE and two instructions beside {} busy", reading.get("busy")?);
         within(&what, reading.get("each")?, machine.pause() + 2.5, machine.pause() + 3.5)?;
     }
@@ -152,10 +152,10 @@ pub fn wrong_readings() -> Result<(), String> {
         ("pauses", "pauses busy=0 each=143.6"),
         ("pauses", "an empty line"),
     ];
-    for (measurement, told) in wrong {
+    for (measurement, output) in wrong {
         let check = CHECKS.iter().find(|check| check.measurement == *measurement).ok_or("no such check")?;
-        if (check.judge)(default, told).is_ok() {
-            return Err(format!("{} accepts\n{told}", check.name));
+        if (check.judge)(default, output).is_ok() {
+            return Err(format!("{} accepts\n{output}", check.name));
         }
     }
     let wake = |ns: u32| format!("wakes times=300 min={ns} median={ns} p99={ns} max={ns}");

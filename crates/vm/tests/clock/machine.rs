@@ -44,7 +44,7 @@ pub const WORK: Machine =
     Machine { is_extra: true, ..machine("work", 4, "work", &["spins", "stamps", "pauses"]) };
 
 /// The whole output of a machine, or why it did not finish.
-pub type Told = Result<String, String>;
+pub type Output = Result<String, String>;
 
 /// A line of a measurement: its numbers by their names.
 #[derive(Debug)]
@@ -57,15 +57,15 @@ impl Reading {
 }
 
 /// Those of one measurement; at least one.
-pub fn readings(told: &str, measurement: &str) -> Result<Vec<Reading>, String> {
+pub fn readings(output: &str, measurement: &str) -> Result<Vec<Reading>, String> {
     let read = |line: &str| {
         let words = line.strip_prefix(measurement)?.strip_prefix(' ')?.split(' ');
         let numbers = words.filter_map(|word| word.split_once('='));
         Some(Reading(numbers.filter_map(|(name, text)| Some((name.into(), text.parse().ok()?))).collect()))
     };
-    let all: Vec<Reading> = told.lines().filter_map(read).collect();
+    let all: Vec<Reading> = output.lines().filter_map(read).collect();
     if all.is_empty() {
-        Err(format!("no {measurement} in what the machine printed:\n{told}"))
+        Err(format!("no {measurement} in what the machine printed:\n{output}"))
     } else {
         Ok(all)
     }
@@ -95,7 +95,7 @@ impl Machine {
         self.clock.parse().expect("a clock")
     }
 
-    pub fn boot(&self) -> Told {
+    pub fn boot(&self) -> Output {
         let me = std::env::current_exe().map_err(|e| e.to_string())?;
         let mut argv: Vec<OsString> = vec![me.into(), "--guest".into()];
         argv.extend(self.measurements.iter().map(OsString::from));

@@ -10,7 +10,7 @@ mod machine;
 
 use judge::CHECKS;
 use libtest_mimic::{Arguments, Failed, Trial};
-use machine::{MACHINES, Machine, Told, WORK};
+use machine::{MACHINES, Machine, Output, WORK};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let rigs: Vec<Arc<Rig>> = MACHINES
         .iter()
         .filter(|machine| is_all || !machine.is_extra)
-        .map(|machine| Arc::new(Rig { machine, told: OnceLock::new() }))
+        .map(|machine| Arc::new(Rig { machine, output: OnceLock::new() }))
         .collect();
     libtest_mimic::run(&Arguments::from_args(), trials(&rigs)).exit_code()
 }
@@ -34,12 +34,12 @@ fn main() -> ExitCode {
 /// A machine, and its output once it was booted.
 struct Rig {
     machine: &'static Machine,
-    told: OnceLock<Told>,
+    output: OnceLock<Output>,
 }
 
 impl Rig {
-    fn told(&self) -> Result<&str, Failed> {
-        self.told.get_or_init(|| self.machine.boot()).as_deref().map_err(Failed::from)
+    fn output(&self) -> Result<&str, Failed> {
+        self.output.get_or_init(|| self.machine.boot()).as_deref().map_err(Failed::from)
     }
 }
 
@@ -51,20 +51,20 @@ fn trials(rigs: &[Arc<Rig>]) -> Vec<Trial> {
             if rig.machine.name == WORK.name {
                 let name = format!("{}::not_so::{}", WORK.name, check.name);
                 trials.push(Trial::test(name, move || {
-                    let outcome = (check.judge)(rig.machine, rig.told()?);
+                    let outcome = (check.judge)(rig.machine, rig.output()?);
                     outcome.err().map(|why| eprintln!("work: {why}")).ok_or("the check cannot fail".into())
                 }));
                 continue;
             }
             let name = format!("{}::{}", rig.machine.name, check.name);
-            trials.push(Trial::test(name, move || Ok((check.judge)(rig.machine, rig.told()?)?)));
+            trials.push(Trial::test(name, move || Ok((check.judge)(rig.machine, rig.output()?)?)));
         }
     }
     let pair = |name: &str, [one, other]: [&str; 2], judge: fn(&str, &str) -> Result<(), String>| {
         let rig =
             |name| rigs.iter().find(|rig| rig.machine.name == name).expect("it is in the table").clone();
         let (one, other) = (rig(one), rig(other));
-        Trial::test(name, move || Ok(judge(one.told()?, other.told()?)?))
+        Trial::test(name, move || Ok(judge(one.output()?, other.output()?)?))
     };
     trials.push(pair("an_idle_cpu_wakes_up_within_two_turns_more", ["default", "short"], judge::wakes));
     trials.push(pair("the_same_seed_repeats_everything", ["seed1", "seed1-again"], judge::equal));

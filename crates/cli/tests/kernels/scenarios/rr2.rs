@@ -275,31 +275,31 @@ fn a_hog_is_no_stall() {
 
 /// A thread that sleeps until it is woken to work, on a CPU that it has run on before.
 struct Sleeper {
-    tell: Sender<()>,
+    wake_ups: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Sleeper {
     fn on(cpu: usize) -> Self {
-        let (tell, told) = channel();
+        let (wake_ups, received) = channel();
         let thread = spawn(move || {
             pin_to(cpu);
             allow(0, possible_cpus());
-            while told.recv().is_ok() {
+            while received.recv().is_ok() {
                 work_for(millis(2));
             }
         });
         sleep(millis(30));
-        Self { tell, thread }
+        Self { wake_ups, thread }
     }
 
     fn wake(&self) {
-        self.tell.send(()).expect("it sleeps");
+        self.wake_ups.send(()).expect("it sleeps");
         sleep(millis(30));
     }
 
     fn end(self) {
-        drop(self.tell);
+        drop(self.wake_ups);
         self.thread.join().expect("it ends well");
     }
 }

@@ -157,16 +157,16 @@ fn fast_or_slow_by_threshold_and_age() {
 fn wake(allowed: &[usize], busy: Duration) -> Began {
     let online = cpus_in("online");
     let (waker, last) = (online[0], online[1]);
-    let (tell, told) = channel();
-    let (tell_woken, woken) = channel();
+    let (id_sender, id_receiver) = channel();
+    let (began_sender, woken) = channel();
     let sleeper = spawn(move || {
         pin_to(last);
-        tell.send(gettid()).expect("somebody listens");
+        id_sender.send(gettid()).expect("the receiver is open");
         park();
         let began = (here(), Instant::now());
-        tell_woken.send(began).expect("somebody listens");
+        began_sender.send(began).expect("the receiver is open");
     });
-    let id = told.recv().expect("it tells its number");
+    let id = id_receiver.recv().expect("the thread sends its id");
     let hog = Hogs::start(1, Some(last));
     hog.go_on();
     sleep(millis(5));
