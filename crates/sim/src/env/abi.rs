@@ -1,4 +1,4 @@
-//! The structs of `include/sim/*.h` that are not the core's.
+//! The structs and constants of `include/sim/*.h`, except those in [`crate::core`].
 use crate::core::{CpuMask, TaskStruct};
 use std::ffi::{c_char, c_void};
 
@@ -97,7 +97,7 @@ pub(crate) struct DsqIter {
     pub(crate) set: u32,
 }
 
-/// What `sim_layout` in `include/sim/ops.h` must say.
+/// The expected contents of `sim_layout` in `include/sim/ops.h`: sizes and offsets of shared structs.
 pub(crate) const LAYOUT: [u32; 7] = [
     size_of::<TaskStruct>() as u32,
     std::mem::offset_of!(TaskStruct, scx) as u32,
@@ -137,7 +137,7 @@ pub(crate) const KICK_WAIT: u64 = 4;
 pub(crate) const PICK_IDLE_CORE: u64 = 1;
 pub(crate) const PICK_IDLE_IN_NODE: u64 = 2;
 
-/// `TASK_ON_RQ_MIGRATING`, of `on_rq`: it is taken out of a run queue for another.
+/// `TASK_ON_RQ_MIGRATING`: the value of `on_rq` while a task moves from one run queue to another.
 pub(crate) const ON_RQ_MIGRATING: i32 = 2;
 
 pub(crate) const TASK_QUEUED: u32 = 1;

@@ -1,4 +1,5 @@
-//! A policy's object, loaded once for each simulation, so that each has its own globals.
+//! A policy's object, loaded into this process. Each simulation loads its own copy, so each has its own
+//! globals.
 use super::abi::{LAYOUT, Ops};
 use super::objects::Object;
 use crate::Error;
@@ -11,20 +12,21 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// The kernel's function of a name, if it is modelled.
+/// Finds the function that models the kfunc of this name; `None`: it is not modelled.
 pub(crate) type Kfuncs = fn(&str) -> Option<*const c_void>;
 
-/// See the module.
+/// A loaded policy.
 pub(crate) struct Instance {
     policy: &'static Policy,
     object: Object,
     library: Library,
-    /// The loader knows objects by their path, which is this file's number: so it stays open.
+    /// The dynamic loader identifies objects by their path. The path contains this file's descriptor, which
+    /// must not be reused, so the file stays open.
     _file: File,
 }
 
 impl Instance {
-    /// With its knobs and its tables of the machine's CPUs that are online filled in.
+    /// Loads the policy, links it to `kfuncs`, and sets its knobs and its tables of the `online` CPUs.
     pub(crate) fn load(
         spec: &PolicySpec,
         machine: &Machine,
@@ -36,7 +38,7 @@ impl Instance {
         let object = Object::of(policy)?;
         let file = memory_file(object.bytes).map_err(|e| failed(format!("memory file: {e}")))?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        // SAFETY: the object is one that build.rs compiled; it runs nothing when it is loaded.
+        // SAFETY: the object is a compiled policy. Policies have no constructors, so loading runs no code.
         let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
         let library = library.map_err(|e| failed(e.to_string()))?;
         let instance = Self { policy, object, library, _file: file };
@@ -60,7 +62,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Its callbacks.
+    /// The policy's table of callbacks.
     pub(crate) fn ops(&self) -> Result<*const Ops, Error> {
         let table = self.object.ops().map_err(|what| self.failed(what))?;
         Ok(self.address(table)?.cast())
@@ -78,12 +80,12 @@ impl Instance {
     }
 
     fn check_layout(&self) -> Result<(), Error> {
-        // SAFETY: include/sim/ops.h defines it with this type.
+        // SAFETY: include/sim/ops.h defines sim_layout with this type.
         let layout = unsafe { *self.address("sim_layout")?.cast::<[u32; LAYOUT.len()]>() };
         if layout == LAYOUT { Ok(()) } else { Err(self.failed(format!("{layout:?} is not {LAYOUT:?}"))) }
     }
 
-    /// Gives every function pointer its function.
+    /// Sets the pointer of every kfunc that the policy declares.
     fn link(&self, kfuncs: Kfuncs) -> Result<(), Error> {
         for name in &self.object.kfuncs {
             let function =
@@ -94,7 +96,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Writes a variable, which may be constant for the policy.
+    /// Writes a variable, also one that is constant for the policy.
     fn set(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let size = self.object.variables.iter().find(|(known, _)| known == name).map(|(_, size)| *size);
         if size != Some(bytes.len()) {
@@ -104,7 +106,7 @@ impl Instance {
         let page = 4096;
         let start = address as usize / page * page;
         let length = (address as usize + bytes.len()).div_ceil(page) * page - start;
-        // SAFETY: the pages of a private mapping of this object; other simulations have theirs.
+        // SAFETY: the pages belong to this object's private mapping, and `bytes` has the variable's size.
         unsafe {
             if libc::mprotect(start as *mut c_void, length, libc::PROT_READ | libc::PROT_WRITE) != 0 {
                 return Err(self.failed(format!("{name}: {}", std::io::Error::last_os_error())));
@@ -116,7 +118,7 @@ impl Instance {
 }
 
 fn memory_file(bytes: &[u8]) -> std::io::Result<File> {
-    // SAFETY: a new file, owned here.
+    // SAFETY: the descriptor is new, so `File` is its only owner.
     let mut file = unsafe {
         let fd = libc::memfd_create(c"policy".as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 {

@@ -1,4 +1,4 @@
-//! BPF maps.
+//! BPF maps: hashes, LRU hashes, arrays, per-CPU arrays and task storage.
 use super::abi::{E2BIG, EEXIST, ENOENT, SimMap};
 use crate::core::TaskId;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const NOEXIST: u64 = 1;
 const EXIST: u64 = 2;
 const STORAGE_CREATE: u64 = 1;
 
-/// What values are made of: aligned as the kernel does, and more.
+/// The unit of memory for values: a cache line, aligned at least as strictly as in the kernel.
 #[repr(align(64))]
 #[derive(Debug, Clone, Copy)]
 struct Line(#[allow(dead_code, reason = "memory")] [u8; 64]);
@@ -34,25 +34,25 @@ fn start(value: &mut Value) -> *mut u8 {
 #[derive(Debug, Default)]
 pub(crate) struct Maps {
     maps: Vec<Map>,
-    /// Removed entries to which the policy may still have a pointer.
+    /// Values of removed entries. The running callback may still hold pointers to them.
     gone: Vec<Value>,
 }
 
 #[derive(Debug)]
 struct Map {
     definition: *const c_void,
-    /// At one address: the policy keeps it.
+    /// The part that the policy sees. Its address never changes, as the policy keeps a pointer to it.
     shown: *mut SimMap,
-    /// Of arrays.
+    /// The values of an array or a per-CPU array; empty for other types.
     _values: Value,
     by_key: BTreeMap<Vec<u8>, Entry>,
-    /// Keys by when they were last asked for; of LRU hashes only.
+    /// The keys of an LRU hash in the order of their last use.
     by_use: BTreeMap<u64, Vec<u8>>,
     uses: u64,
     by_task: Vec<Option<Value>>,
 }
 
-/// Of a hash.
+/// An entry of a hash.
 #[derive(Debug)]
 struct Entry {
     value: Value,
@@ -60,7 +60,7 @@ struct Entry {
 }
 
 impl Map {
-    /// Finds an entry, and remembers that it was asked for.
+    /// Finds an entry; in an LRU hash it becomes the most recently used.
     fn find(&mut self, key: &[u8], is_lru: bool) -> Option<*mut u8> {
         let entry = self.by_key.get_mut(key)?;
         if is_lru {
@@ -72,7 +72,7 @@ impl Map {
         Some(start(&mut entry.value))
     }
 
-    /// Takes one out.
+    /// Removes an entry.
     fn remove(&mut self, key: &[u8]) -> Option<Value> {
         let entry = self.by_key.remove(key)?;
         self.by_use.remove(&entry.used);
@@ -88,23 +88,24 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: from Box::into_raw() in open(), and freed once.
+        // SAFETY: the pointer is from Box::into_raw() in open() and is freed only here.
         drop(unsafe { Box::from_raw(self.shown) });
     }
 }
 
 impl Maps {
-    /// No callback is running, so there are no pointers to removed entries.
+    /// Frees the values of removed entries. Call it only while no callback runs: then no pointers to them exist.
     pub(crate) fn forget_gone(&mut self) {
         self.gone.clear();
     }
 
-    /// The counts of a per-CPU array's first entry, summed over CPUs; empty: it was never used.
+    /// The counters in the first entry of a per-CPU array, each summed over all CPUs; empty: the map was never
+    /// opened.
     pub(crate) fn sums(&self, definition: *const c_void, nr_cpus: usize) -> Vec<u64> {
         let Some(map) = self.maps.iter().find(|map| map.definition == definition) else {
             return Vec::new();
         };
-        // SAFETY: values has nr_cpus times cpu_stride bytes.
+        // SAFETY: `values` has `nr_cpus` times `cpu_stride` bytes.
         unsafe {
             let shown = &*map.shown;
             let of_cpu = |cpu: usize| shown.values.add(cpu * shown.cpu_stride as usize).cast::<u64>();
@@ -113,9 +114,9 @@ impl Maps {
         }
     }
 
-    /// The key of the entry that lies at `value`, for its timer.
+    /// The key of the entry whose value contains the address `value`; a timer's handler gets this key.
     pub(crate) fn key_of(&mut self, map: *const SimMap, value: *const u8) -> Option<Vec<u8>> {
-        // SAFETY: open() gave it to the policy.
+        // SAFETY: the policy got the pointer from open(), and it is valid until the map is dropped.
         let shown = unsafe { &*map };
         if shown.kind == ARRAY {
             let index = (value as u64).checked_sub(shown.values as u64)? / shown.stride;
@@ -128,7 +129,7 @@ impl Maps {
         })
     }
 
-    /// A new map, for which the policy's code has this definition; of a type that is modelled.
+    /// Creates the map that `definition` in the policy's memory describes. Panics if its type is not modelled.
     pub(crate) fn open(
         &mut self,
         definition: *const c_void,
@@ -177,12 +178,12 @@ impl Maps {
         shown
     }
 
-    /// The value of a hash's entry.
+    /// The value in a hash under this key.
     pub(crate) fn lookup(&mut self, shown: &SimMap, key: &[u8]) -> Option<*mut u8> {
         self.maps[shown.id as usize].find(key, shown.kind == LRU_HASH)
     }
 
-    /// Writes a hash's entry.
+    /// Inserts or changes an entry of a hash.
     ///
     /// # Safety
     /// `value` has `value_size` bytes.
@@ -219,7 +220,7 @@ impl Maps {
         0
     }
 
-    /// Takes an entry out of a hash.
+    /// Removes an entry from a hash.
     pub(crate) fn delete(&mut self, shown: &SimMap, key: &[u8]) -> i32 {
         match self.maps[shown.id as usize].remove(key) {
             Some(value) => {
@@ -230,7 +231,8 @@ impl Maps {
         }
     }
 
-    /// What a map has for one of `nr_tasks` tasks, made from `value` or of zeros if `flags` say so.
+    /// The storage of `task` in this map, or null. If there is none and `flags` contain `STORAGE_CREATE`, it is
+    /// created as a copy of `value`, or zeroed if `value` is null. `nr_tasks`: the number of tasks.
     ///
     /// # Safety
     /// `value` is null or has `value_size` bytes.
@@ -257,7 +259,7 @@ impl Maps {
         slots[task].as_mut().map_or(null_mut(), start)
     }
 
-    /// Forgets that.
+    /// Removes the storage of `task`.
     pub(crate) fn forget_task(&mut self, shown: &SimMap, task: TaskId) -> i32 {
         let slots = &mut self.maps[shown.id as usize].by_task;
         slots.get_mut(task).and_then(Option::take).map_or(-ENOENT, |_| 0)

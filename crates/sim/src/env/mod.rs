@@ -1,5 +1,7 @@
-//! What a policy consists of: its object, and the memory that its code works on: variables, maps and timers. All the
-//! `unsafe` of the crate is here, in [`crate::core`]'s tasks, where [`crate::ext`] calls, and in [`crate::kfuncs`].
+//! A policy in memory: its object, its variables, its maps and its timers.
+//!
+//! The crate's `unsafe` code is here, in the tasks of [`crate::core`], where [`crate::ext`] calls the policy, and in
+//! [`crate::kfuncs`].
 pub(crate) mod abi;
 pub(crate) mod instance;
 pub(crate) mod maps;

@@ -1,27 +1,27 @@
-//! Policies, compiled for this machine.
+//! Policies compiled for the simulator, as shared objects.
 use super::abi::Ops;
 use crate::Error;
 use flsched_spec::Policy;
 use object::{File, Object as _, ObjectSection, ObjectSymbol};
 
-/// Where `KFUNC()` in `include/sim/kfuncs.h` puts its pointers.
+/// The section into which `KFUNC()` of `include/sim/kfuncs.h` puts the pointers to kfuncs.
 const KFUNCS: &str = ".sim.kfuncs";
 
-/// Name and shared object of each.
+/// The policies of this build: name and shared object.
 static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// A policy's shared object.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) bytes: &'static [u8],
-    /// Its variables and their sizes.
+    /// Names of variables and their sizes in bytes.
     pub(crate) variables: Vec<(String, usize)>,
-    /// What it calls.
+    /// Names of the kfuncs that it may call.
     pub(crate) kfuncs: Vec<String>,
 }
 
 impl Object {
-    /// Of a policy of this build, or one from a file that was compiled for the simulator.
+    /// Finds the object of a policy: compiled in this build, or at run time from a file.
     pub(crate) fn of(policy: &Policy) -> Result<Self, Error> {
         let failed = |what: String| Error::Policy { policy: policy.name.into(), what };
         let of_build = || Some(OBJECTS.iter().find(|(name, _)| *name == policy.name)?.1);
@@ -44,7 +44,8 @@ impl Object {
         Ok(object)
     }
 
-    /// Its table of callbacks: the one variable whose name ends like that of `SCX_OPS_DEFINE(NAME_ops, …)`.
+    /// The name of its table of callbacks. `SCX_OPS_DEFINE(NAME_ops, …)` defines it: the only variable of that
+    /// size whose name ends in `_ops`.
     pub(crate) fn ops(&self) -> Result<&str, String> {
         let tables: Vec<&str> = self
             .variables
@@ -58,7 +59,7 @@ impl Object {
         }
     }
 
-    /// Does it have a variable of that name?
+    /// Whether it has a variable of this name.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
         self.variables.iter().any(|(known, _)| known == name)
     }

@@ -1,4 +1,5 @@
-//! sched_ext as a scheduling class: each function is the one of `ext_sched_class` that its name says.
+//! sched_ext as a scheduling class: the functions of `ext_sched_class`, under the same names where the kernel has
+//! them.
 use super::{Direct, Ext};
 use crate::Error;
 use crate::classes::{Class, Dequeue, Enqueue, Wake};
@@ -82,7 +83,7 @@ impl Class for Ext {
             // SAFETY: a callback of the policy, with what its type says.
             self.call(core, "runnable", || unsafe { runnable(pointer, flags) });
         }
-        // The running task, of which something has changed: it continues.
+        // The running task is put back after a change, as of its affinity: it keeps its CPU.
         if core.cpus[cpu].curr == Some(task) {
             let local = self.dsqs.local(cpu);
             return self.put(core, local, task, flags);
@@ -119,7 +120,7 @@ impl Class for Ext {
         }
     }
 
-    /// A wake-up never interrupts by itself; a policy kicks.
+    /// A wake-up does not preempt by itself: the policy kicks a CPU for that.
     fn wakeup_preempt(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
 
     fn balance(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
@@ -219,13 +220,13 @@ impl Class for Ext {
         }
     }
 
-    /// Deferred verdicts, then kicks, as the kernel's interrupts of its own do.
+    /// Carries out deferred insertions, then kicks. The kernel mostly does both in `irq_work`.
     fn settle(&mut self, core: &mut Core, _cpu: CpuId) {
         while !self.deferred.is_empty() {
             let (task, cpu, flags) = self.deferred.remove(0);
             self.put_local(core, cpu, task, flags);
         }
-        // In the order of the CPUs; kicks that are only for idle CPUs come last.
+        // Kicks go out in the order of CPUs; those with SCX_KICK_IDLE come last.
         self.kicks.sort_by_key(|&(cpu, flags)| (flags & KICK_IDLE, cpu));
         for (cpu, flags) in std::mem::take(&mut self.kicks) {
             let curr = core.cpus[cpu].curr;
@@ -275,7 +276,7 @@ impl Class for Ext {
         let (map, value) = (state.map.cast(), state.value);
         let mut key = state.key.clone();
         if let Some(handler) = state.handler {
-            // SAFETY: a callback of the policy, with what bpf_timer promises it.
+            // SAFETY: a timer's handler, with the arguments that BPF passes to it.
             self.call(core, "timer", || unsafe { handler(map, key.as_mut_ptr(), value) });
         }
     }
@@ -312,7 +313,7 @@ impl Class for Ext {
 }
 
 impl Ext {
-    /// What the policy has counted so far, before it was started again too.
+    /// The policy's statistics, including those from before its restarts.
     pub(super) fn counts(&self) -> Vec<u64> {
         let now = self.instance.address("policy_stats").map(|map| self.maps.sums(map, self.keep.len()));
         let mut now = now.unwrap_or_default();
@@ -331,7 +332,7 @@ impl Ext {
         }
     }
 
-    /// `ops_dequeue()`: takes a task out of the policy's hands.
+    /// `ops_dequeue()`: calls `ops.dequeue` if the policy has custody of the task, and ends the custody.
     fn ops_dequeue(&mut self, core: &mut Core, task: TaskId, flags: u64) {
         if std::mem::take(&mut self.custody[task]) == 0 {
             return;

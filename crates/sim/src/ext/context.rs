@@ -1,4 +1,4 @@
-//! Which simulation a policy's call belongs to: the one that has just called the policy.
+//! The simulation to which a policy's call of a kfunc belongs: the one that is calling the policy on this thread.
 use super::Ext;
 use crate::core::Core;
 use std::cell::Cell;
@@ -8,12 +8,12 @@ thread_local! {
     static CURRENT: Cell<(*mut Ext, *mut Core)> = const { Cell::new((null_mut(), null_mut())) };
 }
 
-/// While it lives, the policy's calls go to the simulation that entered.
+/// While this guard lives, the policy's calls go to the simulation that called [`enter`].
 pub(super) struct Entered {
     outer: (*mut Ext, *mut Core),
 }
 
-/// The caller must not touch what it borrowed for the pointers until the policy has returned.
+/// Directs the policy's calls to `ext` and `core`. The caller must not use either until the policy has returned.
 pub(super) fn enter(ext: *mut Ext, core: *mut Core) -> Entered {
     Entered { outer: CURRENT.replace((ext, core)) }
 }
@@ -24,10 +24,10 @@ impl Drop for Entered {
     }
 }
 
-/// For the functions that a policy calls.
+/// Runs the body of a kfunc on the simulation that is calling the policy. Panics if none is.
 pub(crate) fn with<R>(body: impl FnOnce(&mut Ext, &mut Core) -> R) -> R {
     let (ext, core) = CURRENT.get();
     assert!(!ext.is_null(), "a policy calls a function outside of a simulation");
-    // SAFETY: the caller of enter() has lent both to this call, and waits for it to return.
+    // SAFETY: both pointers are valid, and the caller of enter() uses neither until the policy returns.
     unsafe { body(&mut *ext, &mut *core) }
 }

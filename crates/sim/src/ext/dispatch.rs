@@ -1,4 +1,4 @@
-//! How a CPU comes by its next task: `balance_one()`, `consume_dispatch_q()` and their like in
+//! How a CPU gets its next task: `balance_one()`, `consume_dispatch_q()` and related functions of
 //! `kernel/sched/ext.c`.
 use super::Ext;
 use super::dsq::DsqIndex;
@@ -9,7 +9,7 @@ use crate::env::abi::*;
 const MOST_LOOPS: u32 = 32;
 
 impl Ext {
-    /// `balance_one()`: is there a task for `cpu`?
+    /// `balance_one()`: fills the local queue of `cpu`, or decides that `prev` continues.
     pub(super) fn balance_one(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
         self.keep[cpu] = false;
         if self.released[cpu] {
@@ -57,7 +57,8 @@ impl Ext {
                     break;
                 }
             }
-            // It has dispatched all the time and nothing for this CPU: others go first.
+            // The policy kept dispatching tasks, but none to this CPU. The CPU ends this scheduling cycle and
+            // is kicked to begin another.
             if self.dispatched > 0 {
                 self.kicks.push((cpu, 0));
             }
@@ -83,7 +84,8 @@ impl Ext {
         moved
     }
 
-    /// `consume_dispatch_q()`: the first task that may run on `cpu`. An empty queue is not locked.
+    /// `consume_dispatch_q()`: moves the first task that may run on `cpu` to its local queue. An empty queue is
+    /// not locked.
     fn consume(&mut self, core: &mut Core, cpu: CpuId, dsq: DsqIndex) -> bool {
         let Some(first) = self.dsqs.first(dsq) else { return false };
         let lock = self.dsqs.lock_of(dsq);
@@ -114,7 +116,7 @@ impl Ext {
         true
     }
 
-    /// `scx_bpf_dsq_move()`: out of the queue that is walked, into another.
+    /// `scx_bpf_dsq_move()`: moves a task from the queue that is being iterated to another one.
     pub(crate) fn move_task(
         &mut self,
         core: &mut Core,
@@ -149,8 +151,7 @@ impl Ext {
         true
     }
 
-    /// `scx_bpf_reenqueue_local()`: tasks that wait in the CPU's local queue are enqueued once
-    /// more.
+    /// `scx_bpf_reenqueue_local()`: enqueues all tasks of the CPU's local queue again. Returns their number.
     pub(crate) fn reenqueue_local(&mut self, core: &mut Core) -> u32 {
         let cpu = core.here;
         if self.callback != "cpu_release" {

@@ -1,18 +1,18 @@
-//! Dispatch queues: first in, first out, or by virtual time, never both at once.
+//! Dispatch queues. A queue is ordered by arrival or by virtual time, never by both at once.
 use crate::core::{Core, CpuId, LockId, TaskId};
 use std::collections::BTreeMap;
 
-/// A queue's place in [`Dsqs`].
+/// A queue's index in [`Dsqs`].
 pub(crate) type DsqIndex = usize;
 
-/// Ids below this are looked up in a table; policies number their queues from 0.
+/// Ids below this are table indices, others keys of a tree. Policies number their queues from 0.
 const DENSE: u64 = 1 << 16;
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Dsq {
     id: u64,
-    /// `None`: a local queue, under its CPU's run-queue lock.
+    /// `None`: a local queue, which the run-queue lock of its CPU protects.
     lock: Option<LockId>,
     head: u32,
     tail: u32,
@@ -21,20 +21,20 @@ struct Dsq {
     by_vtime: BTreeMap<(u64, u64), TaskId>,
 }
 
-/// Where a task is.
+/// A task's position in a queue.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     dsq: u32,
     next: u32,
     prev: u32,
     seq: u64,
-    /// In `by_vtime` under this key, not in the list.
+    /// The task's key in `by_vtime`; `None`: the task is in the list.
     vtime: Option<u64>,
 }
 
 const UNLINKED: Link = Link { dsq: NONE, next: NONE, prev: NONE, seq: 0, vtime: None };
 
-/// All queues: the local ones by CPU, then the global one, then the policy's.
+/// All queues in this order: the local queue of each CPU, the global queue, the policy's own queues.
 #[derive(Debug)]
 pub(crate) struct Dsqs {
     dsqs: Vec<Dsq>,
@@ -78,7 +78,7 @@ impl Dsqs {
         self.global
     }
 
-    /// A new one of the policy's.
+    /// Creates a queue for the policy.
     pub(crate) fn create(&mut self, core: &mut Core, id: u64) {
         let lock = core.locks.add("dsq");
         let index = self.add(id, Some(lock)) as u32;
@@ -99,7 +99,7 @@ impl Dsqs {
         index.copied().filter(|&index| index != NONE).map(|index| index as usize)
     }
 
-    /// It is empty.
+    /// Destroys a queue of the policy, which must be empty.
     pub(crate) fn destroy(&mut self, id: u64) {
         if id < DENSE {
             self.dense[id as usize] = NONE;
@@ -116,7 +116,7 @@ impl Dsqs {
         self.dsqs[dsq].id
     }
 
-    /// How many tasks are in it.
+    /// The number of tasks in a queue.
     pub(crate) fn len(&self, dsq: DsqIndex) -> usize {
         self.dsqs[dsq].len as usize
     }
@@ -125,28 +125,28 @@ impl Dsqs {
         self.dsqs.iter().map(|dsq| dsq.len as usize).sum()
     }
 
-    /// How many have ever been put into it.
+    /// The number of insertions into a queue so far.
     pub(crate) fn seq(&self, dsq: DsqIndex) -> u64 {
         self.dsqs[dsq].seq
     }
 
-    /// Which of those the task is.
+    /// The number of the insertion that put the task into its queue.
     pub(crate) fn seq_of(&self, task: TaskId) -> u64 {
         self.links[task].seq
     }
 
-    /// The queue in which the task is.
+    /// The queue that contains the task, if any.
     pub(crate) fn of(&self, task: TaskId) -> Option<DsqIndex> {
         let dsq = self.links.get(task)?.dsq;
         (dsq != NONE).then_some(dsq as usize)
     }
 
-    /// The next task of it.
+    /// A queue's first task.
     pub(crate) fn first(&self, dsq: DsqIndex) -> Option<TaskId> {
         self.end(dsq, false)
     }
 
-    /// Its first task, or its last.
+    /// A queue's first task, or its last.
     pub(crate) fn end(&self, dsq: DsqIndex, last: bool) -> Option<TaskId> {
         let queue = &self.dsqs[dsq];
         if !queue.by_vtime.is_empty() {
@@ -157,7 +157,7 @@ impl Dsqs {
         (task != NONE).then_some(task as usize)
     }
 
-    /// The task after it in its queue, or before it.
+    /// The task after this one in its queue, or the task before it.
     pub(crate) fn beside(&self, task: TaskId, before: bool) -> Option<TaskId> {
         let link = &self.links[task];
         if let Some(vtime) = link.vtime {
@@ -174,7 +174,7 @@ impl Dsqs {
         (found != NONE).then_some(found as usize)
     }
 
-    /// Puts a task in: at its virtual time, else at the head or the tail.
+    /// Inserts a task: by virtual time if `vtime` is given, else at the head or the tail.
     pub(super) fn push(
         &mut self,
         dsq: DsqIndex,
@@ -222,7 +222,7 @@ impl Dsqs {
         Ok(())
     }
 
-    /// Takes a task out of its queue, if it is in one.
+    /// Removes a task from its queue, if it is in one. Returns that queue.
     pub(super) fn remove(&mut self, task: TaskId) -> Option<DsqIndex> {
         let dsq = self.of(task)?;
         let link = std::mem::replace(&mut self.links[task], UNLINKED);

@@ -5,7 +5,8 @@ use crate::env::abi::*;
 use flsched_machine::{Distance, Machine};
 
 impl Ext {
-    /// False, and the end of the run, if the policy tracks idle CPUs itself.
+    /// Whether built-in idle tracking is on. If it is off, because the policy tracks idle CPUs itself, the run
+    /// ends with an error.
     pub(crate) fn needs_builtin_idle(&mut self, core: &mut Core) -> bool {
         if !self.has_builtin_idle {
             core.fail(self.callback, None, "built-in idle tracking is disabled");
@@ -13,7 +14,7 @@ impl Ext {
         self.has_builtin_idle
     }
 
-    /// Records whether `cpu` is idle, and with it its core.
+    /// Records whether `cpu` is idle, and whether all threads of its core are.
     pub(super) fn record_idle(&mut self, machine: &Machine, cpu: CpuId, is_idle: bool) {
         self.idle_cpus.set(cpu, is_idle);
         let threads = &machine.threads[machine.places[cpu].core];
@@ -23,7 +24,7 @@ impl Ext {
         }
     }
 
-    /// `scx_idle_test_and_clear_cpu()`: a core of which one thread is taken is no longer whole.
+    /// `scx_idle_test_and_clear_cpu()`: claims `cpu` if it is idle. Its core then no longer counts as fully idle.
     pub(crate) fn take_idle(&mut self, core: &Core, cpu: CpuId) -> bool {
         if !self.idle_cpus.has(cpu) {
             return false;
@@ -35,8 +36,8 @@ impl Ext {
         true
     }
 
-    /// `scx_pick_idle_cpu()`: any idle CPU of `allowed`, near `near` if that is given; of cores that
-    /// are idle as a whole if there are any, and only of those if `whole`.
+    /// `scx_pick_idle_cpu()`: claims an idle CPU of `allowed`, preferably on a fully idle core. `near`: only CPUs
+    /// at most this far from this CPU. `whole`: only CPUs on fully idle cores.
     pub(crate) fn pick_idle(
         &mut self,
         core: &Core,

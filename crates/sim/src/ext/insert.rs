@@ -1,21 +1,22 @@
-//! Where a policy puts a task: `do_enqueue_task()`, `direct_dispatch()`, `finish_dispatch()`,
+//! Insertion of tasks into dispatch queues: `do_enqueue_task()`, `direct_dispatch()`, `finish_dispatch()` and
 //! `dispatch_enqueue()` of `kernel/sched/ext.c`.
 use super::dsq::DsqIndex;
 use super::{Direct, Ext};
 use crate::core::{Core, CpuId, TaskId};
 use crate::env::abi::*;
 
-/// A verdict of `ops.dispatch`, kept until the callback is over.
+/// An insertion that `ops.dispatch` requested. It is carried out when the callback has returned, or when it
+/// moves tasks to the local queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     task: TaskId,
     dsq_id: u64,
     flags: u64,
-    /// Which of the task's times in the policy's hands it is about.
+    /// The custody of the task when the insertion was requested.
     custody: u64,
 }
 
-/// Not the kernel's number: what it keeps in the flags of the verdict.
+/// `SCX_ENQ_DSQ_PRIQ`: a flag of insertions by virtual time.
 const BY_VTIME: u64 = 1 << 57;
 
 impl Ext {
@@ -58,7 +59,8 @@ impl Ext {
         self.direct_dispatch(core, cpu, task, flags);
     }
 
-    /// `direct_dispatch()`. The local queue of another CPU is under another lock: later.
+    /// `direct_dispatch()`. An insertion into the local queue of another CPU needs that CPU's lock, so it is
+    /// deferred.
     fn direct_dispatch(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: u64) {
         let scx = &mut core.tasks[task].scx;
         let id = std::mem::replace(&mut scx.ddsp_dsq_id, DSQ_INVALID);
@@ -72,7 +74,7 @@ impl Ext {
         }
     }
 
-    /// `find_dsq_for_dispatch()`; a queue that does not exist ends the run.
+    /// `find_dsq_for_dispatch()`. If the queue does not exist, the run ends with an error.
     fn resolve(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, id: u64) -> Option<DsqIndex> {
         if id == DSQ_LOCAL {
             return Some(self.dsqs.local(cpu));
@@ -95,7 +97,7 @@ impl Ext {
         found
     }
 
-    /// The queue of any id, for reading.
+    /// The policy's queue or the local queue with this id; `None`: it does not exist.
     pub(crate) fn resolve_for_reading(&mut self, core: &mut Core, id: u64) -> Option<DsqIndex> {
         if id & DSQ_BUILTIN == 0 {
             return self.dsqs.find(id);
@@ -135,8 +137,8 @@ impl Ext {
         }
     }
 
-    /// A task was added to the local queue of `cpu`: the task that runs there may have to be
-    /// preempted.
+    /// Reschedules `cpu` after an insertion into its local queue, if it is idle, runs a lower class, or `flags`
+    /// request preemption.
     fn after_local(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: u64) {
         match core.cpus[cpu].curr {
             None => core.resched(cpu),
@@ -151,7 +153,7 @@ impl Ext {
         }
     }
 
-    /// `scx_bpf_dsq_insert()` and its sibling by virtual time.
+    /// `scx_bpf_dsq_insert()` and, with `vtime`, `scx_bpf_dsq_insert_vtime()`.
     pub(crate) fn insert(
         &mut self,
         core: &mut Core,
@@ -203,8 +205,8 @@ impl Ext {
         true
     }
 
-    /// `flush_dispatch_buf()` and `finish_dispatch()`: a task that the policy no longer has is
-    /// passed over in silence, as the kernel does.
+    /// `flush_dispatch_buf()` and `finish_dispatch()`: carries out the requested insertions. As in the kernel, an
+    /// insertion is ignored if the policy's custody of the task has ended since.
     pub(super) fn flush(&mut self, core: &mut Core, cpu: CpuId) {
         let verdicts = std::mem::take(&mut self.verdicts);
         for verdict in &verdicts {
@@ -237,7 +239,7 @@ impl Ext {
         }
     }
 
-    /// `dispatch_to_local_dsq()`: into the local queue of a CPU, perhaps not the task's own.
+    /// `dispatch_to_local_dsq()`: inserts a task into the local queue of `cpu`, moving it there if need be.
     pub(super) fn put_local(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: u64) {
         let from = core.tasks[task].cpu;
         if from == cpu {

@@ -1,7 +1,10 @@
-//! sched_ext, after `kernel/sched/ext.c` of Linux 6.18: a scheduling class that asks a policy.
+//! sched_ext, after `kernel/sched/ext.c` of Linux 6.18: a scheduling class whose decisions a policy makes.
 //!
-//! What a policy must not do ends the run with the callback, the task and the time, where the
-//! kernel would eject it.
+//! Where the kernel would eject a policy for an error, the run ends. Its error names the callback, the task and
+//! the time.
+//!
+//! *Custody*: `ops.enqueue` gives a task to the policy, which keeps it until it inserts the task into a queue or the
+//! task is dequeued.
 mod class;
 pub(crate) mod context;
 mod dispatch;
@@ -29,42 +32,42 @@ const DEFAULT_BATCH: u32 = 32;
 /// `SCX_WATCHDOG_MAX_TIMEOUT`, in ms.
 const DEFAULT_TIMEOUT_MS: u32 = 30_000;
 
-/// May the policy insert a task at once, and which?
+/// The task that the policy may insert directly: that of the running `ops.select_cpu` or `ops.enqueue`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direct {
     None,
     Open(TaskId),
 }
 
-/// The class.
+/// sched_ext with one policy.
 pub(crate) struct Ext {
     spec: PolicySpec,
-    /// What it may call.
+    /// The kfuncs that the policy may call.
     kfuncs: Kfuncs,
     ops: *const Ops,
-    /// Its number among the run's classes.
+    /// The index of this class among the run's classes.
     pub(crate) index: usize,
     flags: u64,
     max_batch: u32,
     timeout_ms: u32,
     pub(crate) dsqs: Dsqs,
-    /// By task: 0, or the number of the time for which the policy has it in its hands.
+    /// By task: the number of its current custody; 0: the policy does not have the task.
     custody: Vec<u64>,
     custodies: u64,
-    /// Tasks on their way to the local queue of a CPU whose lock was not held.
+    /// Insertions into local queues of other CPUs, deferred until their locks can be taken: task, queue, flags.
     deferred: Vec<(TaskId, DsqIndex, u64)>,
-    /// Kicks on their way.
+    /// Kicks that are not yet carried out: CPU and flags.
     pub(crate) kicks: Vec<(CpuId, u64)>,
     direct: Direct,
-    /// The CPU for which `ops.dispatch` is asked.
+    /// The CPU for which `ops.dispatch` is being called.
     dispatching: Option<CpuId>,
     verdicts: Vec<Verdict>,
     dispatched: u32,
-    /// By CPU: whether the running task continues.
+    /// By CPU: whether [`Ext::balance_one`] decided that the previous task continues.
     keep: Vec<bool>,
-    /// By CPU: a higher class has it.
+    /// By CPU: whether a task of a higher class has taken it from sched_ext.
     released: Vec<bool>,
-    /// The callback in which the policy is.
+    /// The callback that is running; empty: none.
     pub(crate) callback: &'static str,
     pub(crate) has_builtin_idle: bool,
     pub(crate) idle_cpus: Box<CpuMask>,
@@ -72,20 +75,21 @@ pub(crate) struct Ext {
     pub(crate) possible_cpus: Box<CpuMask>,
     pub(crate) maps: Maps,
     pub(crate) timers: Vec<Timer>,
-    /// Cache lines of its variables that it has written to by atomic operations, by number.
+    /// The cache lines on which the policy has used atomic operations, by number. Each has a lock, which times
+    /// its transfers.
     pub(crate) lines: BTreeMap<u64, LockId>,
-    /// The policy's cpumasks.
+    /// The cpumasks that the policy has created.
     pub(crate) masks: Vec<*mut CpuMask>,
-    /// What it counted before it was started again.
+    /// The policy's statistics from before its last restart.
     counted: Vec<u64>,
-    /// What it printed.
+    /// The lines that the policy has printed, and when.
     pub(crate) printed: Vec<(Ns, String)>,
-    /// Last, so that it goes after what points into it.
+    /// The loaded policy. It is the last field, so it is dropped after all pointers into it.
     instance: Instance,
 }
 
 impl Ext {
-    /// With a policy of its own, which calls `kfuncs`; `index`: which of the run's classes it is.
+    /// Loads the policy and links it to `kfuncs`. `index`: the index among the run's classes.
     pub(crate) fn new(
         core: &mut Core,
         spec: &PolicySpec,
@@ -94,7 +98,7 @@ impl Ext {
     ) -> Result<Self, Error> {
         let instance = Instance::load(spec, &core.machine, &core.online, kfuncs)?;
         let ops = instance.ops()?;
-        // SAFETY: the object's table, as long as the instance lives.
+        // SAFETY: `ops` points to the object's table, which lives as long as `instance`.
         let table = unsafe { &*ops };
         let count = core.nr_cpus();
         let timeout_ms = if table.timeout_ms > 0 { table.timeout_ms } else { DEFAULT_TIMEOUT_MS };
@@ -137,11 +141,11 @@ impl Ext {
     }
 
     fn ops(&self) -> &Ops {
-        // SAFETY: the object's table, valid as long as the instance; it is never written.
+        // SAFETY: the object's table lives as long as `instance` and is never written.
         unsafe { &*self.ops }
     }
 
-    /// Calls the policy, which calls back into this simulation.
+    /// Calls the policy. The kfuncs that it calls act on this simulation.
     fn call<R>(&mut self, core: &mut Core, callback: &'static str, body: impl FnOnce() -> R) -> R {
         let outer = std::mem::replace(&mut self.callback, callback);
         let this: *mut Self = self;
@@ -169,7 +173,7 @@ impl Ext {
 impl Ext {
     fn free_masks(&mut self) {
         for mask in self.masks.drain(..) {
-            // SAFETY: from Box::into_raw() in cpumask_create(), and not released.
+            // SAFETY: the pointer is from Box::into_raw() in cpumask_create() and was not released.
             drop(unsafe { Box::from_raw(mask) });
         }
     }

@@ -1,5 +1,5 @@
-//! When a CPU goes on- or offline, the kernel ends a policy without hotplug callbacks. Its loader
-//! starts it again, with tables of the CPUs that are online now.
+//! Restart after CPU hotplug: the kernel ends a policy that has no hotplug callbacks, and its loader attaches it
+//! again with tables of the CPUs that are online then.
 use super::Ext;
 use super::class::weight;
 use super::dsq::Dsqs;
@@ -9,7 +9,8 @@ use crate::env::instance::Instance;
 use crate::env::maps::Maps;
 
 impl Ext {
-    /// All at once, where the kernel has the default scheduler take over for a moment.
+    /// Ends the policy and starts it again. This takes no time, whereas in the kernel the default scheduler runs in
+    /// between.
     pub(super) fn restart(&mut self, core: &mut Core) {
         let alive = |task: &&Task| task.class == self.index && (task.state != State::Dead || task.is_queued);
         let tasks: Vec<TaskId> = core.tasks.iter().filter(alive).map(|task| task.id).collect();
@@ -35,7 +36,7 @@ impl Ext {
         online.into_iter().for_each(|cpu| core.resched(cpu));
     }
 
-    /// Ends the old instance, and discards all its state.
+    /// Ends the old instance and discards its state, except for its statistics.
     fn end(&mut self, core: &mut Core, tasks: &[TaskId]) {
         for &task in tasks {
             self.task_leaves(core, task);
@@ -61,7 +62,7 @@ impl Ext {
         *self.idle_cores = core.online.clone();
     }
 
-    /// Gives the new one all tasks.
+    /// Passes all tasks to the new instance.
     fn begin(&mut self, core: &mut Core, tasks: &[TaskId]) {
         for &task in tasks {
             self.init_task(core, task, false);
@@ -83,7 +84,7 @@ impl Ext {
         }
     }
 
-    /// `scx_init_task()`; `is_fork`: it is not there yet.
+    /// `scx_init_task()`. `is_fork`: the task is being forked; false: it existed before the policy.
     pub(super) fn init_task(&mut self, core: &mut Core, task: TaskId, is_fork: bool) {
         let state = &mut core.tasks[task];
         state.scx.ddsp_dsq_id = DSQ_INVALID;

@@ -1,4 +1,4 @@
-//! For how long CPUs were busy at each frequency.
+//! How long CPUs were busy at each frequency.
 use crate::core::{Core, CpuId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 /// The frequencies of a run, on a machine whose frequencies change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrequencyReport {
-    /// Mean of all CPUs while they were busy.
+    /// Mean frequency of all CPUs while they were busy, in MHz.
     pub busy_mhz: f64,
-    /// Time for which CPUs were busy, by the lowest frequency of each step of 100 MHz.
+    /// Busy time of all CPUs by frequency, in steps of 100 MHz. The key is the lowest frequency of a step.
     pub busy_s_by_mhz: BTreeMap<u32, f64>,
-    /// The same of each CPU that was ever busy.
+    /// The same for each CPU that was ever busy.
     pub cpus: BTreeMap<CpuId, CpuFrequencies>,
 }
 
 /// The frequencies of a CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuFrequencies {
-    /// The mean while it was busy.
+    /// Mean frequency while it was busy, in MHz.
     pub busy_mhz: f64,
     /// See [`FrequencyReport`].
     pub busy_s_by_mhz: BTreeMap<u32, f64>,

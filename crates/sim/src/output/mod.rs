@@ -79,29 +79,30 @@ pub struct LockReport {
     pub taken: u64,
     /// How often a CPU waited.
     pub contended: u64,
-    /// The time spun in total, in ns.
+    /// Total time that CPUs spun for it, in ns.
     pub spun_ns: Ns,
-    /// That, as a share of the CPUs' time.
+    /// The same as a share of the CPUs' time.
     pub wait_share: f64,
-    /// Held for so long in all, in ns.
+    /// Total time for which it was held, in ns.
     pub held_ns: Ns,
 }
 
 /// A scheduler's function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallbackReport {
-    /// As in machine files.
+    /// Its name as in machine files.
     pub name: &'static str,
     /// How often it was called.
     pub calls: u64,
-    /// For how long in all, without waiting for locks, in ns.
+    /// Total time in it without waits for locks, in ns.
     pub ns: Ns,
 }
 
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
-/// Jain, Chiu, Hawe: A quantitative measure of fairness (1984), of tasks that were ever runnable.
+/// Jain's index of fairness (Jain, Chiu, Hawe: A quantitative measure of fairness, 1984), over the tasks that were
+/// ever runnable.
 fn fairness(core: &Core) -> f64 {
     let wanted = core.tasks.iter().filter(|task| task.ran + task.waited > 0);
     let shares = wanted.map(|task| task.ran as f64 / (task.ran + task.waited) as f64);

@@ -5,8 +5,8 @@ use crate::perf_script::{Line, What, lines};
 use flsched_machine::MAX_CPUS;
 use std::collections::BTreeMap;
 
-/// Reads `sched_switch`, wake-ups and `cpu_frequency`; `path` is for messages. The trace does not have
-/// the lengths of run queues.
+/// Reads `sched_switch`, wake-ups and `cpu_frequency`. `path` is named in errors. Lengths of run queues are not
+/// part of the trace.
 pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
     let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
     let all: Vec<Line> = lines(text).collect::<Result<_, _>>().map_err(wrong)?;
@@ -39,7 +39,7 @@ pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
         let at = at - start;
         match what {
             What::Switch { prev, next, .. } => {
-                // A task that loses a CPU without having been seen to get it has had it since the
+                // The switch to this task was before the recording: the task has run since its
                 // start.
                 if !std::mem::replace(&mut is_known[cpu], true) {
                     recording.switched(cpu, tasks.number(prev), 0);

@@ -4,7 +4,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use std::fmt::Write;
 
-/// All that fits a screen.
+/// The main figures as a table that fits on a screen.
 pub fn render(outcome: &Outcome) -> String {
     let mut text = format!(
         "{} under {}, on {} ({} CPUs), seed {}; clock: model\n\n",
@@ -91,7 +91,7 @@ fn numbers<const N: usize>(name: &str, values: [String; N]) -> Vec<Cell> {
     std::iter::once(Cell::new(name)).chain(values.into_iter().map(right)).collect()
 }
 
-/// With commas.
+/// A number with commas between thousands.
 fn count(number: u64) -> String {
     HumanCount(number).to_string()
 }

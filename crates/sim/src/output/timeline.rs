@@ -4,13 +4,13 @@ use crate::core::{CpuId, Recording, STEP_MHZ, Slice, Tuning};
 use crate::engine::{Ns, display_ns};
 use std::fmt::Write;
 
-/// Pixels of the whole time.
+/// Width of a row, in pixels.
 const WIDTH: u64 = 1600;
 const LEFT: u64 = 60;
 const TOP: u64 = 40;
-/// Height of all rows together, about; a row has from 3 to 16.
+/// Approximate height of all rows together, in pixels. A row is 3 to 16 pixels high.
 const HEIGHT: u64 = 800;
-/// Width of a frequency in the legend.
+/// Width of a frequency in the legend, in pixels.
 const LEGEND: u64 = 48;
 
 /// What the colours show.
@@ -23,10 +23,10 @@ pub enum Colouring {
     Frequency,
 }
 
-/// What a pixel shows: the number of a task, or the lowest frequency of a step.
+/// What a pixel shows: the number of a task, or the lowest frequency of a step, in MHz.
 type Key = u32;
 
-/// A stretch of a row.
+/// A period of a row with one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     key: Key,
@@ -34,10 +34,10 @@ struct Piece {
     to: Ns,
 }
 
-/// Running at a frequency that is not known yet.
+/// The key of a task that runs before the CPU's first known frequency.
 const UNKNOWN: Key = 0;
 
-/// An SVG of the CPUs on which tasks ran. A pixel shows what lasted longest within it.
+/// An SVG with a row for each CPU on which tasks ran. A pixel shows the key that lasted longest within it.
 pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring) -> String {
     let end = recording.full_at.unwrap_or(recording.end).max(1);
     let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
@@ -128,7 +128,8 @@ fn by_step(slices: &[Slice], tunings: &[Tuning]) -> Vec<Piece> {
         if slice.from < known_from {
             pieces.push(Piece { key: UNKNOWN, from: slice.from, to: slice.to.min(known_from) });
         }
-        // Both are in their order: what was over before this slice is so for the next ones, too.
+        // Slices and tunings are in order of time, so tunings that ended before this slice are skipped for
+        // good.
         while tunings.get(first + 1).is_some_and(|next| next.at <= slice.from) {
             first += 1;
         }
@@ -141,11 +142,11 @@ fn by_step(slices: &[Slice], tunings: &[Tuning]) -> Vec<Piece> {
     pieces
 }
 
-/// What has which pixels of a row: key, from, to.
+/// The pixels of a row as runs of one key: key, first pixel, end.
 fn runs(pieces: &[Piece], end: Ns) -> Vec<(Key, u64, u64)> {
     let pixel = |at: Ns| ((u128::from(at) * u128::from(WIDTH) / u128::from(end)) as u64).min(WIDTH - 1);
     let start_of = |pixel: u64| (u128::from(pixel) * u128::from(end) / u128::from(WIDTH)) as u64;
-    // How long the best one has each pixel.
+    // The key that lasted longest in each pixel, and for how long.
     let mut owners: Vec<Option<(Key, Ns)>> = vec![None; WIDTH as usize];
     for piece in pieces.iter().filter(|piece| piece.from < end) {
         for at in pixel(piece.from)..=pixel(piece.to.min(end)) {
@@ -176,7 +177,7 @@ fn colour_of_task(task: Key) -> String {
     format!("hsl({},{}%,55%)", task * 137 % 360, 45 + task * 31 % 40)
 }
 
-/// From dark to light, so that it can be read without colours, and in print.
+/// The colour of a frequency: from dark to light, so that the order is visible without colours and in print.
 fn colour_of_step(step: Key, (low, high): (Key, Key)) -> String {
     let share = f64::from(step - low) / f64::from((high - low).max(1));
     format!("hsl({:.0},75%,{:.0}%)", 260.0 - 210.0 * share, 28.0 + 32.0 * share)
@@ -210,7 +211,7 @@ mod tests {
             by_step(&slices, &tunings),
             [piece(1200, 5, 10), piece(1200, 20, 30), piece(1800, 30, 60), piece(2900, 60, 70)]
         );
-        // Before the first frequency is known.
+        // The task runs before the CPU's first known frequency.
         assert_eq!(by_step(&slices[1..2], &tunings[2..3]), [piece(UNKNOWN, 20, 30), piece(1800, 30, 60)]);
         assert_eq!(by_step(&slices[..1], &[]), [piece(UNKNOWN, 5, 10)]);
     }

@@ -1,18 +1,18 @@
 //! A recording in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome read.
 //!
-//! Two "processes": the CPUs, with a row each that shows the running task, and the length of its queue and its
-//! frequency as counters; and the tasks, with a row each that shows the CPU on which the task runs. Wake-ups are
-//! instants in a task's row.
+//! The trace has two "processes". "CPUs" has a row for each CPU with the running task, and counters for the CPU's
+//! run-queue length and frequency. "Tasks" has a row for each task with the CPU on which it runs; its wake-ups are
+//! instants in that row.
 use crate::core::Recording;
 use crate::engine::Ns;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// The trace's numbers for the two.
+/// Process ids of the two.
 const CPUS: u32 = 1;
 const TASKS: u32 = 2;
 
-/// Writes it as one JSON object.
+/// The trace as one JSON object.
 pub fn write_trace(recording: &Recording, title: &str, out: &mut impl Write) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[", other(recording, title))?;
     let mut lines = Lines { out, is_first: true };
@@ -64,7 +64,7 @@ fn other(recording: &Recording, title: &str) -> serde_json::Value {
     })
 }
 
-/// The format counts in µs; a fraction keeps the ns.
+/// Nanoseconds as the format's microseconds with a fraction.
 fn us(ns: Ns) -> f64 {
     ns as f64 / 1000.0
 }

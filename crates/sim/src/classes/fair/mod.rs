@@ -184,7 +184,7 @@ impl<R: Rules> Fair<R> {
         self.overloaded -= usize::from(queue.count == 1);
     }
 
-    /// Another CPU's state comes by its cache lines, which takes time.
+    /// Charges the time in which the cache lines with another CPU's state arrive.
     fn fetch_state(&self, core: &mut Core, cpu: CpuId) {
         core.spend(core.travel_ns(cpu));
     }
