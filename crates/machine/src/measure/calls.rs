@@ -1,4 +1,4 @@
-//! System calls, messages through pipes and sockets, wake-ups, switches, forks and threads.
+//! Measures system calls, messages through pipes and sockets, wake-ups, switches, forks and threads.
 use super::Error;
 use super::layout::{pin, pinned};
 use super::sample::Sample;
@@ -9,14 +9,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// Of a batch: some tens of µs, less than a time slice; those of messages some hundreds.
+/// System calls in a batch. A batch takes some tens of µs, which is less than a time slice.
 const CALLS: u32 = 200;
+/// Round trips of a message in a batch.
 const ROUNDS: u32 = 20;
-/// Of a message, as hackbench's.
+/// Size of a message, as in hackbench.
 const BYTES: usize = 100;
-/// As many as a sender of hackbench writes to.
+/// Number of channels; a sender of hackbench writes to as many.
 const CHANNELS: u32 = 20;
-/// Messages in each; all find room. With some hundreds of them those of sockets cost a third more.
+/// Messages queued in each channel; no write blocks. With some hundreds of them, messages through sockets cost a
+/// third more.
 const QUEUED: u32 = 10;
 
 fn ns_of(count: u32, body: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
@@ -25,7 +27,7 @@ fn ns_of(count: u32, body: impl FnOnce() -> Result<(), Error>) -> Result<f64, Er
     Ok(began.elapsed().as_nanos() as f64 / f64::from(count))
 }
 
-/// Takes a sample of something that may fail; the first failure counts.
+/// Takes a sample of a measurement that can fail. Returns the first error.
 fn sample(batches: usize, mut body: impl FnMut() -> Result<f64, Error>) -> Result<Sample, Error> {
     let mut failed = None;
     let sample = Sample::take(batches, || {
@@ -40,12 +42,12 @@ fn sample(batches: usize, mut body: impl FnMut() -> Result<f64, Error>) -> Resul
     failed.map_or(Ok(sample), Err)
 }
 
-/// A pipe's ends.
+/// Creates a pipe.
 fn ends() -> Result<(OwnedFd, OwnedFd), Error> {
     pipe().map_err(|e| Error::System { what: "pipe".into(), source: e.into() })
 }
 
-/// By the call alone: what a library adds would count as the kernel's.
+/// Writes a message by the plain system call, so that the figure has no library code in it.
 fn send(to: &mut impl AsFd) -> Result<(), Error> {
     whole("write a message", unistd::write(to, &[1; BYTES]))
 }
@@ -63,13 +65,13 @@ fn whole(what: &'static str, result: nix::Result<usize>) -> Result<(), Error> {
     Err(Error::System { what: what.into(), source })
 }
 
-/// A call that does next to nothing.
+/// The time of a system call that does almost nothing: `getppid()`.
 pub fn syscall(batches: usize, cpu: usize) -> Result<Sample, Error> {
     pinned(cpu, || {
         sample(batches, || {
             ns_of(CALLS, || {
                 for _ in 0..CALLS {
-                    // SAFETY: asks for a number; through libc, which does not remember it.
+                    // SAFETY: getppid() has no arguments. `syscall` enters the kernel each time; no result is cached.
                     unsafe { libc::syscall(libc::SYS_getppid) };
                 }
                 Ok(())
@@ -78,30 +80,30 @@ pub fn syscall(batches: usize, cpu: usize) -> Result<Sample, Error> {
     })
 }
 
-/// A channel, and messages into it and out of it.
+/// Times of a kind of channel.
 #[derive(Debug)]
 pub struct Channels {
-    /// To make one.
+    /// Creating a channel.
     pub make: Sample,
-    /// One into it.
+    /// Writing a message.
     pub write: Sample,
-    /// One out of it.
+    /// Reading a message.
     pub read: Sample,
 }
 
-/// Pipes that one thread uses: no waiter and no wake-up.
+/// Measures pipes. One thread writes and reads, so there is no waiter and no wake-up.
 pub fn pipes(batches: usize, cpu: usize) -> Result<Channels, Error> {
     channels(batches, cpu, ends)
 }
 
-/// Pairs of stream sockets.
+/// Measures pairs of stream sockets in the same way.
 pub fn sockets(batches: usize, cpu: usize) -> Result<Channels, Error> {
     channels(batches, cpu, || {
         UnixStream::pair().map_err(|source| Error::System { what: "socketpair".into(), source })
     })
 }
 
-/// Many are on their way at a time, as hackbench's are: the kernel has to find memory for each.
+/// Measures channels with many queued messages, as in hackbench: the kernel has to allocate memory for each.
 fn channels<R: AsFd + Send, W: AsFd + Send>(
     batches: usize,
     cpu: usize,
@@ -129,12 +131,12 @@ fn channels<R: AsFd + Send, W: AsFd + Send>(
     Ok(Channels { make, write, read: Sample::of(reads) })
 }
 
-/// From the write of a message until its reader, which slept on `to`, continues.
+/// The time from the write of a message on CPU `from` until its reader, which slept on CPU `to`, continues.
 pub fn one_way(batches: usize, from: usize, to: usize) -> Result<Sample, Error> {
     let (mut there_read, mut there_write) = ends()?;
     let (mut back_read, mut back_write) = ends()?;
     std::thread::scope(|scope| {
-        // It ends when the other side's pipe does.
+        // The loop ends when the other thread has closed its pipe.
         let echo = scope.spawn(move || {
             pin(to)?;
             while receive(&mut there_read).is_ok() {
@@ -162,13 +164,13 @@ pub fn one_way(batches: usize, from: usize, to: usize) -> Result<Sample, Error> 
     })
 }
 
-/// A `fork()` for the parent, and with it the child's life until its parent has seen it end.
+/// The time of a `fork()` in the parent, and the time from its start until the parent has waited for the child.
 pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     let mut forks = Vec::new();
     let lives = pinned(cpu, || {
         sample(batches, || {
             let began = Instant::now();
-            // SAFETY: the child does nothing but end.
+            // SAFETY: the child only calls _exit().
             match unsafe { fork_process() } {
                 Ok(ForkResult::Child) => unsafe { libc::_exit(0) },
                 Ok(ForkResult::Parent { child }) => {
@@ -184,7 +186,7 @@ pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     Ok((Sample::of(forks), lives))
 }
 
-/// Starting a thread, as its creator sees it; and the thread's life until it has been joined.
+/// The time to start a thread, as its creator sees it, and the time from its start until it has been joined.
 pub fn thread(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     let mut starts = Vec::new();
     let lives = pinned(cpu, || {

@@ -1,7 +1,7 @@
-//! Data that are not in a cache: how much longer it takes to read a KiB of them than when they are.
+//! Measures cold caches: how much longer it takes to read a KiB that is not in a cache.
 //!
-//! Lines are read in an order that no prefetcher guesses, each address independent of the last, so
-//! that as many are on their way at a time as the core can have.
+//! Lines are read in an order that prefetchers do not predict. No address depends on an earlier read, so the core
+//! has as many reads in flight as it can.
 use super::Error;
 use super::layout::{Layout, pinned};
 use super::sample::Sample;
@@ -9,20 +9,20 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const LINE: usize = 64;
-/// Read in a batch, in KiB: a task's working set.
+/// Data read in a batch, in KiB: a task's working set.
 const KIB: usize = 128;
-/// With which a memory's size is taken for larger than any cache, in KiB.
+/// The largest buffer used to evict caches, in KiB. It is assumed to be larger than any cache.
 const MOST_KIB: u64 = 512 * 1024;
 
-/// Reads the lines in an order of its own; their sum, so that none is left out.
+/// Reads every line once in scattered order. Returns a sum, so that the compiler cannot omit a read.
 fn read(bytes: &[u8]) -> u64 {
     let lines = bytes.len() / LINE;
-    // A stride that has no factor in common with the number of lines, which is a power of two.
+    // The number of lines is a power of two. The stride is odd, so every line is visited.
     let stride = (lines * 5 / 8) | 1;
     (0..lines).map(|index| u64::from(bytes[index * stride % lines * LINE])).sum()
 }
 
-/// The time for a KiB after everything else has been pushed out by `others`, less that when it is hot.
+/// The time to read a KiB after writes to `others` have evicted it, less the time when it is in the core's cache.
 fn penalty(batches: usize, others: &mut [u8]) -> Sample {
     let data = vec![1u8; KIB << 10];
     let timed = |data: &[u8]| {
@@ -30,7 +30,8 @@ fn penalty(batches: usize, others: &mut [u8]) -> Sample {
         black_box(read(black_box(data)));
         began.elapsed().as_nanos() as f64 / KIB as f64
     };
-    // Each for itself: of a difference, a disturbed half could make it shorter.
+    // Hot reads are a sample of their own: a disturbed hot read within a difference would make it too
+    // short.
     let mut hot = Vec::new();
     let cold = Sample::take(batches, || {
         for byte in others.iter_mut().step_by(LINE) {
@@ -44,7 +45,8 @@ fn penalty(batches: usize, others: &mut [u8]) -> Sample {
     cold.less(Sample::of(hot).ns())
 }
 
-/// From the cache that cores share; `None`: there is none, or it is not twice a core's.
+/// The penalty of a read from the cache that several cores share. `None`: there is none, or it is too small to
+/// hold the evicted data: less than four times a core's cache.
 pub fn shared(batches: usize, cpu: usize, layout: &Layout) -> Result<Option<Sample>, Error> {
     let size = 2 * layout.core_kib;
     if layout.shared_kib < 2 * size {
@@ -53,10 +55,10 @@ pub fn shared(batches: usize, cpu: usize, layout: &Layout) -> Result<Option<Samp
     pinned(cpu, || Ok(Some(penalty(batches, &mut vec![0; (size as usize) << 10]))))
 }
 
-/// From memory.
+/// The penalty of a read from memory.
 pub fn memory(batches: usize, cpu: usize, layout: &Layout) -> Result<Sample, Error> {
     let size = (2 * layout.core_kib.max(layout.shared_kib)).min(MOST_KIB);
-    // What pushes out everything takes long, and a few batches of it will do.
+    // Evicting all caches takes long, so there are only a few batches.
     let batches = batches.min(10);
     pinned(cpu, || Ok(penalty(batches, &mut vec![0; (size as usize) << 10])))
 }

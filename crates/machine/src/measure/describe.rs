@@ -1,4 +1,4 @@
-//! A whole machine file of the present machine: what was measured, what the kernel says, and estimates for the rest.
+//! The machine file of this machine: measured figures, what the kernel reports, and estimates for the rest.
 use super::Calibration;
 use super::calls::Channels;
 use super::layout::Layout;
@@ -10,7 +10,7 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
-/// Usual times of the kernel's scheduler functions on a core of some GHz.
+/// Typical times of the kernel's scheduler functions on a core of some GHz.
 const CALLBACK_NS: [(Callback, u64); Callback::COUNT] = [
     (Callback::SelectCpu, 150),
     (Callback::Enqueue, 200),
@@ -27,7 +27,7 @@ const CALLBACK_NS: [(Callback, u64); Callback::COUNT] = [
     (Callback::Exit, 100),
     (Callback::SetCpumask, 300),
 ];
-/// Those of a wake-up and of a switch to the task that was woken.
+/// The functions that a wake-up and a switch to the woken task call.
 const OF_ONE_WAY: [Callback; 8] = [
     Callback::SelectCpu,
     Callback::Enqueue,
@@ -38,26 +38,26 @@ const OF_ONE_WAY: [Callback; 8] = [
     Callback::PutPrev,
     Callback::SetNext,
 ];
-/// Of a timer interrupt, on a core of some GHz.
+/// Typical time of a timer interrupt on a core of some GHz.
 const TICK_NS: u64 = 500;
-/// What a core does with several threads, of what it does with one.
+/// Throughput of a core with several busy threads, in percent of its throughput with one.
 const SMT_PERCENT: u32 = 125;
-/// From the lowest frequency to the highest.
+/// Time in which the frequency rises from the lowest to the highest.
 const RISE_MS: u32 = 10;
-/// `INTEL_PSTATE_SAMPLING_INTERVAL`.
+/// The interval of intel_pstate: `INTEL_PSTATE_SAMPLING_INTERVAL`.
 const PSTATE_INTERVAL_US: u64 = 10_000;
 const SCHEDUTIL_INTERVAL_US: u64 = 1000;
 
-/// What cpufreq says of the present machine.
+/// What cpufreq reports of this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Cpufreq<'a> {
-    /// By CPU number; `None`: nothing of that CPU.
+    /// By CPU number; `None`: cpufreq reports nothing of that CPU.
     pub cpus: &'a BTreeMap<usize, Option<Scaling>>,
-    /// For each CPU the first of those that run at its frequency.
+    /// For each CPU the first CPU of its frequency domain.
     pub domains: &'a BTreeMap<usize, usize>,
 }
 
-/// The present machine under this name; `flsched sim --machine FILE` runs on it.
+/// Describes this machine under this name; `flsched sim --machine FILE` simulates it.
 pub fn describe(name: &str, of: &Calibration, cpufreq: Cpufreq<'_>) -> MachineFile {
     let topology = of.layout.topology();
     let threads = topology.threads_per_core;
@@ -154,7 +154,7 @@ fn caches(of: &Calibration) -> CacheSizes {
     }
 }
 
-/// `None`: nothing is known of frequencies, or they do not change.
+/// The frequencies; `None`: they are unknown, or they do not change.
 fn frequency(cpufreq: Cpufreq<'_>, layout: &Layout) -> Option<Frequency> {
     let known: Vec<&Scaling> = cpufreq.cpus.values().flatten().collect();
     let first = *known.first()?;
@@ -205,7 +205,7 @@ fn frequency(cpufreq: Cpufreq<'_>, layout: &Layout) -> Option<Frequency> {
     })
 }
 
-/// Of a process and of a thread.
+/// The figures of a process and of a thread.
 fn by_kind(what: &str, samples: [&Sample; 2], ns: [f64; 2]) -> Sourced<ByKind> {
     let [process, thread] = samples.map(Sample::spread);
     Sourced::measured(
@@ -235,7 +235,8 @@ fn whole(ns: f64) -> u64 {
     ns.round().max(0.0) as u64
 }
 
-/// A distance that this machine has not is as good as the next nearer one, or the next further.
+/// The figure of each distance. A distance that this machine does not have gets the figure of the next nearer one,
+/// or else of the next further one.
 fn by_distance(
     what: &str,
     samples: &BTreeMap<Distance, Sample>,
@@ -269,7 +270,7 @@ mod tests {
 
     const NO_CPUFREQ: Cpufreq<'_> = Cpufreq { cpus: &BTreeMap::new(), domains: &BTreeMap::new() };
 
-    /// Two cores of two threads, one cache.
+    /// Two cores of two threads that share a cache.
     fn four_cpus() -> Layout {
         let made = |core| Made { core, cache: "0-3", node: 0, package: 0, capacity: 1024 };
         layout(&["0,2", "1,3", "0,2", "1,3"].map(made))
@@ -297,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Read again from the text.
+    /// The file as it is read back from its text.
     fn load(file: &MachineFile) -> Machine {
         let text = file.to_toml();
         let read = MachineFile::parse(&text, "it").unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -9,37 +9,37 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 const ROOT: &str = "/sys/devices/system/cpu";
-/// A core of one thread is a small one if it reaches no more than this share of the fastest core's speed; what
-/// differs by less are frequencies of like cores.
+/// A core with one thread counts as small if its speed is at most this share of the fastest core's. Smaller
+/// differences are frequencies of cores of the same kind.
 const SMALL_PERCENT: u64 = 85;
 
-/// The present machine.
+/// The CPUs and caches of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// On which this process may run; at least one.
+    /// The online CPUs on which this process may run; at least one.
     pub cpus: Vec<usize>,
-    /// Of each online CPU.
+    /// All online CPUs.
     online: BTreeMap<usize, CpuInfo>,
-    /// The largest cache of one core alone, in KiB.
+    /// The largest cache that belongs to one core, in KiB.
     pub core_kib: u64,
-    /// The last-level cache of several cores, in KiB; 0: there is none.
+    /// The last-level cache that several cores share, in KiB; 0: there is none.
     pub shared_kib: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CpuInfo {
-    /// The list of the core's CPUs.
+    /// The list of CPUs of its core, as the kernel prints it.
     core: String,
-    /// The list of CPUs at its last-level cache.
+    /// The list of CPUs that share its last-level cache.
     cache: String,
     node: usize,
     package: String,
-    /// Against other CPUs: its capacity, or else its highest frequency; `None`: nothing says it.
+    /// Its speed relative to other CPUs: its capacity, or else its highest frequency; `None`: unknown.
     speed: Option<u64>,
 }
 
 impl Layout {
-    /// Of this machine.
+    /// Reads the layout of this machine.
     pub fn read() -> Result<Self, Error> {
         let allowed = sched_getaffinity(Pid::from_raw(0))
             .map_err(|e| Error::System { what: "sched_getaffinity".into(), source: e.into() })?;
@@ -68,7 +68,7 @@ impl Layout {
         })
     }
 
-    /// For each distance that there is, the first two CPUs that are so far apart.
+    /// For each distance from the first CPU to another: the pair of CPUs, with the lowest number of the other.
     pub fn pairs(&self) -> BTreeMap<Distance, (usize, usize)> {
         let mut pairs = BTreeMap::new();
         let here = &self.online[&self.cpus[0]];
@@ -88,7 +88,7 @@ impl Layout {
         pairs
     }
 
-    /// How many cores, last-level caches and sockets there are.
+    /// The numbers of cores, last-level caches and sockets.
     pub(super) fn counts(&self) -> (usize, usize, usize) {
         (self.count(|info| &info.core), self.count(|info| &info.cache), self.count(|info| &info.package))
     }
@@ -97,7 +97,8 @@ impl Layout {
         self.online.values().map(of).collect::<BTreeSet<T>>().len()
     }
 
-    /// As a machine's file has it: with all sockets alike. Where they are not, the largest of each counts.
+    /// The topology for a machine file, in which all sockets are alike. Where they are not, the largest number of
+    /// each kind is taken for all.
     pub(super) fn topology(&self) -> Topology {
         let mut cores: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (cpu, info) in &self.online {
@@ -151,7 +152,7 @@ impl Layout {
     }
 }
 
-/// The CPUs that say where they are: those that are online.
+/// The CPUs with a `topology` folder: those that are online.
 fn online(root: &Path) -> Result<Vec<usize>, Error> {
     let failed = |source: io::Error| Error::System { what: root.display().to_string(), source };
     let mut cpus = Vec::new();
@@ -169,7 +170,7 @@ struct Cache {
     cpus: String,
 }
 
-/// Those for data; none where the kernel does not say how large they are.
+/// The data caches and unified caches of a CPU. Caches whose size the kernel does not report are left out.
 fn caches(cpu: &Path) -> Result<Vec<Cache>, Error> {
     let mut caches = Vec::new();
     for index in 0.. {
@@ -210,7 +211,7 @@ fn cpu_info(cpu: &Path) -> Result<CpuInfo, Error> {
     })
 }
 
-/// `None`: there is no such file.
+/// The text of a file; `None`: it does not exist.
 fn text(path: &Path) -> Result<Option<String>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
@@ -233,7 +234,7 @@ pub fn machine() -> String {
     format!("{model}, Linux {}", kernel.trim())
 }
 
-/// From now on this thread runs on `cpu` only.
+/// Restricts this thread to `cpu`.
 pub fn pin(cpu: usize) -> Result<(), Error> {
     let failed =
         |source: nix::Error| Error::System { what: format!("pinning to CPU {cpu}"), source: source.into() };
@@ -242,7 +243,7 @@ pub fn pin(cpu: usize) -> Result<(), Error> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(failed)
 }
 
-/// Does `body` in a thread of its own on `cpu`, so that the caller's affinity stays as it is.
+/// Runs `body` in a new thread on `cpu`, so that the caller's affinity does not change.
 pub fn pinned<R: Send>(cpu: usize, body: impl FnOnce() -> Result<R, Error> + Send) -> Result<R, Error> {
     let outcome = std::thread::scope(|scope| {
         scope
@@ -260,7 +261,7 @@ pub(super) mod tests {
     use super::*;
     use std::fs::{create_dir_all, write};
 
-    /// A CPU of a made-up machine: the lists of its core and of its last-level cache, its node and its socket.
+    /// A CPU of an invented machine: the lists of its core and of its last-level cache, its node and its socket.
     pub(in crate::measure) struct Made<'a> {
         pub core: &'a str,
         pub cache: &'a str,
@@ -269,7 +270,7 @@ pub(super) mod tests {
         pub capacity: u64,
     }
 
-    /// What [`Layout::read`] finds where CPUs are so.
+    /// The layout that is read from a folder with these CPUs.
     pub(in crate::measure) fn layout(cpus: &[Made<'_>]) -> Layout {
         let root = tempfile::tempdir().unwrap();
         for (number, cpu) in cpus.iter().enumerate() {
@@ -292,7 +293,7 @@ pub(super) mod tests {
                 put(&format!("cache/{cache}/shared_cpu_list"), list);
             }
         }
-        // Not CPUs, and one that is offline.
+        // Folders that are no CPUs, and an offline CPU.
         for other in ["cpufreq", "cpuidle", "cpu4000"] {
             create_dir_all(root.path().join(other)).unwrap();
         }
@@ -372,7 +373,7 @@ pub(super) mod tests {
     #[test]
     fn a_pinned_thread_stays_where_it_is() {
         let cpu = *Layout::read().unwrap().cpus.last().unwrap();
-        // SAFETY: asks for a number.
+        // SAFETY: the call has no arguments in memory.
         let found = pinned(cpu, || Ok(unsafe { libc::sched_getcpu() })).unwrap();
         assert_eq!(found, cpu as i32);
         assert!(pinned(CpuSet::count(), || Ok(())).is_err());

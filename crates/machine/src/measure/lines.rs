@@ -1,4 +1,4 @@
-//! A cache line that two CPUs write alternately.
+//! Measures the transfer of a cache line between two CPUs that write it alternately.
 use super::Error;
 use super::layout::pin;
 use super::sample::Sample;
@@ -6,16 +6,16 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Of a batch.
+/// Round trips in a batch.
 const TURNS: u64 = 500;
-/// Given up: the other side is not running.
+/// The value that ends the other thread.
 const END: u64 = u64::MAX;
 
-/// A line of its own, and the neighbour that a prefetcher would fetch with it.
+/// A counter alone on its cache line, and on the adjacent line that a prefetcher may fetch with it.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// From one CPU's write to the other's seeing it, in ns.
+/// The time from a write on one CPU until the other CPU reads it, in ns.
 pub fn transfer(batches: usize, from: usize, to: usize) -> Result<Sample, Error> {
     let line = Line(AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -27,7 +27,7 @@ pub fn transfer(batches: usize, from: usize, to: usize) -> Result<Sample, Error>
                     return pinned;
                 }
                 if value % 2 == 1 {
-                    // Fails if the end came in between, and is seen next time.
+                    // This fails only if END was stored in between; the next load reads it.
                     let _ = line.0.compare_exchange(value, value + 1, Ordering::AcqRel, Ordering::Acquire);
                 } else {
                     spin_loop();

@@ -1,12 +1,12 @@
-//! The present machine: what a switch, a wake-up, a cache line and a cold cache cost there, by small measurements, and
-//! all that is known of it as a machine's file.
+//! Measures this machine: the costs of a switch, a wake-up, a cache line and a cold cache. Writes them, with all else
+//! that is known of the machine, as a machine file.
 //!
-//! - [`sample`]: many short batches, and which of them to believe
+//! - [`sample`]: many short batches, and the figure that they give
 //! - [`calls`]: system calls, pipes, sockets, messages, wake-ups, switches, forks, threads
 //! - [`lines`]: a cache line from CPU to CPU
-//! - [`cold`]: data that are not in a cache
-//! - [`layout`]: where CPUs and caches are
-//! - [`describe`]: the machine's file
+//! - [`cold`]: reads of data that are not in a cache
+//! - [`layout`]: the topology of CPUs and caches
+//! - [`describe`]: the machine file
 pub mod calls;
 pub mod cold;
 mod describe;
@@ -24,18 +24,18 @@ use sample::Sample;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Why there is no figure.
+/// Why a measurement failed.
 #[derive(Debug, Error)]
 pub enum Error {
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// Which, and on what.
+        /// The call and its object.
         what: String,
-        /// Why.
+        /// The system's reason.
         source: std::io::Error,
     },
-    /// The kernel does not report where its CPUs and caches are.
+    /// The kernel's description of CPUs and caches is missing or wrong.
     #[error("{path}: {what}")]
     Topology {
         /// The file.
@@ -50,37 +50,37 @@ pub enum Error {
 pub struct Calibration {
     /// The processor's name and the kernel's release.
     pub machine: String,
-    /// Into the kernel and back.
+    /// A system call: into the kernel and back.
     pub syscall: Sample,
-    /// Pipes, and messages of 100 bytes through them, two hundred being on their way.
+    /// Pipes, and messages of 100 bytes through them, with two hundred queued.
     pub pipes: Channels,
     /// The same with pairs of sockets.
     pub sockets: Channels,
-    /// From a write until the woken reader continues, on the same CPU.
+    /// From a write until the woken reader continues on the same CPU.
     pub one_way: Sample,
-    /// The same from a CPU to an idle one, by distance.
+    /// The same where the reader's CPU is another one, which was idle; by distance.
     pub one_way_to: BTreeMap<Distance, Sample>,
     /// A `fork()`, for the parent.
     pub fork: Sample,
-    /// A child from its `fork()` to its parent's `waitpid()`.
+    /// A process from its `fork()` to the end of its parent's `waitpid()`.
     pub child: Sample,
     /// Starting a thread, as its creator sees it.
     pub thread_start: Sample,
     /// A thread from its start until it has been joined.
     pub thread_life: Sample,
-    /// A cache line, by distance.
+    /// The transfer of a cache line between two CPUs, by distance.
     pub line: BTreeMap<Distance, Sample>,
-    /// A KiB that the core's own cache does not have; `None`: there is no cache of several cores.
+    /// Reading a KiB from the shared cache instead of the core's own; `None`: no shared cache could be measured.
     pub shared: Option<Sample>,
-    /// A KiB that no cache has.
+    /// Reading a KiB from memory instead of the core's own cache.
     pub memory: Sample,
     /// Timer ticks in a second.
     pub tick_hz: u64,
-    /// Where CPUs are, and sizes of caches.
+    /// The topology of CPUs, and sizes of caches.
     pub layout: Layout,
 }
 
-/// Measures everything; takes some seconds. `batches`: of each measurement.
+/// Measures everything, which takes some seconds. `batches`: the number of batches of each measurement.
 pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
     let layout = Layout::read()?;
     let home = layout.cpus[0];
@@ -112,7 +112,7 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
     })
 }
 
-/// The coarse clock advances at each tick.
+/// The frequency of the timer tick, in Hz: the coarse clock advances once a tick.
 fn tick_hz() -> Result<u64, Error> {
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
         .map_err(|e| Error::System { what: "clock_getres".into(), source: e.into() })?;

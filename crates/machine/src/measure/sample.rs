@@ -1,43 +1,43 @@
-//! Many short batches of one measurement, and which of them to believe.
+//! Many short batches of one measurement, and the figure that they give.
 
-/// What one thing took, in ns, batch by batch.
+/// The time of one operation in each batch, in ns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     sorted: Vec<f64>,
 }
 
 impl Sample {
-    /// Measures `batches` times; `body` gives the ns of one thing. The first time is for warming up.
+    /// Measures `batches` batches, after one for warming up. `body` returns the ns of one operation.
     pub fn take(batches: usize, mut body: impl FnMut() -> f64) -> Self {
         body();
         Self::of((0..batches.max(1)).map(|_| body()).collect())
     }
 
-    /// Of what has been measured; there is at least one.
+    /// The sample of these times; panics if there are none.
     pub fn of(mut ns: Vec<f64>) -> Self {
         assert!(!ns.is_empty(), "a sample of nothing");
         ns.sort_by(f64::total_cmp);
         Self { sorted: ns }
     }
 
-    /// The duration that this share of the batches did not exceed.
+    /// The time that this share of the batches did not exceed.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.sorted.len() - 1;
         self.sorted[((last as f64 * share).round() as usize).min(last)]
     }
 
-    /// The figure. What disturbs a batch only ever makes it longer, so that the lower decile is
-    /// nearer to the truth than the median, and steadier than the shortest.
+    /// The figure: the lower decile. Disturbances only ever lengthen a batch, so the lower decile is nearer to the
+    /// true time than the median; it is also steadier than the minimum.
     pub fn ns(&self) -> f64 {
         self.quantile(0.1)
     }
 
-    /// Each batch less so much that is not of interest, and no less than nothing.
+    /// Subtracts `ns` from each batch; the result is at least 0.
     pub fn less(&self, ns: f64) -> Self {
         Self::of(self.sorted.iter().map(|batch| (batch - ns).max(0.0)).collect())
     }
 
-    /// For the reader: how many batches, and from the shortest to all but a tenth.
+    /// A description: the number of batches, the minimum and the upper decile.
     pub fn spread(&self) -> String {
         let (low, high) = (self.quantile(0.0), self.quantile(0.9));
         format!("lower decile of {} batches; most from {low:.0} to {high:.0} ns", self.sorted.len())
