@@ -1,4 +1,4 @@
-//! Where runs are done: each is an [`Executor`](crate::Executor).
+//! The places where runs are done: this machine, a VM, the simulator. Each is an [`Executor`](crate::Executor).
 pub mod host;
 pub mod sim;
 pub mod vm;

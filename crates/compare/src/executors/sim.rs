@@ -1,4 +1,4 @@
-//! Runs in the simulator, several at a time if asked for; what comes out does not depend on how many.
+//! Runs in the simulator, several at a time if requested. The results do not depend on how many.
 use crate::environment::{Environment, Topology};
 use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
 use crate::residency::{Residency, Source, Time};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// In simulated time, in ns: an hour.
+/// Limit of a run in simulated time, in ns: an hour.
 const LIMIT_NS: u64 = 3_600_000_000_000;
 /// Pause between two checks whether to stop.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -23,16 +23,15 @@ pub struct SimExecutor {
     machine: Arc<Machine>,
     jobs: usize,
     cancel: Arc<AtomicBool>,
-    /// For the worker threads: this executor has been dropped.
+    /// Stops the worker threads when this executor is dropped.
     abandoned: Arc<AtomicBool>,
     workers: Option<Receiver<(RunRequest, RunOutcome)>>,
-    /// Done, and not yet asked for.
+    /// Runs that are finished and not yet requested.
     done: Vec<(RunRequest, RunOutcome)>,
 }
 
 impl SimExecutor {
-    /// On this machine; with this number of runs at a time, at least one. `cancel` also stops a
-    /// run.
+    /// Simulates `machine`, with `jobs` runs at a time, at least one. `cancel` stops the current run, too.
     pub fn new(machine: Machine, jobs: usize, cancel: Arc<AtomicBool>) -> Self {
         let abandoned = Arc::default();
         Self { machine: Arc::new(machine), jobs, cancel, abandoned, workers: None, done: Vec::new() }
@@ -99,7 +98,7 @@ impl Executor for SimExecutor {
                     return Err(ExecError::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Not one of those that were announced.
+                // The workers are done, so this run was not announced to prepare().
                 Err(RecvTimeoutError::Disconnected) => self.workers = None,
             }
         };
@@ -141,7 +140,7 @@ fn simulate(machine: &Arc<Machine>, request: &RunRequest, stop: impl Fn() -> boo
             RunOutcome::without_measurement(match error {
                 Error::Limit(_) => Ending::Hung { reason },
                 Error::Stopped => Ending::Hung { reason: format!("no end within {limit_s} s of real time") },
-                // The kernel would have thrown it out.
+                // The kernel would have ejected the policy.
                 Error::Violation(_) => Ending::Ejected { reason },
                 _ => Ending::Failed { reason },
             })
@@ -175,7 +174,7 @@ fn outcome_of(outcome: &Outcome) -> RunOutcome {
         migrations: Some(outcome.migrations),
         yields: Some(outcome.yields),
         figures,
-        // The simulator has no other scheduler.
+        // A simulation has no other scheduler that could be in force.
         proof: Proof { holds: true, ..Proof::default() },
         stats: outcome.stats.iter().map(|(name, value)| (name.clone(), *value)).collect(),
         ..RunOutcome::without_measurement(Ending::Timed { time_s: outcome.time_s })

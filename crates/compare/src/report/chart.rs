@@ -1,28 +1,28 @@
-//! The page's charts, as SVG inside the page: so they take the page's colours, light or dark.
+//! The page's charts. They are inline SVG, so the page's style gives them their colours, light or dark.
 use super::words::{self, Terms};
 use crate::result::ArmResult;
 use crate::verdict::{Noise, Verdict};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 760.0;
-/// Where the plot ends, before the figures.
+/// Right end of the plot; the figures follow.
 const RIGHT: f64 = 590.0;
 const ROW: f64 = 36.0;
 const TOP: f64 = 8.0;
 const AXIS: f64 = 40.0;
-/// Characters of a name that fit before the plot.
+/// Longest name that fits before the plot, in characters.
 const NAME: usize = 22;
 
-/// Every run as a dot, the median as a line across, the interval as a bar; the band around the first
-/// scheduler's median is what counts as noise.
+/// A chart of all runs: a dot for each run, a line for the median, a bar for its interval. The band around the first
+/// scheduler's median shows the noise.
 pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>, terms: &Terms) -> Markup {
     let all = || results.iter().flat_map(|result| result.times_s.iter().copied());
     let (min, max) = all().fold((f64::MAX, 0.0f64), |(min, max), time| (min.min(time), max.max(time)));
     if max <= 0.0 {
         return html! { p.none { "No run was measured." } };
     }
-    // From 0, so that lengths are proportional to values, unless all values would be at the same
-    // place.
+    // The axis begins at 0, so that lengths are proportional to values, unless the values are too
+    // close together for that.
     let low = if min < max * 0.8 { 0.0 } else { min - (max - min).max(max * 0.02) };
     let axis = Axis::new(left(results), low, max);
     let bottom = TOP + ROW * results.len() as f64;
@@ -78,7 +78,7 @@ pub(super) fn times(results: &[&ArmResult], noise: Option<&Noise>, terms: &Terms
     }
 }
 
-/// Medians as bars from 0.
+/// A chart of medians, as bars from 0.
 pub(super) fn bars(results: &[&ArmResult], label: &str, of: impl Fn(&ArmResult) -> Option<f64>) -> Markup {
     let max = results.iter().filter_map(|result| of(result)).fold(0.0, f64::max);
     if max <= 0.0 {
@@ -117,15 +117,15 @@ pub(super) fn bars(results: &[&ArmResult], label: &str, of: impl Fn(&ArmResult) 
 
 /// A bar of [`stacks`].
 pub(super) struct Stack<'a> {
-    /// The arm.
+    /// The result to which the bar belongs.
     pub(super) result: &'a ArmResult,
-    /// In seconds.
+    /// The bar's length, in seconds.
     pub(super) length: f64,
     /// Name, class and percent of each part.
     pub(super) parts: Vec<(&'static str, &'static str, f64)>,
 }
 
-/// Bars of parts, from 0.
+/// A chart of bars that are divided into parts.
 pub(super) fn stacks(stacks: &[Stack<'_>]) -> Markup {
     let results: Vec<_> = stacks.iter().map(|stack| stack.result).collect();
     let max = stacks.iter().map(|stack| stack.length).fold(0.0, f64::max);
@@ -160,13 +160,13 @@ fn times_as_many(value: f64, first: f64) -> String {
     }
 }
 
-/// Where the plot begins: after the longest name.
+/// Left end of the plot, after the longest name.
 fn left(results: &[&ArmResult]) -> f64 {
     let longest = results.iter().map(|result| result.scheduler.chars().count()).max().unwrap_or(0);
     20.0 + 8.0 * longest.min(NAME) as f64
 }
 
-/// A scheduler's name in front of its row; its whole name on hovering if it is too long.
+/// A scheduler's name before its row. A name that is too long is cut; hovering shows all of it.
 fn name(result: &ArmResult, left: f64, middle: f64) -> Markup {
     let whole = &result.scheduler;
     let shown = match whole.chars().count() > NAME {
@@ -178,7 +178,7 @@ fn name(result: &ArmResult, left: f64, middle: f64) -> Markup {
     }
 }
 
-/// The colour of a result: its verdict.
+/// The CSS class of a result: its verdict.
 pub(super) fn class(result: &ArmResult) -> &'static str {
     match result.verdict {
         Verdict::Better => "better",
@@ -188,12 +188,12 @@ pub(super) fn class(result: &ArmResult) -> &'static str {
     }
 }
 
-/// Moves dots apart that are at the same place, always in the same way.
+/// A vertical offset by the run's index, which separates dots with equal values.
 fn jitter(index: usize) -> f64 {
     [0.0, -4.0, 4.0, -2.0, 2.0][index % 5]
 }
 
-/// A coordinate, short.
+/// A coordinate with one digit after the point.
 fn px(value: f64) -> String {
     format!("{value:.1}")
 }
@@ -223,7 +223,7 @@ impl Axis {
         (0..=count).map(|index| self.low + index as f64 * self.step)
     }
 
-    /// As many digits after the point as the step has.
+    /// A tick's label, with as many digits after the point as the step has.
     fn tick(&self, value: f64) -> String {
         let whole = |digits: &usize| {
             let scaled = self.step * 10f64.powi(*digits as i32);
@@ -246,7 +246,7 @@ impl Axis {
     }
 }
 
-/// The next of 1, 2, 2.5, 5, 10, 20, 25, 50, … that is not below.
+/// The smallest of 1, 2, 2.5, 5, 10, 20, 25, 50, … that is at least `least`.
 fn round_step(least: f64) -> f64 {
     let least = if least > 0.0 && least.is_finite() { least } else { 1.0 };
     let power = 10f64.powf(least.log10().floor());

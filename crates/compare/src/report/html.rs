@@ -1,4 +1,4 @@
-//! The report as a page: a single file that needs nothing else.
+//! The report as an HTML page: a single file without external resources.
 //!
 //! Every text goes through `maud`, which escapes it.
 use super::chart;
@@ -164,7 +164,7 @@ fn headline(results: &[&ArmResult], first: &str, terms: &Terms) -> String {
     }
 }
 
-/// The best of the better ones, and those that cannot be distinguished from it.
+/// The best of the schedulers that are better than the first, and those that cannot be distinguished from it.
 fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
     let better: Vec<_> = results.iter().copied().filter(|result| result.verdict == Verdict::Better).collect();
     let times = better.iter().filter_map(|result| result.time_s);
@@ -175,7 +175,7 @@ fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
     better.into_iter().filter(|result| result.time_s.is_some_and(|time| !apart(time.low))).collect()
 }
 
-/// So that a verdict does not depend on its colour alone.
+/// A symbol for the verdict, which then does not depend on its colour alone.
 fn symbol(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "▲",

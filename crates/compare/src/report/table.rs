@@ -9,22 +9,22 @@ use comfy_table::{
 };
 use std::fmt::Write;
 
-/// The second column is named for the clock.
+/// The columns' names; the second one depends on the clock.
 const HEADER: [&str; 7] = ["scheduler", "", "× first", "verdict", "switches", "migrations", "ejected"];
 
-/// Width that a scheduler's name has for itself.
+/// Largest width that is reserved for a scheduler's name, in columns.
 const MAX_NAME: u16 = 24;
 
-/// How the terminal is.
+/// Properties of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Columns.
+    /// Its width in columns.
     pub width: u16,
     /// Whether it shows colours.
     pub color: bool,
 }
 
-/// One table for each workload, with what one must know to read it.
+/// One table for each workload, with the information needed to read it.
 pub fn render(report: &Report, style: Style) -> String {
     let terms = words::terms(report.clock);
     let mut text = String::new();
@@ -104,20 +104,20 @@ fn table(results: &[&ArmResult], style: Style, terms: &Terms) -> Table {
             if style.color { coloured(cell, HEADER[index], result) } else { cell }
         }));
     }
-    // Names are not broken unless they are very long; figures have spaces to be broken at.
+    // Names are wrapped only if they are very long; figures are wrapped at their spaces.
     let longest = results.iter().map(|result| result.scheduler.chars().count()).max().unwrap_or(0);
     if let Some(names) = table.column_mut(0) {
         let width = u16::try_from(longest).unwrap_or(u16::MAX).min(MAX_NAME) + 2;
         names.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
     }
-    // Two spaces between columns, none around them: that fits into 100 columns.
+    // Two spaces between columns and none around them: then the table fits into 100 columns.
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if index + 1 < HEADER.len() { 2 } else { 0 }));
     }
     table
 }
 
-/// Names to the left, figures to the right.
+/// A cell: names are aligned to the left, figures to the right.
 fn aligned(text: &str, column: usize) -> Cell {
     let alignment = match column {
         0 | 3 => CellAlignment::Left,
@@ -184,7 +184,7 @@ fn caption(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Breaks a line at spaces; what follows the first part is indented.
+/// Wraps a line at spaces and indents all but the first part.
 fn wrap(line: &str, width: u16, indent: &str) -> String {
     let width = usize::from(width).max(20);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The breakdown of CPU time by cause: its columns, as a table for the terminal and as text.
+//! The breakdown of CPU time by cause: its columns, and its rendering for the terminal and for the page.
 use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
@@ -7,13 +7,13 @@ use maud::{Markup, html};
 
 /// A column of the breakdown.
 pub(super) struct Column {
-    /// In the terminal's table; empty: not there.
+    /// Its name in the terminal's table; empty: the table does not have it.
     pub(super) short: &'static str,
-    /// On the page.
+    /// Its name on the page.
     pub(super) name: &'static str,
-    /// Of the page's colours; `None`: it is a part of the column before, and no bar of its own.
+    /// The CSS class of its part of the bar; `None`: it is included in the column before.
     pub(super) class: Option<&'static str>,
-    /// In percent.
+    /// Its value in percent of all CPUs' time.
     pub(super) of: fn(&Why) -> f64,
 }
 
@@ -25,7 +25,7 @@ const fn part(short: &'static str, name: &'static str, of: fn(&Why) -> f64) -> C
     Column { short, name, class: None, of }
 }
 
-/// In the order of the table; those that are wholes add up to 100 %.
+/// The columns in the table's order. The values of all `whole` columns add up to 100 %.
 pub(super) const COLUMNS: [Column; 13] = [
     whole("user", "user", "user", |why| why.user),
     whole("kern", "kernel", "kernel", |why| why.kernel),
@@ -42,14 +42,14 @@ pub(super) const COLUMNS: [Column; 13] = [
     whole("probe", "probe", "probe", |why| why.probe),
 ];
 
-/// What the short names mean.
+/// The legend of the short names.
 pub(super) const LEGEND: &str = "below each workload: where the CPU time of one more run went, in % of all CPUs' time: tasks in user space, in \
      the kernel (vain, a part of both: short turns between two sched_yield), waking others, in the scheduler, \
      spinning for kernel locks; CPUs idle while a task waits (late, a part of that: it was woken for that CPU), idle \
      with nothing to run (tail, a part of that: after all CPUs were busy for the last time); interrupts and what was \
      not seen; the probe";
 
-/// One row for each scheduler that has a breakdown; `None` without any.
+/// The terminal's table, with a row for each scheduler that has a breakdown; `None`: none has.
 pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
     let broken_down: Vec<(&str, &Breakdown)> =
         results.iter().filter_map(|it| Some((it.scheduler.as_str(), it.why.as_ref()?))).collect();
@@ -81,7 +81,7 @@ pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
     Some(table)
 }
 
-/// The same on the page: a bar for each scheduler, as long as its run, and the figures; nothing without any.
+/// The page's section, with a bar for each scheduler, as long as its run, and a table; empty if there is no breakdown.
 pub(super) fn section(results: &[&ArmResult]) -> Markup {
     let broken_down: Vec<(&ArmResult, &Breakdown)> =
         results.iter().filter_map(|it| Some((*it, it.why.as_ref()?))).collect();
@@ -139,7 +139,7 @@ pub(super) fn percent(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// What stands below the table for each scheduler.
+/// The line below the table for a scheduler.
 pub(super) fn counts(breakdown: &Breakdown) -> String {
     let Breakdown { longer_percent, why, .. } = breakdown;
     let count = |value: u64| words::count(value as f64);

@@ -38,13 +38,13 @@ pub fn ratio(value: f64) -> String {
     if value < 0.1 { format!("{value:.3}×") } else { format!("{value:.2}×") }
 }
 
-/// The ratio's interval.
+/// The interval of a ratio.
 pub fn ratio_interval(result: &ArmResult) -> Option<String> {
     let (low, high) = result.ratio_to_first_low.zip(result.ratio_to_first_high)?;
     Some(format!("[{low:.2}–{high:.2}]"))
 }
 
-/// What a second is, and on the parallel clock its settings.
+/// The clock: what a second means, and the settings of the parallel clock.
 pub(super) fn clock(report: &Report) -> String {
     let settings = report.environment.vm.as_ref().and_then(|vm| Some((vm.turn?, vm.pause_ns?, vm.jitter)));
     match (report.clock, settings) {
@@ -67,17 +67,17 @@ pub(super) fn clock(report: &Report) -> String {
 pub(super) struct Terms {
     /// What is measured.
     pub noun: &'static str,
-    /// The same at the beginning.
+    /// The same with a capital letter.
     pub title: &'static str,
-    /// What a chart's axis shows.
+    /// The label of a chart's axis.
     pub axis: &'static str,
-    /// Said of a better scheduler: `1.43× … than`.
+    /// For a better scheduler: `1.43× … than`.
     pub better: &'static str,
-    /// Said of a worse one.
+    /// For a worse scheduler: `1.43× … than`.
     pub worse: &'static str,
-    /// Said of the first scheduler where all others are worse.
+    /// For the first scheduler where all others are worse.
     pub best: &'static str,
-    /// Said where none is better: `No scheduler was shown to … than`.
+    /// Where no scheduler is better: `No scheduler was shown to … than`.
     pub be_better: &'static str,
 }
 
@@ -101,7 +101,7 @@ const OF_WORK: Terms = Terms {
     be_better: "take less work",
 };
 
-/// The terms of that clock.
+/// The terms for a clock.
 pub(super) fn terms(clock: Clock) -> &'static Terms {
     match clock {
         Clock::Work => &OF_WORK,
@@ -109,7 +109,7 @@ pub(super) fn terms(clock: Clock) -> &'static Terms {
     }
 }
 
-/// What the figures are, where they are not of a whole run.
+/// What the time measures; `None`: the duration of the whole run.
 pub(super) fn time_is(result: &ArmResult, clock: Clock) -> Option<String> {
     let time_is = result.time_is.as_ref()?;
     Some(match clock {
@@ -118,19 +118,19 @@ pub(super) fn time_is(result: &ArmResult, clock: Clock) -> Option<String> {
     })
 }
 
-/// The workloads, in the order named.
+/// The workloads, in the order of the command line.
 pub fn workloads(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = report.results.iter().map(|it| it.workload.as_str()).collect();
     names.dedup();
     names
 }
 
-/// All results of a workload, in the order named; the first is what the others are compared with.
+/// All results of a workload, in the order of the command line. The others are compared with the first.
 pub fn results_of<'a>(report: &'a Report, workload: &str) -> Vec<&'a ArmResult> {
     report.results.iter().filter(|result| result.workload == workload).collect()
 }
 
-/// A result in a sentence, said of its scheduler: `1.43× faster than eevdf [1.40–1.46]`.
+/// The predicate of a sentence on a scheduler's result: `1.43× faster than eevdf [1.40–1.46]`.
 pub(super) fn finding(result: &ArmResult, first: &str, terms: &Terms) -> String {
     let Terms { better, worse, .. } = terms;
     let bounds = (result.ratio_to_first, result.ratio_to_first_low, result.ratio_to_first_high);
@@ -138,7 +138,7 @@ pub(super) fn finding(result: &ArmResult, first: &str, terms: &Terms) -> String 
         (Verdict::Better, (Some(value), Some(low), Some(high))) => {
             format!("{} {better} than {first} [{low:.2}–{high:.2}]", ratio(value))
         }
-        // Turned round, so that "slower" and "more" go with a number above 1 too.
+        // The reciprocal, so that "slower" and "more" have a number above 1 as well.
         (Verdict::Worse, (Some(value), Some(low), Some(high))) => {
             format!("{} {worse} than {first} [{:.2}–{:.2}]", ratio(1.0 / value), 1.0 / high, 1.0 / low)
         }
@@ -147,7 +147,7 @@ pub(super) fn finding(result: &ArmResult, first: &str, terms: &Terms) -> String 
     }
 }
 
-/// Further figures as text, except those of single CPUs, which are many.
+/// Further figures as text, without those of single CPUs.
 pub(super) fn figures(result: &ArmResult) -> Option<String> {
     let figure = |Values { name, median, .. }: &Values| match median.abs() >= 100.0 {
         true => format!("{name} {}", count(*median)),
@@ -158,7 +158,7 @@ pub(super) fn figures(result: &ArmResult) -> Option<String> {
     (!figures.is_empty()).then(|| figures.join(", "))
 }
 
-/// Where CPUs spent their time, by frequency: the steps that matter.
+/// The shares of CPU time by frequency, without steps below 1 %.
 pub(super) fn residency(result: &ArmResult) -> Option<String> {
     const LEAST: f64 = 0.01;
     let residency = result.residency.as_ref()?;
@@ -172,12 +172,12 @@ pub(super) fn residency(result: &ArmResult) -> Option<String> {
     Some(format!("MHz of the {of}: {}", steps.join(", ")))
 }
 
-/// That there is no breakdown, and why.
+/// Why there is no breakdown, if it failed.
 pub(super) fn no_breakdown(result: &ArmResult) -> Option<String> {
     result.why_failed.as_ref().map(|reason| format!("no breakdown of the CPU time: {reason}"))
 }
 
-/// What others have published for a workload, and beside it what each scheduler gains here over the first.
+/// The published gain for a workload, and beside it the gain of each scheduler over the first here.
 pub(super) fn published(report: &Report, workload: &str) -> Option<String> {
     let published = report.published.get(workload)?;
     let results = results_of(report, workload);
@@ -194,7 +194,7 @@ pub(super) fn published(report: &Report, workload: &str) -> Option<String> {
     Some(format!("published gain {:+.2} % ({}){here}", published.gain_percent, published.what))
 }
 
-/// What must not be overlooked: runs without a time, and why. An ejection before anything else.
+/// Runs without a time, and the reason of the last of them; reasons of ejections take precedence.
 pub(super) fn losses(result: &ArmResult) -> Option<String> {
     let ejections = || result.failed.iter().filter(|failure| failure.kind == FailureKind::Ejected);
     let tried = || result.failed.iter().filter(|failure| failure.kind != FailureKind::NotTried);
@@ -215,12 +215,12 @@ pub(super) fn losses(result: &ArmResult) -> Option<String> {
     Some(format!("{}: {}", parts.join(", "), last.reason))
 }
 
-/// The scheduler's version without its name, unless it is the kernel's, which is stated once for all.
+/// The scheduler's version without its name. `None` for the kernel's schedulers: the report names the kernel once.
 pub(super) fn own_version(result: &ArmResult) -> Option<&str> {
     let version = result.scheduler_version.as_deref()?;
     match version.split_once(' ') {
         Some(("kernel", _)) => None,
-        // A peer answers `scx_NAME VERSION`.
+        // A peer's `--version` prints `scx_NAME VERSION`.
         Some((name, rest)) if result.scheduler.starts_with(name) => Some(rest),
         _ => Some(version),
     }
@@ -241,7 +241,7 @@ pub(super) fn versions(report: &Report) -> String {
     names.join(", ")
 }
 
-/// In how many of all runs the scheduler was provably in force.
+/// In how many runs the scheduler was proved to be in force.
 pub(super) fn proof(report: &Report) -> String {
     let sum = |of: &dyn Fn(&ArmResult) -> usize| report.results.iter().map(of).sum::<usize>();
     let verified = sum(&|result| result.attached_proof.verified);

@@ -1,8 +1,8 @@
-//! A parallel build: `make` with many jobs, each a real compiler for a fraction of a second. Many short-lived
-//! processes that start others, read and write files, and hardly wait for each other.
+//! A parallel build: `make` with many jobs, each a real compiler for a fraction of a second. There are many
+//! short-lived processes, which start others, read and write files, and hardly wait for each other.
 //!
-//! The sources are generated, always the same, and include nothing, so that the work is the same everywhere
-//! except for the compiler.
+//! The sources are generated, are always the same, and include no headers. So the work depends on the compiler
+//! alone.
 use super::{Runnable, built_in};
 use flsched_spec::UsageError;
 use flsched_spec::workload::Make;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Freestanding, as else gcc itself includes a header of the C library.
+/// `-ffreestanding`, because gcc otherwise includes a header of the C library.
 const FLAGS: &str = "-O2 -ffreestanding -c";
 
 impl Runnable for Make {
@@ -28,7 +28,7 @@ impl Runnable for Make {
     }
 }
 
-/// Runs it in `folder` and prints its time; the result is an exit code.
+/// Runs the workload in `folder` and prints its time. Returns the exit code.
 pub(super) fn run(of: Make, folder: &Path) -> i32 {
     match measure(of, folder) {
         Ok(time) => {
@@ -52,10 +52,10 @@ fn measure(of: Make, folder: &Path) -> io::Result<Duration> {
     let mut make = Command::new("make");
     make.args(["--silent", "--no-builtin-rules", "--jobs", &of.jobs.to_string()])
         .current_dir(folder)
-        // Temporary files of the compiler go where all goes when the run is over.
+        // The compiler's temporary files are removed with the folder after the run.
         .env("TMPDIR", folder)
         .stdin(Stdio::null());
-    // A `make` further up must have no say in this one.
+    // The variables of a `make` that started this program must not affect this one.
     for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES"] {
         make.env_remove(variable);
     }
@@ -77,7 +77,7 @@ fn makefile(of: Make, compiler: &Path) -> String {
     )
 }
 
-/// gcc, or what else is called `cc`.
+/// gcc, or else `cc`.
 fn compiler() -> Result<PathBuf, UsageError> {
     which::which("gcc").or_else(|_| which::which("cc")).map_err(|_| {
         UsageError("no gcc and no cc in PATH; on Debian or Ubuntu: apt-get install gcc libc6-dev".into())
@@ -89,7 +89,7 @@ fn programs() -> Result<Vec<PathBuf>, UsageError> {
     let make = which::which("make")
         .map_err(|_| UsageError("make is not in PATH; on Debian or Ubuntu: apt-get install make".into()))?;
     let compiler = compiler()?;
-    // gcc reports where its own programs are, and just their names if they are in PATH.
+    // gcc prints the path of its own programs, or only the name if the program is in PATH.
     let part = |name: &str| {
         let argument = format!("-print-prog-name={name}");
         let output = Command::new(&compiler).arg(argument).stdin(Stdio::null()).output().ok()?;
@@ -99,8 +99,8 @@ fn programs() -> Result<Vec<PathBuf>, UsageError> {
     Ok([make, compiler].into_iter().chain(parts).collect())
 }
 
-/// A function with loops, branches and a table for the compiler to think about: about as long as it takes to
-/// start, so that a run has many starts and ends.
+/// A function with loops, branches and a table. Compiling it takes about as long as starting the compiler, so a run
+/// consists of many starts and exits.
 fn source(file: u64) -> String {
     let (a, b, c) = (file % 7 + 2, file % 11 + 3, file % 13 + 1);
     format!(

@@ -1,4 +1,4 @@
-//! How programs are run, and what they say of themselves: [`Runnable`]. What can be named is in
+//! How programs are run and their output is read: [`Runnable`]. Their names and parameters are in
 //! [`flsched_spec::workload`].
 mod co_threads;
 mod command;
@@ -21,13 +21,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A program of the user's or of this build.
+/// A workload that runs as a program: the user's own, or one of this build.
 pub trait Runnable {
-    /// Program and arguments. `helper` is how this build's own workloads are started, `scratch` a folder
-    /// for this run alone.
+    /// Program and arguments. `helper`: the command that starts this build's own workloads. `scratch`: a folder for
+    /// this run alone.
     fn argv(&self, helper: &[OsString], scratch: &Path) -> Vec<OsString>;
 
-    /// Variables that it gets in addition to the user's environment.
+    /// Variables that are set in addition to the user's environment.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         Vec::new()
     }
@@ -37,13 +37,13 @@ pub trait Runnable {
         Ok(Vec::new())
     }
 
-    /// Its figures, from what it printed and how many seconds it took; or why there are none.
+    /// Its figures, from its output and its duration in seconds; or why there are none.
     fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {
         Measured::printed(output)
     }
 }
 
-/// How this program is run.
+/// The implementation of this program.
 pub fn runnable(program: &Program) -> &dyn Runnable {
     match program {
         Program::Hackbench(hackbench) => hackbench,
@@ -58,8 +58,8 @@ pub fn runnable(program: &Program) -> &dyn Runnable {
     }
 }
 
-/// Makes the program that a workload needs, if it comes as source. Before anything else, and on the machine
-/// with the compiler.
+/// Compiles the workload's program, if it is in this build as source. Call this first, on the machine that has the
+/// compiler.
 pub fn build(workload: &mut Workload) -> Result<(), BuildError> {
     match workload {
         Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp),
@@ -75,10 +75,10 @@ pub fn programs(workload: &Workload) -> Result<Vec<PathBuf>, UsageError> {
     }
 }
 
-/// What a finished workload says about itself.
+/// The figures that a workload has printed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Its own figure, or the elapsed time where it has none; [`Workload::time_is`] says of what.
+    /// Its own time, or else the elapsed time; [`Workload::time_is`] describes it.
     pub time_s: f64,
     /// When that time ended, on `CLOCK_MONOTONIC`, if that is not the workload's end.
     pub ended_at: Option<Duration>,
@@ -89,7 +89,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A time, and nothing else.
+    /// A time without further figures.
     fn of(time_s: f64) -> Self {
         Self { time_s, ended_at: None, yields: None, figures: Vec::new() }
     }
@@ -129,9 +129,9 @@ fn figures(output: &str) -> Vec<(String, f64)> {
     output.lines().filter_map(figure).collect()
 }
 
-/// Runs a built-in workload in this process: its name, its parameters, and for `make` a folder. The result
-/// is the process's exit code. Behind a hidden subcommand, because the workload must be a process of its
-/// own: its scheduling class is set before it starts.
+/// Runs a built-in workload in this process. The arguments are its name, its parameters, and for `make` a folder.
+/// Returns the exit code. A hidden subcommand calls this: the workload must be a separate process, because its
+/// scheduling class is set before it starts.
 pub fn workload_main(arguments: &[String]) -> i32 {
     run_built_in(arguments).unwrap_or_else(|error| {
         eprintln!("workload: {error}");

@@ -24,7 +24,7 @@ impl Runnable for NpbProgram {
     }
 }
 
-/// The seconds it printed, if it also says that its result is right.
+/// The seconds that it printed, if it also printed that its result is right.
 fn time(output: &str) -> Result<f64, String> {
     let value = |name: &str| {
         let fields = output.lines().filter_map(|line| line.split_once('='));

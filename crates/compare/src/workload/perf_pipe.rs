@@ -1,4 +1,4 @@
-//! `perf bench sched pipe`: two processes that hand a byte to and fro, so that each loop is two switches.
+//! `perf bench sched pipe`: two processes pass a byte to and fro. Each loop is two switches.
 use super::{Measured, NO_TIME, Runnable};
 use flsched_spec::UsageError;
 use flsched_spec::workload::PerfPipe;

@@ -1,8 +1,8 @@
 //! Requests and their wake-up latency, as in schbench: messengers wake workers; a woken worker does a
 //! fixed amount of work, notifies its messenger and waits for the next request.
 //!
-//! The result is the wake-up latency: how long a worker waits between being woken and running.
-//! Schedulers that favour throughput pay for it here.
+//! The result is the wake-up latency: the time from a worker's wake-up until it runs. Schedulers that favour
+//! throughput are worse here.
 use super::work::compute;
 use super::{Measured, Runnable, built_in, figures, team};
 use flsched_spec::workload::Requests;
@@ -31,7 +31,7 @@ impl Runnable for Requests {
     }
 }
 
-/// Runs it here and prints its figures; the result is an exit code.
+/// Runs the workload in this process and prints its figures. Returns the exit code.
 pub(super) fn run(of: Requests) -> i32 {
     let (latencies_ns, elapsed_s) = match measure(of) {
         Ok(measured) => measured,
@@ -53,7 +53,8 @@ pub(super) fn run(of: Requests) -> i32 {
 /// All wake-up latencies in ascending order, and the seconds from the first request to the last.
 fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64)> {
     let base = Instant::now();
-    // Each thread owns its end; when a messenger's last worker has ended, the messenger ends too.
+    // Each worker owns a sender of its messenger's channel. When the last of them ends, the channel closes and
+    // the messenger ends.
     let mut messengers = Vec::new();
     let mut workers = Vec::new();
     for _ in 0..of.messengers {
@@ -79,7 +80,7 @@ fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64)> {
     Ok((latencies, elapsed_s))
 }
 
-/// A worker's part; its wake-up latencies.
+/// A worker's loop. Returns its wake-up latencies in ns.
 fn serve(of: Requests, messenger: Sender<Waiting>, base: Instant) -> Vec<u64> {
     let woken = Arc::new(AtomicU64::new(0));
     let mut latencies = Vec::with_capacity(of.requests as usize);
@@ -103,7 +104,7 @@ fn serve(of: Requests, messenger: Sender<Waiting>, base: Instant) -> Vec<u64> {
     latencies
 }
 
-/// The messenger's loop, until no worker waits any more.
+/// A messenger's loop: wakes each waiting worker, until all workers have ended.
 fn wake_all(requests: Receiver<Waiting>, base: Instant) {
     for waiting in requests {
         waiting.woken.store(nanoseconds(base), Ordering::Release);
@@ -115,12 +116,12 @@ fn take<T>(from: &Mutex<Option<T>>) -> Option<T> {
     from.lock().ok()?.take()
 }
 
-/// Since `base`, at least 1: 0 means not yet.
+/// Nanoseconds since `base`, at least 1: 0 means that the worker is not woken yet.
 fn nanoseconds(base: Instant) -> u64 {
     base.elapsed().as_nanos() as u64 + 1
 }
 
-/// The smallest of the ascending values that `share` of them do not exceed.
+/// The smallest value that `share` of these ascending values do not exceed.
 fn percentile(ascending: &[u64], share: f64) -> u64 {
     let rank = (share * ascending.len() as f64).ceil() as usize;
     ascending.get(rank.saturating_sub(1)).copied().unwrap_or(0)

@@ -1,8 +1,8 @@
-//! Threads that compute and then wait for each other, yielding while they wait: what an OpenMP or
-//! MPI program does between its parallel parts, and what hurts when there are more threads than CPUs.
+//! Threads that compute and then wait for each other at a barrier, where they yield. OpenMP and MPI programs do this
+//! between their parallel parts, and it is slow where there are more threads than CPUs.
 //!
-//! Each thread repeats ITERATIONS times: WORK steps of arithmetic, then a barrier. The barrier is the
-//! classic central one with a reversing sense; a waiter calls `sched_yield` until the sense changes.
+//! Each thread does WORK steps of arithmetic and then waits at the barrier, ITERATIONS times. It is the classic central
+//! barrier with sense reversal. A waiter calls `sched_yield` until the sense changes.
 use super::work::compute;
 use super::{Measured, Runnable, built_in, team};
 use flsched_spec::workload::SpinBarrier;
@@ -21,7 +21,7 @@ impl Runnable for SpinBarrier {
     }
 }
 
-/// Runs it here and prints its figures; the result is an exit code.
+/// Runs the workload in this process and prints its figures. Returns the exit code.
 pub(super) fn run(of: SpinBarrier) -> i32 {
     match measure(of) {
         Ok((time, yields)) => {
@@ -35,14 +35,14 @@ pub(super) fn run(of: SpinBarrier) -> i32 {
     }
 }
 
-/// From the moment all threads are there until the last is done, and how often they yielded.
+/// The time from the first thread's start to the last one's end, and the number of yields.
 fn measure(of: SpinBarrier) -> std::io::Result<(Duration, u64)> {
     let meeting = YieldingBarrier::new(of.threads);
     let ends = team::run(of.threads, |id| thread(of, id, &meeting))?;
     Ok((team::duration(&ends), ends.iter().map(|end| end.result).sum()))
 }
 
-/// One thread's part; how often it yielded.
+/// A thread's loop. Returns the number of its yields.
 fn thread(of: SpinBarrier, id: u64, meeting: &YieldingBarrier) -> u64 {
     let mut sense = false;
     let mut state = id + 1;
@@ -56,7 +56,7 @@ fn thread(of: SpinBarrier, id: u64, meeting: &YieldingBarrier) -> u64 {
     yields
 }
 
-/// A central barrier with a reversing sense, whose waiters yield.
+/// A central barrier with sense reversal, whose waiters yield.
 struct YieldingBarrier {
     threads: u64,
     arrived: AtomicU64,
@@ -68,12 +68,11 @@ impl YieldingBarrier {
         Self { threads, arrived: AtomicU64::new(0), sense: AtomicBool::new(false) }
     }
 
-    /// Waits for all threads of this round and returns how often it yielded. `sense` changes with
-    /// every round.
+    /// Waits for all threads of this round. Returns the number of yields. The caller inverts `sense` every round.
     fn wait(&self, sense: bool) -> u64 {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // The next round may begin as soon as the sense changes, so the counter is reset
-            // before.
+            // The counter is reset first, as the next round may begin as soon as the sense
+            // changes.
             self.arrived.store(0, Ordering::Relaxed);
             self.sense.store(sense, Ordering::Release);
             return 0;
@@ -87,7 +86,7 @@ impl YieldingBarrier {
     }
 }
 
-/// How often its threads yielded, from what it printed.
+/// The number of yields that it printed.
 fn yields(output: &str) -> Option<u64> {
     output.lines().find_map(|line| line.strip_prefix("Yields: "))?.trim().parse().ok()
 }

@@ -1,15 +1,15 @@
-//! Threads that begin together.
+//! Threads that begin their work together.
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a thread leaves behind.
+/// A thread's result, and when its work began and ended.
 pub(super) struct End<T> {
     start: Instant,
     end: Instant,
     pub(super) result: T,
 }
 
-/// Runs `work` in this number of threads, each with a number from 0; none begins before all exist.
+/// Runs `work` in this number of threads, with a number from 0 for each. No thread begins before all exist.
 pub(super) fn run<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> std::io::Result<Vec<End<T>>> {
     let gate = Gate::default();
     std::thread::scope(|scope| {
@@ -29,14 +29,14 @@ pub(super) fn run<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> std:
     })
 }
 
-/// From the first thread's start to the last one's end.
+/// The time from the first thread's start to the last one's end.
 pub(super) fn duration<T>(ends: &[End<T>]) -> Duration {
     let first = ends.iter().map(|end| end.start).min();
     let last = ends.iter().map(|end| end.end).max();
     last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first)
 }
 
-/// Where threads sleep until all exist; if one cannot be started, the others end without running.
+/// A gate at which threads sleep until all exist. If one cannot be started, the others end without working.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -50,7 +50,7 @@ struct GateState {
 }
 
 impl Gate {
-    /// Waits; true: go, false: go home.
+    /// Waits for the decision. True: begin; false: end without working.
     fn pass(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Opens for `expected` threads once they are all there; 0: sends all home.
+    /// Opens the gate once `expected` threads wait at it. 0: ends all threads at once.
     fn decide(&self, expected: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.waiting < expected {

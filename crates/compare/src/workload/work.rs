@@ -1,6 +1,6 @@
-//! Arithmetic that takes its time.
+//! Arithmetic of a known length.
 
-/// `steps` steps of [`step`], each needing the one before: no compiler and no CPU can shorten it.
+/// `steps` times [`step`]. Each step depends on the one before, so neither compiler nor CPU can shorten the work.
 #[inline(never)]
 pub(super) fn compute(mut state: u64, steps: u64) -> u64 {
     for _ in 0..steps {

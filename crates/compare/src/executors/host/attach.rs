@@ -13,26 +13,26 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a peer may take to load: the verifier can be slow, and a guest emulated.
+/// How long a peer may take to load. The verifier can be slow, above all in an emulated guest.
 const ENABLE_LIMIT: Duration = Duration::from_secs(120);
 /// How long a scheduler may take to detach.
 const DISABLE_LIMIT: Duration = Duration::from_secs(30);
 /// Pause between two checks of the kernel's state, outside of runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What is attached, or set for one of the kernel's own schedulers. Dropping it detaches.
+/// An attached scheduler, or the settings for one of the kernel's own. Dropping it detaches and restores.
 pub(super) enum Attached {
     Settings(Vec<Setting>),
     Policy(Running),
     Peer(Peer),
 }
 
-/// How a scheduler ended too early.
+/// How a scheduler ended before it was detached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Premature {
     /// The kernel ejected it.
     Ejected(String),
-    /// It ended in another way, as when a CPU went offline.
+    /// It ended in another way, for example because a CPU went offline.
     Ended(String),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Detached {
     pub(super) state_after: Option<String>,
 }
 
-/// What the kernel says is attached now; `None`: it has no sched_ext.
+/// What the kernel reports as attached; `None`: it has no sched_ext.
 pub(super) fn attachment() -> Option<Attachment> {
     sched_ext::status().map(|status| Attachment {
         state: status.state,
@@ -56,8 +56,8 @@ fn state() -> Option<String> {
     attachment().map(|attachment| attachment.state)
 }
 
-/// Whether the kernel's name for what is attached is this scheduler's. A peer may call itself what it likes:
-/// it is known by having been started when nothing was attached.
+/// Whether the attached scheduler has the name that this scheduler gives itself. Names of peers are unknown, so every
+/// name matches: a peer is started only when nothing is attached.
 pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
     let Some(ops) = ops else { return false };
     match scheduler {
@@ -67,7 +67,7 @@ pub(super) fn is_ops_of(ops: Option<&str>, scheduler: &Scheduler) -> bool {
     }
 }
 
-/// As it calls itself.
+/// The scheduler's version, as it prints it.
 pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
     match scheduler {
         Scheduler::Kernel(_) => Some(format!("kernel {}", environment::kernel_release())),
@@ -76,8 +76,8 @@ pub(super) fn version(scheduler: &Scheduler) -> Option<String> {
     }
 }
 
-/// Attaches it. The inner error is this scheduler's failure to start; the outer one means that no
-/// scheduler can be tested on this machine now.
+/// Attaches a scheduler. The inner error: this scheduler failed to start. The outer error: no scheduler can be tested
+/// on this machine now.
 pub(super) fn attach(
     scheduler: &Scheduler,
     cancel: &AtomicBool,
@@ -97,7 +97,7 @@ pub(super) fn attach(
     }
 }
 
-/// Nothing else may be attached.
+/// An error if a sched_ext scheduler is attached.
 pub(super) fn free(attachment: Option<Attachment>) -> Result<(), ExecError> {
     match attachment {
         Some(Attachment { state, ops, .. }) if state != "disabled" => Err(ExecError::Unable(format!(
@@ -138,7 +138,7 @@ impl Attached {
         };
         if !until(DISABLE_LIMIT, || state().is_none_or(|state| state == "disabled")) {
             return Err(ExecError::Unable(format!(
-                "the scheduler is still {} {DISABLE_LIMIT:?} after it was told to go",
+                "the scheduler is still {} {DISABLE_LIMIT:?} after it was asked to detach",
                 state().unwrap_or_default()
             )));
         }
@@ -146,7 +146,7 @@ impl Attached {
     }
 }
 
-/// Another project's scheduler: a process that keeps it attached while the process lives.
+/// Another project's scheduler. It is attached while its process lives.
 pub(super) struct Peer {
     process: Child,
     output: Captured,
@@ -167,9 +167,9 @@ impl Peer {
                 .stdout(output.writer()?)
                 .stderr(output.writer()?)
                 .process_group(0);
-            // SAFETY: between fork and exec there is only a system call that is async-signal-safe.
-            // When the process ends, the kernel restores the default scheduler, so a killed
-            // `compare` leaves nothing attached.
+            // A killed `compare` leaves nothing attached: the kernel kills the peer with it, and then
+            // restores the default scheduler.
+            // SAFETY: between fork and exec there is only an async-signal-safe system call.
             unsafe {
                 command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
             }
@@ -196,7 +196,7 @@ impl Peer {
         })
     }
 
-    /// Asks it to end as its user would; the kernel's reason, if it had ended before.
+    /// Interrupts the program as Ctrl-C does. Returns the reason if the scheduler had ended before.
     fn stop(mut self) -> Option<String> {
         let ended_before = self.process.try_wait().ok().flatten();
         let attached = state().as_deref() == Some("enabled");
@@ -226,7 +226,7 @@ impl Drop for Peer {
     }
 }
 
-/// Looks until it is so; false if it is not so within `limit`.
+/// Polls `so` until it is true; false: it was not within `limit`.
 fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 /// Pause between two checks whether to stop. Long, so as not to disturb the workload.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// How much of an error output is kept.
+/// How much of the end of an output is reported, in bytes.
 const TAIL: u64 = 2_000;
 
-/// A process, leader of its own group.
+/// A running process, which leads a process group of its own.
 pub(super) struct Child {
     process: std::process::Child,
     handle: Pidfd,
@@ -32,15 +32,15 @@ pub(super) struct Child {
 pub(super) struct ChildEnd {
     /// `None`: it did not end in time and was killed.
     pub(super) status: Option<ExitStatus>,
-    /// From before its start until its end was seen.
+    /// The time from before its start until its end was noticed.
     pub(super) elapsed: Duration,
     output: Captured,
     error: Captured,
 }
 
 impl Child {
-    /// Starts it in a kernel class, with `environment` set besides what is set already. Its output goes to memory
-    /// files, so no thread has to read it while the workload runs.
+    /// Starts a program in a class of the kernel, with `environment` in addition to this process's. Its output goes to
+    /// memory files, so no thread has to read it while the workload runs.
     pub(super) fn spawn(
         argv: &[OsString],
         environment: Vec<(OsString, OsString)>,
@@ -58,7 +58,7 @@ impl Child {
             .stderr(error.writer()?)
             .process_group(0);
         let parent = Pid::this();
-        // SAFETY: between fork and exec only system calls that are async-signal-safe.
+        // SAFETY: between fork and exec there are only async-signal-safe system calls.
         unsafe {
             command.pre_exec(move || {
                 nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -87,15 +87,15 @@ impl Child {
         Ok(Self { process, handle, started, output, error })
     }
 
-    /// Its scheduling class, as the kernel says.
+    /// Its scheduling class, as the kernel reports it.
     pub(super) fn class(&self) -> Option<libc::c_int> {
-        // SAFETY: no memory is involved.
+        // SAFETY: the call takes an integer only.
         let class = unsafe { libc::sched_getscheduler(self.process.id() as libc::pid_t) };
         (class >= 0).then_some(class & !libc::SCHED_RESET_ON_FORK)
     }
 
-    /// Waits for its end, at most `limit`. Whatever it started is killed then, so that nothing of it
-    /// runs beside the next run.
+    /// Waits for its end, at most `limit`. Then kills all processes of its group, so that none runs during the next
+    /// run.
     pub(super) fn wait(mut self, limit: Duration, cancel: &AtomicBool) -> Result<ChildEnd, ExecError> {
         loop {
             if cancel.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ impl ChildEnd {
         self.output.text()
     }
 
-    /// The end of what it printed to its error output, as the end of a sentence.
+    /// The end of its standard error, with a colon before it; empty if there is none.
     pub(super) fn error_tail(&self) -> String {
         match self.error.tail() {
             text if text.is_empty() => String::new(),
@@ -162,7 +162,7 @@ impl Captured {
         self.read_from(SeekFrom::Start(0))
     }
 
-    /// Its end, in one line.
+    /// The end of the output as one line.
     pub(super) fn tail(&self) -> String {
         let length = self.0.metadata().map_or(0, |meta| meta.len());
         let text = self.read_from(SeekFrom::Start(length.saturating_sub(TAIL)));

@@ -1,21 +1,21 @@
-//! The scheduling class that a workload starts in, as the kernel counts them.
+//! The kernel's scheduling class in which a workload starts.
 use flsched_spec::{Kernel, Scheduler};
 use nix::libc;
 use std::io;
 
-/// A class of the kernel, for one process and its children.
+/// A scheduling class, for a process and its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class {
-    /// The kernel's number.
+    /// The kernel's number of the class: `SCHED_OTHER`, …
     pub(super) policy: libc::c_int,
     priority: libc::c_int,
 }
 
 impl Class {
-    /// The default.
+    /// The default class.
     pub(super) const NORMAL: Self = Self { policy: libc::SCHED_OTHER, priority: 0 };
 
-    /// The one under this scheduler. sched_ext takes over the normal tasks, so a workload for it is a normal task.
+    /// The class for this scheduler. sched_ext schedules the normal tasks, so its workloads are normal tasks.
     pub(super) fn of(scheduler: &Scheduler) -> Self {
         let Scheduler::Kernel(spec) = scheduler else { return Self::NORMAL };
         match spec.kernel {
@@ -26,8 +26,8 @@ impl Class {
         }
     }
 
-    /// Puts the calling process there. Explicitly also into the default: this program may itself have been started
-    /// in another.
+    /// Moves the calling process to the class. The default class is set explicitly, too, because this program may have
+    /// been started in another one.
     pub(super) fn enter(self) -> io::Result<()> {
         let parameters = libc::sched_param { sched_priority: self.priority };
         // SAFETY: the kernel only reads `parameters`.
@@ -38,7 +38,7 @@ impl Class {
     }
 }
 
-/// What the kernel calls the class of that number.
+/// The kernel's name of the class with this number.
 pub(super) fn name(policy: libc::c_int) -> String {
     match policy {
         libc::SCHED_OTHER => "SCHED_OTHER".into(),

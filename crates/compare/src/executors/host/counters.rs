@@ -1,4 +1,4 @@
-//! What the kernel counts anyway: context switches and migrations, on all CPUs.
+//! The kernel's own counts of context switches and migrations on all CPUs.
 use crate::environment::online_cpus;
 use perf_event::events::Software;
 use perf_event::{Builder, Counter};
@@ -14,24 +14,24 @@ impl ContextSwitches {
         line.trim().parse().ok().map(Self)
     }
 
-    /// How many there were since then.
+    /// The number of switches since then.
     pub(super) fn since(self) -> Option<u64> {
         Self::now()?.0.checked_sub(self.0)
     }
 }
 
-/// Tasks that moved to another CPU. One counter per CPU for whatever task runs there: unlike
-/// counters per task, these add nothing to a context switch.
+/// Counts moves of tasks to other CPUs. Each CPU has one counter for all tasks: unlike counters per task, it adds
+/// nothing to a context switch.
 pub(super) struct Migrations(Vec<Counter>);
 
 impl Migrations {
-    /// Starts to count; counts nothing if that is not permitted.
+    /// Starts to count. If that is not permitted, there are no counts.
     pub(super) fn open() -> Self {
         let open = |cpu: usize| {
             let mut counter = Builder::new(Software::CPU_MIGRATIONS)
                 .any_pid()
                 .one_cpu(cpu)
-                // The kernel counts a migration while in the kernel.
+                // Migrations happen in kernel mode.
                 .include_kernel()
                 .include_hv()
                 .build()?;
@@ -42,7 +42,7 @@ impl Migrations {
         Self(counters.unwrap_or_default())
     }
 
-    /// How many there were since it was opened, if they are counted.
+    /// The number of moves since [`Migrations::open`], if they are counted.
     pub(super) fn now(&mut self) -> Option<u64> {
         if self.0.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! How fast each CPU ran while it had something to do: APERF over MPERF, as the kernel itself measures it,
-//! through perf's counters of these, which cost nothing while they count.
+//! The mean frequency of each CPU while it was busy: APERF over MPERF, as the kernel itself measures it. perf reads
+//! these registers, which cost nothing while they count.
 use crate::environment::online_cpus;
 use perf_event::events::x86::{Msr, MsrId};
 use perf_event::{Builder, Counter};
@@ -8,11 +8,11 @@ use std::time::Instant;
 /// One CPU's counters since they were opened.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
-    /// Cycles while not idle.
+    /// APERF: cycles while not idle.
     aperf: u64,
-    /// Cycles at the base frequency while not idle.
+    /// MPERF: cycles at the base frequency while not idle.
     mperf: u64,
-    /// Cycles at the base frequency.
+    /// TSC: cycles at the base frequency, idle or not.
     tsc: u64,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Reading {
 }
 
 impl Frequencies {
-    /// Starts to count; counts nothing where there are no such counters, or where that is not permitted.
+    /// Starts to count. If there are no such counters, or access is not permitted, there are no counts.
     pub(super) fn open() -> Self {
         let open = |cpu: usize, id: MsrId| -> std::io::Result<Counter> {
             let mut builder = Builder::new(Msr::new(id)?);
@@ -52,7 +52,7 @@ impl Frequencies {
         Some(Reading { at: Instant::now(), counts: counts.filter(|counts| !counts.is_empty())? })
     }
 
-    /// Since then, by name: `busy_mhz` of all CPUs together, then, as `cpu3_mhz`, of each CPU that was
+    /// Mean frequencies since `before`, by name: `busy_mhz` of all CPUs together, and `cpu3_mhz` of each CPU that was
     /// busy for long enough.
     pub(super) fn since(&mut self, before: Option<Reading>) -> Vec<(String, f64)> {
         let (Some(before), Some(now)) = (before, self.now()) else { return Vec::new() };
@@ -67,7 +67,7 @@ impl Frequencies {
     }
 }
 
-/// Share of its time that a CPU must have been busy for its frequency to mean anything.
+/// A CPU must have been busy for this share of the time, or its frequency is not reported.
 const BUSY: f64 = 0.001;
 
 fn figures(cpus: &[(usize, Counts)], elapsed_us: f64) -> Vec<(String, f64)> {
@@ -115,7 +115,7 @@ mod tests {
         let mut none = Frequencies { cpus: Vec::new() };
         assert!(none.now().is_none());
         assert!(none.since(None).is_empty());
-        // Whether or not this machine has them.
+        // This machine may have such counters or not.
         let mut here = Frequencies::open();
         let before = here.now();
         let is_counted = before.is_some();

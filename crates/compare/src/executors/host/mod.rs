@@ -1,4 +1,5 @@
-//! Runs on this machine: attach the scheduler, count, run the workload, detach, and prove it.
+//! Runs on this machine: attaches the scheduler, runs the workload, detaches, and proves that the scheduler was in
+//! force.
 mod attach;
 mod child;
 mod class;
@@ -39,12 +40,12 @@ pub struct HostExecutor {
 }
 
 impl HostExecutor {
-    /// Stops, with the default scheduler back in force, once `cancel` is set.
+    /// An executor for this machine. Once `cancel` is set, it restores the default scheduler and stops.
     pub fn new(cancel: Arc<AtomicBool>) -> Self {
         Self::with_helper(cancel, vec!["/proc/self/exe".into(), "workload".into()])
     }
 
-    /// Starts this build's own workloads by another command than `/proc/self/exe workload`.
+    /// The same, with another command than `/proc/self/exe workload` for this build's own workloads.
     pub fn with_helper(cancel: Arc<AtomicBool>, helper: Vec<OsString>) -> Self {
         Self {
             helper,
@@ -55,15 +56,15 @@ impl HostExecutor {
         }
     }
 
-    /// The version of what schedules; asked once, because asking a peer means to start it.
+    /// The scheduler's version. It is kept, because a peer has to be started to print its version.
     fn version(&mut self, scheduler: &Scheduler) -> Option<String> {
         let label = scheduler.to_string();
         self.versions.entry(label).or_insert_with(|| attach::version(scheduler)).clone()
     }
 
-    /// Runs the workload under a scheduler that is in force.
+    /// Runs the workload under the scheduler that is attached.
     fn measure(&mut self, request: &RunRequest, program: &Program) -> Result<Measurement, ExecError> {
-        // Gone, with all that is in it, when this returns, even if the workload had to be killed.
+        // The folder is removed when this returns, even if the workload had to be killed.
         let scratch = tempfile::Builder::new().prefix("flsched-").tempdir();
         let scratch = scratch.map_err(|error| ExecError::Unable(format!("no temporary folder: {error}")))?;
         let argv = runnable(program).argv(&self.helper, scratch.path());
@@ -96,10 +97,10 @@ impl HostExecutor {
     }
 }
 
-/// What was seen of the workload while its scheduler was in force.
+/// The measurements of a workload while its scheduler was attached.
 struct Measurement {
     elapsed_s: Option<f64>,
-    /// On `CLOCK_MONOTONIC`.
+    /// When the workload ended, on `CLOCK_MONOTONIC`.
     ended_at: Duration,
     context_switches: Option<u64>,
     migrations: Option<u64>,
@@ -124,7 +125,7 @@ impl Measurement {
     }
 }
 
-/// A time, if the workload did what it should.
+/// The workload's figures, if it succeeded.
 fn judge(program: &Program, end: &ChildEnd, limit: Duration) -> Result<Measured, Ending> {
     let Some(status) = end.status else {
         let reason = format!("{program} did not end within {limit:?}");
@@ -169,7 +170,7 @@ impl Executor for HostExecutor {
             true => why::recorded(run),
             false => Ok((run(), None)),
         };
-        // In every case, also when interrupted: the default scheduler is back before this returns.
+        // The default scheduler is restored before this returns, also after an interruption.
         let detached = attached.detach()?;
         let ((at_start, measured, at_end), recording) = match run {
             Ok(run) => run,
@@ -202,7 +203,7 @@ impl Executor for HostExecutor {
     }
 }
 
-/// Holds together what the kernel said before, during and after the run.
+/// Proves that the scheduler was in force, from what the kernel reported before, during and after the run.
 fn prove(
     request: &RunRequest,
     measured: &Measurement,
@@ -232,7 +233,7 @@ fn prove(
     }
 }
 
-/// What the run counts as.
+/// How the run ended: well, failed, hung or ejected.
 fn ending(measured: &Measurement, detached: &Detached, proof: &Proof, scheduler: &Scheduler) -> Ending {
     match &detached.premature {
         Some(Premature::Ejected(reason)) => return Ending::Ejected { reason: reason.clone() },

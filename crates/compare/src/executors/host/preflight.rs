@@ -1,9 +1,10 @@
-//! Can this machine do what is asked? Found out before the first run, not after the tenth.
+//! Checks before the first run whether this machine can do all runs.
 use super::attach;
 use crate::execute::ExecError;
 use crate::{Contender, Scheduler, Workload, workload};
 
-/// Every obstacle to running these on this machine, with breakdowns if `why`, each with its remedy.
+/// Checks whether these schedulers and workloads can run on this machine, with breakdowns if `why`. The error lists
+/// every obstacle with its remedy.
 pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Result<(), ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
@@ -20,7 +21,7 @@ pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Res
     }
 }
 
-/// What the schedulers need of the machine.
+/// Requirements of the schedulers that this machine does not meet.
 fn obstacles(schedulers: &[Contender], has_sched_ext: bool, root: bool) -> Vec<String> {
     let names = |wanted: &dyn Fn(&Scheduler) -> bool| {
         let names: Vec<_> =

@@ -1,23 +1,25 @@
 //! Waits until the machine is quiet, so that earlier work does not count in a run's time.
 //!
-//! Kernel threads free the last scheduler's programs and maps half a second after it was detached, and after
-//! some schedulers for a tenth of a second. All runs begin alike, those of the kernel's own schedulers, too.
+//! Half a second after a scheduler was detached, kernel threads free its programs and maps. For some schedulers this
+//! takes a tenth of a second. The wait precedes every run, also those under the kernel's own schedulers, so that all
+//! runs begin alike.
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// All kernel threads are children of this one.
+/// The parent of all kernel threads.
 const KTHREADD: u32 = 2;
+/// Time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
-/// The kernel has nothing to do if its threads have done next to nothing for this long.
+/// The kernel counts as quiet after its threads have been idle for this long.
 const QUIET: Duration = Duration::from_millis(800);
-/// Next to nothing: a twentieth of a CPU.
+/// Kernel threads count as idle if they take at most a twentieth of a CPU.
 const MAX_BUSY_PER_SAMPLE: Duration = SAMPLE_INTERVAL.checked_div(20).expect("20 is not 0");
-/// How long to wait on a machine whose kernel is never idle.
+/// How long to wait on a machine whose kernel threads are never idle.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Waits until the kernel has nothing to do, if kernel threads can be seen here; not in a container.
+/// Waits until kernel threads are idle. Returns at once where they are not visible, as in a container.
 pub(super) fn wait(cancel: &AtomicBool) {
     let Some(mut before) = kernel_threads_ran() else { return };
     let began = Instant::now();
@@ -32,14 +34,14 @@ pub(super) fn wait(cancel: &AtomicBool) {
     }
 }
 
-/// CPU time that all kernel threads of now have had.
+/// Total CPU time of all kernel threads that exist now; `None`: they are not visible.
 fn kernel_threads_ran() -> Option<Duration> {
     let listed = fs::read_to_string(format!("/proc/{KTHREADD}/task/{KTHREADD}/children")).ok()?;
     let ran_ns = |pid: &str| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
         text.split(' ').next()?.parse().ok()
     };
-    // A task that has ended in between had little to do.
+    // A thread that has just ended is left out; its CPU time is negligible.
     let total = listed.split_whitespace().filter_map(ran_ns).sum();
     (!listed.is_empty()).then_some(Duration::from_nanos(total))
 }

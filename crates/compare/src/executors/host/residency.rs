@@ -1,5 +1,4 @@
-//! For how long CPUs ran at which frequency, from cpufreq: as its driver counted it, or else as asked for
-//! every now and then.
+//! How long CPUs ran at each frequency, from cpufreq: as counted by its driver, or else sampled.
 use crate::environment::online_cpus;
 use crate::residency::{Residency, Source, Time};
 use std::collections::BTreeMap;
@@ -10,19 +9,19 @@ use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 const SYSFS: &str = "/sys/devices/system/cpu";
-/// Rare enough not to disturb the workload, and frequent enough to see a CPU's frequency rise and
-/// fall.
+/// Time between two samples: too rare to disturb the workload, and often enough to record how a CPU's frequency rises
+/// and falls.
 const EVERY: Duration = Duration::from_millis(50);
-/// The kernel's `USER_HZ`, in which drivers count.
+/// The kernel's `USER_HZ`, the unit of the drivers' counts.
 const TICKS_PER_S: f64 = 100.0;
 
-/// While a workload runs.
+/// An observation while a workload runs.
 pub(super) enum Watch {
-    /// What the driver had counted before, by CPU and frequency in MHz.
+    /// The driver's counts at the start, by CPU and frequency in MHz.
     Driver { root: PathBuf, before: BTreeMap<(usize, u64), u64> },
-    /// Samples until the channel is closed.
+    /// A thread that samples until the channel is closed.
     Sampler { stop: Sender<()>, sampler: JoinHandle<Vec<Time>> },
-    /// There is no cpufreq here.
+    /// This machine has no cpufreq.
     Blind,
 }
 
@@ -58,7 +57,7 @@ impl Watch {
         Self::Sampler { stop, sampler }
     }
 
-    /// Since the start.
+    /// Ends the observation. Returns the times since its start.
     pub(super) fn end(self) -> Option<Residency> {
         match self {
             Self::Driver { root, before } => {
@@ -79,7 +78,7 @@ impl Watch {
     }
 }
 
-/// What the driver has counted since the machine was booted; nothing if it does not count.
+/// The driver's counts since boot, in ticks by CPU and frequency in MHz; empty if it does not count.
 fn counted(root: &Path, cpus: &[usize]) -> BTreeMap<(usize, u64), u64> {
     let mut counted = BTreeMap::new();
     for &cpu in cpus {
@@ -110,7 +109,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let stats = root.path().join("cpu3/cpufreq/stats");
         create_dir_all(&stats).unwrap();
-        // The current frequency as well, which is not read in this case.
+        // The current frequency exists as well, but is not read in this case.
         write(root.path().join("cpu3/cpufreq/scaling_cur_freq"), "800000\n").unwrap();
         write(stats.join("time_in_state"), "3701000 10\n3700000 20\n1400000 500\n").unwrap();
         let watch = Watch::over(root.path(), vec![2, 3]);
@@ -131,7 +130,7 @@ mod tests {
         let residency = watch.end().unwrap();
         let elapsed = began.elapsed().as_secs_f64();
         let [Time { cpu: 0, mhz: 1200, s }] = residency.times[..] else { panic!("{residency:?}") };
-        // All of the time, from a clock that started a little later.
+        // All of the time is recorded; its clock started a little later than `began`.
         assert!(s <= elapsed && s >= EVERY.as_secs_f64() * 3.0 * 0.9, "{s} of {elapsed}");
     }
 

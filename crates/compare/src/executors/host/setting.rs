@@ -1,7 +1,7 @@
-//! A setting of the kernel's own scheduler, changed for a while.
+//! A temporary change of a setting of the kernel's own scheduler.
 //!
-//! A separate shell restores the old value. It waits for the end of its input, which comes when the
-//! run is over, and also when this program is killed.
+//! A separate shell restores the old value at the end of its input. Its input ends when the run is over, and also when
+//! this program is killed.
 use nix::mount::{MsFlags, mount};
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ const LLC_BALANCING: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
 /// Waits until its input ends, then writes its first argument into its second.
 const RESTORE: &str = "while read -r line; do :; done; echo \"$1\" >\"$2\"";
 
-/// Dropping it puts the old value back.
+/// A changed setting. Dropping it restores the old value.
 pub(super) struct Setting {
     file: &'static Path,
     wanted: u64,
@@ -24,7 +24,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Sets the one of that name for the whole machine.
+    /// Changes the setting with this name for the whole machine.
     pub(super) fn set(name: &str, value: u64) -> io::Result<Self> {
         let (file, wanted, since) = match name {
             "slice_us" => (BASE_SLICE, value * 1000, "Linux 6.6 or newer has it"),
@@ -33,7 +33,7 @@ impl Setting {
         };
         let file = Path::new(file);
         if !file.exists() && !Path::new(DEBUGFS).join("sched").exists() {
-            // As every distribution does at boot; it stays.
+            // Distributions mount it at boot. It stays mounted.
             mount(Some("debugfs"), DEBUGFS, Some("debugfs"), MsFlags::empty(), None::<&str>)
                 .map_err(|error| io::Error::other(format!("cannot mount debugfs at {DEBUGFS}: {error}")))?;
         }
@@ -51,7 +51,7 @@ impl Setting {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C is for this program, which ends the run and then the restorer's input.
+            // The shell must not get Ctrl-C: this program handles it and then ends the shell's input.
             .process_group(0)
             .spawn()?;
         let setting = Self { file, wanted, before, restorer };
@@ -63,7 +63,7 @@ impl Setting {
         }
     }
 
-    /// Restores the old value; reports it if another program had changed the setting in between.
+    /// Restores the old value. Returns a message if another program had changed the setting in between.
     pub(super) fn restore(mut self) -> io::Result<Option<String>> {
         let at_end = read(self.file)?;
         self.put_back()?;
@@ -97,7 +97,7 @@ fn read(file: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// A file of its own for each test: the tests check which process writes what and when.
+    /// A separate file for each test: the tests check which process writes what and when.
     fn file() -> &'static Path {
         let (_, path) = tempfile::NamedTempFile::new().unwrap().keep().unwrap();
         fs::write(&path, "2800000\n").unwrap();

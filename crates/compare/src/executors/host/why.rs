@@ -1,16 +1,16 @@
-//! A run with the probe that breaks its CPU time down.
+//! A run with the probe that breaks down its CPU time by cause.
 use super::Measurement;
 use crate::environment::online_cpus;
 use flsched_probes::why::{Error, Recording, Why};
 use flsched_spec::workload::Program;
 
-/// Does `run` with the probe in the kernel.
+/// Calls `run` while the probe is attached.
 pub(super) fn recorded<T>(run: impl FnOnce() -> T) -> Result<(T, Option<Recording>), Error> {
     flsched_probes::why::recorded(&online_cpus(), run).map(|(recording, done)| (done, Some(recording)))
 }
 
-/// Of the time that the workload measured, which ends with the run unless the workload says when; of all of the
-/// run, where its figure is another.
+/// The breakdown of the time that the workload measured. That time ends with the run, unless the workload printed when
+/// it ended. If the workload's figure is not a duration of the run, the breakdown is of the whole run.
 pub(super) fn of(recording: &Recording, program: &Program, measured: &Measurement) -> Option<Why> {
     let elapsed_s = measured.elapsed_s?;
     let of_workload = measured.result.as_ref().ok()?;

@@ -1,4 +1,4 @@
-//! The measuring program inside a VM: takes requests, does them, answers; one line of JSON each.
+//! The measuring program inside a VM. It reads requests, carries them out and writes answers, as one line of JSON each.
 //!
 //! It ends when its input ends. The executor [`super`] talks to it.
 use crate::environment::Environment;
@@ -6,32 +6,32 @@ use crate::execute::{ExecError, Executor, RunOutcome, RunRequest};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 
-/// What it is asked.
+/// A request to the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "lowercase")]
 pub enum Request {
     /// Describe the machine.
     Environment,
-    /// Do a run.
+    /// Carry out a run.
     Run(RunRequest),
 }
 
-/// What it answers.
+/// The agent's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// To [`Request::Environment`].
+    /// The answer to [`Request::Environment`].
     Environment(Box<Environment>),
-    /// To [`Request::Run`].
+    /// The answer to [`Request::Run`].
     Run(Box<RunOutcome>),
-    /// To either, when the machine cannot do it.
+    /// The answer to either if the machine cannot do it.
     Unable {
         /// Why.
         message: String,
     },
 }
 
-/// Answers all requests, with `executor` doing the runs: inside a VM a [`crate::HostExecutor`].
+/// Answers all requests. `executor` carries out the runs; inside a VM it is a [`crate::HostExecutor`].
 pub fn serve(input: impl BufRead, mut output: impl Write, executor: &mut dyn Executor) -> io::Result<()> {
     for line in input.lines() {
         let line = line?;

@@ -1,4 +1,4 @@
-//! Runs inside a VM: boots it, talks to the [`agent`] inside, and boots another when it dies.
+//! Runs inside a VM: boots it, sends requests to the [`agent`] inside, and boots another when it has died.
 pub mod agent;
 
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
@@ -41,7 +41,7 @@ pub fn programs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Vec<
     Ok(programs)
 }
 
-/// The user's settings of parallel runtimes hold inside as they do on the host.
+/// The user's settings of parallel runtimes, which apply inside as on the host.
 fn passed_on() -> Vec<(OsString, OsString)> {
     openmp_settings().into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
@@ -52,23 +52,23 @@ pub struct VmExecutor {
     agent: Vec<OsString>,
     session: Option<Session>,
     cold: bool,
-    /// Objects of policies that are from files, for each VM that is booted.
+    /// Objects of policies from files, which are copied into each VM.
     objects: Option<TempDir>,
 }
 
 impl VmExecutor {
-    /// Boots what `spec` describes. Its `programs` must include what [`programs`] lists; its `cancel`
-    /// also stops waiting for a run.
+    /// An executor that boots the VM of `spec`. `spec.programs` must include those that [`programs`] returns.
+    /// `spec.cancel` also ends the wait for a run.
     pub fn new(spec: VmSpec) -> Self {
         Self::with_agent(spec, vec!["flsched".into(), "measure-agent".into()])
     }
 
-    /// Starts the agent by another command than `flsched measure-agent`.
+    /// The same, with another command than `flsched measure-agent` for the agent.
     pub fn with_agent(spec: VmSpec, agent: Vec<OsString>) -> Self {
         Self { spec, agent, session: None, cold: false, objects: None }
     }
 
-    /// Takes the objects of those policies along that are from files, so that the agent inside knows them.
+    /// Copies the objects of policies from files into the VM, for the agent inside.
     pub fn with_policies(mut self, schedulers: &[Contender]) -> io::Result<Self> {
         let policies = schedulers.iter().filter_map(|contender| contender.scheduler.policy());
         let from_files: BTreeMap<_, _> =
@@ -97,7 +97,7 @@ impl VmExecutor {
         self.session.as_mut().ok_or(ExecError::Agent("no session".into()))
     }
 
-    /// Sends a request and waits for its answer. Whatever goes wrong ends the VM.
+    /// Sends a request and waits for its answer. Any failure ends the VM.
     fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer, Silence> {
         let cancel = self.spec.cancel.clone();
         let session = self.session().map_err(Silence::Fatal)?;
@@ -140,7 +140,7 @@ impl Executor for VmExecutor {
             host_cpu_model: host.cpu_model,
             host_load_average: host.load_average,
         });
-        // The guest has just started, and says nothing of how busy the host is.
+        // The load average of a guest that has just booted does not show how busy the host is.
         guest.load_average = Vec::new();
         Ok(guest)
     }
@@ -165,13 +165,13 @@ impl Executor for VmExecutor {
     }
 }
 
-/// Why there is no answer.
+/// Why a request got no answer.
 enum Silence {
-    /// No valid answer within the limit; the VM cannot be used any more.
+    /// No valid answer came within the limit. The VM cannot be used any more.
     Hung(String),
     /// The VM ended by itself.
     Died(String),
-    /// No use in another VM.
+    /// The failure would repeat in another VM.
     Fatal(ExecError),
 }
 
@@ -195,8 +195,8 @@ impl Session {
         let requests = vm.take_stdin().ok_or_else(missing)?;
         let output = vm.take_stdout().ok_or_else(missing)?;
         let (sender, answers) = channel();
-        // A thread reads, because a read can block for ever and a wait for a channel has a limit.
-        // The thread ends with the VM, whose end closes the stream.
+        // A thread reads the answers: a read can block for ever, whereas a wait for a channel has a limit.
+        // The VM's end closes the stream, which ends the thread.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 if sender.send(line).is_err() {
@@ -245,7 +245,7 @@ impl Session {
         }
     }
 
-    /// Ends the VM; if it died by itself, finds out of what.
+    /// Ends the VM. If it died by itself, returns why.
     fn end(self, silence: Silence) -> Silence {
         match silence {
             Silence::Died(what) => {
@@ -265,7 +265,7 @@ impl Session {
 }
 
 impl Drop for VmExecutor {
-    /// Lets the agent and with it the VM end by itself; kills it if it does not.
+    /// Closes the agent's input, so that agent and VM end by themselves; kills the VM if they do not.
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
             let _ = session.requests.shutdown(Shutdown::Write);

@@ -1,4 +1,4 @@
-//! A made-up report, and what its page must and must not contain.
+//! Tests of the page with an invented report.
 use super::*;
 use crate::environment::VmEnvironment;
 use crate::execute::{Ending, Proof, RunOutcome};
@@ -28,7 +28,7 @@ fn behaviour(workload: usize, scheduler: &str) -> Behaviour {
     }
 }
 
-/// A report as a comparison of two workloads would give it.
+/// An invented report of a comparison with two workloads.
 pub(in crate::report) fn sample() -> Report {
     let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
     let schedulers = words(&CompareSpec::SCHEDULERS);

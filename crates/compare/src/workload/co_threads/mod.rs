@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub(super) use process::run as run_process;
 
-/// How a process of it is called on the command line of [`super::workload_main`].
+/// The name of one of its processes on the command line of [`super::workload_main`].
 pub(super) const PROCESS: &str = "co-threads-process";
 
 impl Runnable for CoThreads {
@@ -33,7 +33,7 @@ impl Runnable for CoThreads {
     }
 }
 
-/// Runs it here and prints its figures; the result is an exit code.
+/// Runs the workload in this process and prints its figures. Returns the exit code.
 pub(super) fn run(of: CoThreads) -> i32 {
     match measure(of) {
         Ok((operations, shares)) => {
@@ -52,12 +52,12 @@ pub(super) fn run(of: CoThreads) -> i32 {
     }
 }
 
-/// How much they did, and where.
+/// The number of operations of all processes, and where their threads ran.
 fn measure(of: CoThreads) -> io::Result<(u64, Shares)> {
     let mut start = process::Start::new()?;
     let mut members = Vec::new();
-    // One after the other, so that each process makes its threads on a machine with idle CPUs and all
-    // schedulers begin alike: with threads that are spread.
+    // Processes are started one after the other: each creates its threads while CPUs are idle, so under every
+    // scheduler the threads are spread over CPUs at first.
     for _ in 0..of.processes {
         let mut member = Member::spawn(&start, of)?;
         member.until_ready()?;

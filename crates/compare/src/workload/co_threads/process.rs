@@ -1,4 +1,4 @@
-//! One of the processes: started, released together with all others, and asked how much it did.
+//! One of the processes. It is started, begins its work together with all others, and reports its operations.
 //!
 //! All threads of all processes sleep in a read of the same pipe, to which nothing is ever written.
 //! Closing the pipe wakes them all at once; by then the time to stop is in a file.
@@ -17,16 +17,16 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// What a process says when all its threads are there.
+/// The line that a process prints when all its threads exist.
 const READY: &str = "ready";
-/// Between the last one's readiness and the start: until all have fallen asleep.
+/// The pause before the start, in which all threads fall asleep.
 const SETTLE: Duration = Duration::from_millis(20);
-/// Bytes of a cache line, nearly everywhere.
+/// Size of a cache line in bytes, on nearly all machines.
 const LINE: u64 = 64;
 /// Operations between two checks of the clock and of the CPU: about 20 µs at a nanosecond each.
 const BATCH: u64 = 16 * 1024;
 
-/// The common start, and the file that says when to stop.
+/// The common start of all processes, and the file with the time at which they stop.
 pub(super) struct Start {
     gate: PipeReader,
     closes: Option<PipeWriter>,
@@ -39,7 +39,7 @@ impl Start {
         Ok(Self { gate, closes: Some(closes), deadline: NamedTempFile::new()? })
     }
 
-    /// All work for `duration` from now on.
+    /// Starts all processes, which then work for `duration`.
     pub(super) fn go(&mut self, duration: Duration) -> io::Result<()> {
         sleep(SETTLE);
         let end = monotonic() + duration;
@@ -49,7 +49,7 @@ impl Start {
     }
 }
 
-/// A process under way; killed if it is not asked for its result.
+/// A started process. It is killed when this is dropped before [`Member::finish`].
 pub(super) struct Member {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -75,7 +75,7 @@ impl Member {
         }
     }
 
-    /// What it did, and where.
+    /// Waits for its end. Returns its operations and where its threads ran.
     pub(super) fn finish(mut self) -> io::Result<(u64, Shares)> {
         let line = self.line()?;
         let status = self.child.wait()?;
@@ -105,7 +105,7 @@ impl Drop for Member {
     }
 }
 
-/// Runs one here: its threads, its bytes, and the file. The result is an exit code.
+/// Runs one of the processes here. The arguments are threads, bytes and the file. Returns the exit code.
 pub(in super::super) fn run(arguments: &[String]) -> Result<i32, UsageError> {
     let [threads, bytes, deadline] = arguments else {
         return Err(UsageError(format!("{PROCESS}: threads, bytes and a file")));
@@ -136,8 +136,8 @@ fn work(threads: u64, bytes: u64, deadline: &Path) -> io::Result<(u64, Shares)> 
                 Ok(go_round(data, id * data.len() as u64 / threads, end))
             })
         };
-        // A thread that cannot be started leaves the others waiting for it: then the process must
-        // end.
+        // If a thread cannot be started, the others would wait for it for ever, so the process
+        // exits.
         let handles: Vec<_> = match (0..threads).map(thread).collect::<io::Result<_>>() {
             Ok(handles) => handles,
             Err(error) => {
@@ -161,14 +161,14 @@ fn work(threads: u64, bytes: u64, deadline: &Path) -> io::Result<(u64, Shares)> 
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-/// What a thread has done, and where.
+/// A thread's operations, and where it ran.
 struct Did {
     operations: u64,
     sightings: Sightings,
 }
 
-/// Sleeps until the pipe on standard input is closed; then the file says when to stop. Read without
-/// the standard library's lock, on which the threads would wait instead.
+/// Sleeps until the pipe on standard input is closed, then reads the time to stop from the file. The pipe is read by
+/// a plain system call: the threads would otherwise wait for the standard library's lock.
 fn until_start(deadline: &Path) -> io::Result<Duration> {
     while nix::unistd::read(io::stdin(), &mut [0])? > 0 {}
     let text = std::fs::read_to_string(deadline)?;
@@ -176,8 +176,8 @@ fn until_start(deadline: &Path) -> io::Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Changes one line after the other, with plain loads and stores: an increment may be lost while
-/// another thread writes, and its value is not needed.
+/// Increments one line after the other, with plain loads and stores. Increments can be lost when threads write at the
+/// same time, which does not matter: the values are not used.
 fn go_round(data: &[Line], from: u64, end: Duration) -> Did {
     let mut did = Did { operations: 0, sightings: Sightings::new() };
     let mut lines = data.iter().cycle().skip(from as usize % data.len());

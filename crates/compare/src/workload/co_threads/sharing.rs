@@ -1,13 +1,13 @@
-//! Where the threads of a process ran: how much of their time they shared a CPU, or a cache.
+//! How closely together the threads of a process ran: the share of time on a common CPU or cache.
 //!
-//! Taken are two threads of a process, and a moment of each one's running: how likely is it that both
-//! were on the same CPU? That is 1 where all threads of a process stay together, and 1 in the number of
-//! CPUs where each runs anywhere.
+//! The share is a probability: take two threads of a process, and for each a random moment at which it ran. How likely
+//! were both on the same CPU? It is 1 where all threads of a process stay on one CPU, and 1 divided by the number of
+//! CPUs where each thread runs anywhere.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// How often a thread was seen on each CPU.
+/// How often a thread was sampled on each CPU.
 pub(super) type Sightings = BTreeMap<usize, u64>;
 
 /// Sums over pairs of threads.
@@ -19,7 +19,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Of the threads of one process. `cache_of`: the last-level cache of a CPU, by a number.
+    /// Sums over the threads of one process. `cache_of`: the number of a CPU's last-level cache.
     pub(super) fn of(threads: &[Sightings], cache_of: impl Fn(usize) -> usize) -> Self {
         let by_cache = |thread: &Sightings| {
             thread.iter().fold(Sightings::new(), |mut caches, (cpu, seen)| {
@@ -44,7 +44,7 @@ impl Shares {
         self.same_cache += other.same_cache;
     }
 
-    /// By name; empty where no thread has a co-thread.
+    /// The shares by name, in percent; empty if there are no pairs of threads.
     pub(super) fn percents(&self) -> Vec<(&'static str, f64)> {
         let percent = |sum: f64| 100.0 * sum / self.pairs;
         match self.pairs > 0.0 {
@@ -59,7 +59,7 @@ impl Shares {
     }
 }
 
-/// The chance that both are in the same place.
+/// The probability that both were in the same place.
 fn together(one: &Sightings, other: &Sightings) -> f64 {
     let all = |thread: &Sightings| thread.values().sum::<u64>() as f64;
     let both = one.iter().map(|(place, seen)| *seen as f64 * other.get(place).copied().unwrap_or(0) as f64);
@@ -69,8 +69,8 @@ fn together(one: &Sightings, other: &Sightings) -> f64 {
     }
 }
 
-/// The number of a CPU's last-level cache: that of the first CPU which shares it. Where the machine does
-/// not say, there is one cache.
+/// The number of a CPU's last-level cache: the first CPU that shares it. If the machine does not report caches, all
+/// CPUs count as sharing one.
 pub(super) fn cache_of(cpu: usize) -> usize {
     last_level(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/cache"))).unwrap_or(0)
 }

@@ -1,34 +1,34 @@
-//! Compiles a kernel on the user's machine, once: the program is kept in the cache folder, under a name
-//! that changes with its source and its compiler.
+//! Compiles an OpenMP kernel on the user's machine. The program is kept in the cache folder, under a name that depends
+//! on its source and its compiler, so it is compiled only once.
 use flsched_spec::workload::Runtime;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What all kernels share.
+/// The code that all kernels share.
 const FRAME: [(&str, &str); 2] = [
     ("main.c", include_str!("../../../openmp/main.c")),
     ("kernel.h", include_str!("../../../openmp/kernel.h")),
 ];
-/// For any x86-64, as the program may run on another CPU than it was compiled on.
+/// Flags before the program's path. They have no `-march`: the program may run on another CPU than it was compiled on.
 const BEFORE: [&str; 5] = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fopenmp", "-o"];
 const AFTER: [&str; 1] = ["-lm"];
 
-/// Why there is no program.
+/// Why the program could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// No compiler for it in PATH.
+    /// No suitable compiler is in PATH.
     #[error("{kernel} needs {needs}, which is not in PATH; on Debian or Ubuntu: apt-get install {packages}")]
     NoCompiler {
         /// The workload's program.
         kernel: String,
         /// The compiler.
         needs: &'static str,
-        /// Where it is.
+        /// The Debian packages that have it.
         packages: &'static str,
     },
-    /// Every compiler there refuses.
+    /// Every available compiler failed.
     #[error(
         "cannot compile {kernel}: {complaint}\nOn Debian or Ubuntu, what it needs: apt-get install {packages}"
     )]
@@ -37,10 +37,10 @@ pub enum BuildError {
         kernel: String,
         /// Compiler and first error.
         complaint: String,
-        /// What most probably is missing.
+        /// The package that is probably missing.
         packages: &'static str,
     },
-    /// There is no place for programs.
+    /// There is no cache folder.
     #[error("no folder for compiled programs: set FLSCHED_CACHE, or HOME")]
     NoCacheFolder,
     /// A file cannot be written.
@@ -48,7 +48,7 @@ pub enum BuildError {
     Io(PathBuf, #[source] std::io::Error),
 }
 
-/// Compilers that bring it, the first choice first.
+/// Compilers for this runtime, in order of preference.
 fn compilers(runtime: Runtime) -> Vec<PathBuf> {
     let names: &[&str] = match runtime {
         Runtime::Libomp => {
@@ -73,7 +73,7 @@ fn packages(runtime: Runtime) -> &'static str {
     }
 }
 
-/// The program of a kernel, compiled now if it never was.
+/// The program of a kernel; compiles it if the cache does not have it.
 pub(super) fn program(runtime: Runtime, kernel: &str, source: &str) -> Result<PathBuf, BuildError> {
     let cache = flsched_vm::cache_folder().ok_or(BuildError::NoCacheFolder)?.join("openmp");
     fs::create_dir_all(&cache).map_err(|error| BuildError::Io(cache.clone(), error))?;
@@ -97,7 +97,7 @@ fn program_in(
         }
         match compile(cache, compiler, source, &place)? {
             Ok(()) => return Ok(place),
-            // Another clang may have what this one lacks: each needs a runtime of its own version.
+            // Each clang needs a runtime of its own version, so another one may succeed.
             Err(why) => complaint = Some(format!("{}: {why}", compiler.display())),
         }
     }
@@ -107,8 +107,8 @@ fn program_in(
     })
 }
 
-/// A hash of everything that determines the program. Another build of this crate may hash
-/// differently, which only causes another compilation.
+/// A hash of everything that determines the program. Another build of this crate may compute another hash, which only
+/// causes another compilation.
 fn key(compiler: &Path, source: &str) -> u64 {
     let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
     let mut hasher = DefaultHasher::new();
@@ -117,7 +117,7 @@ fn key(compiler: &Path, source: &str) -> u64 {
     hasher.finish()
 }
 
-/// Compiles into `place`, which appears whole; the inner error is the compiler's.
+/// Compiles into `place`, which appears only when it is complete. The inner error is the compiler's.
 fn compile(
     cache: &Path,
     compiler: &Path,
@@ -128,7 +128,7 @@ fn compile(
         let path = path.to_owned();
         move |error| BuildError::Io(path, error)
     };
-    // In the cache, because only within a file system a file can be moved as a whole.
+    // In the cache folder, because a rename is atomic only within a file system.
     let folder = tempfile::tempdir_in(cache).map_err(io(cache))?;
     for (name, text) in FRAME.into_iter().chain([("work.c", source)]) {
         let path = folder.path().join(name);

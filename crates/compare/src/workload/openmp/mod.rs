@@ -20,7 +20,7 @@ fn source(kernel: OpenMpKernel) -> &'static str {
     }
 }
 
-/// Compiles the program, unless that has been done before, and remembers where it is.
+/// Compiles the program unless the cache has it, and stores its path in `openmp`.
 pub(super) fn build(openmp: &mut OpenMp) -> Result<(), BuildError> {
     openmp.program = build::program(openmp.runtime, openmp.kernel.name(), source(openmp.kernel))?;
     Ok(())
