@@ -1,4 +1,4 @@
-//! Inside the machine: plays the scenarios, one line of result each.
+//! The part inside the machine: plays the scenarios and prints one line of result for each.
 use crate::machine::Machine;
 use crate::scenarios;
 use crate::scheduler::{is_any_attached, sched_ext};
@@ -19,12 +19,12 @@ pub fn policy() -> &'static Policy {
     Policy::find(&std::env::args().nth(3).unwrap_or_default()).expect("a policy's name")
 }
 
-/// How many times over what is better done more often.
+/// How often scenarios that gain from repetition repeat their work.
 pub fn rounds() -> u32 {
     std::env::args().nth(5).map_or(1, |text| text.parse().expect("FLSCHED_TEST_ROUNDS"))
 }
 
-/// How often each scenario is played, unless it fails before.
+/// How often each scenario is played; the first failure ends it.
 fn times() -> u32 {
     std::env::args().nth(6).map_or(1, |text| text.parse().expect("FLSCHED_TEST_TIMES"))
 }
@@ -63,12 +63,12 @@ fn play_once(scenario: &scenarios::Scenario) -> Result<(), String> {
 
 const GUEST_TIME: &str = "s of guest time";
 
-/// What a scenario has written to standard error ends with this line.
+/// The line that ends a scenario's output on standard error.
 fn end_of_notes(scenario: &str, took: Duration) -> String {
     format!("{scenario}: {:.1} {GUEST_TIME}", took.as_secs_f64())
 }
 
-/// All that `scenario` has written to standard error, from what the machine has.
+/// The output of `scenario` within the machine's standard error.
 pub fn notes_of(scenario: &str, written: &str) -> String {
     let mut notes = Vec::new();
     for line in written.lines() {
@@ -83,7 +83,7 @@ pub fn notes_of(scenario: &str, written: &str) -> String {
     String::new()
 }
 
-/// The other way round, on the host.
+/// Parses the result line of a scenario; for the host.
 pub fn parse_outcome(line: &str) -> Option<(String, Result<(), String>)> {
     let mut words = line.strip_prefix(PREFIX)?.trim_start().splitn(3, ' ');
     let name = words.next()?.to_owned();
@@ -98,7 +98,7 @@ fn clear_kernel_log() {
     let _ = Command::new("dmesg").arg("-c").output();
 }
 
-/// A scenario passes only if the kernel has nothing to complain of.
+/// An error if the kernel's log has a warning, an error or an ejection.
 fn kernel_log_is_clean() -> Result<(), String> {
     let log = Command::new("dmesg").output().map_err(|e| format!("dmesg: {e}"))?;
     let log = String::from_utf8_lossy(&log.stdout).into_owned();
@@ -111,7 +111,7 @@ fn kernel_log_is_clean() -> Result<(), String> {
             "blocked for more than",
             "runnable task stall",
         ];
-        // Every end of a scheduler except those caused by its user or by CPU hotplug.
+        // Any end of a scheduler counts, except for those that its user or CPU hotplug caused.
         let ejected = line.contains("disabled (") && !line.contains("disabled (unregistered from ");
         ejected || WORDS.iter().any(|word| line.contains(word))
     };

@@ -1,4 +1,4 @@
-//! Things for the scheduler to schedule.
+//! Load for the scheduler: hackbench and threads of this process.
 pub use crate::common::{allow, enter_class, set_online};
 use flsched_host::read_cpu_list;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// The longest time to create or wake a thread where no other task has to be waited for: emulated CPUs
+/// The longest time from a thread's creation or wake-up until it runs, if it waits for no other task. Emulated CPUs
 /// take turns of some milliseconds.
 pub const AT_ONCE: Duration = Duration::from_millis(7);
 
@@ -31,7 +31,7 @@ pub fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// hackbench with all its tasks, in a process group of its own; killed if the scenario panics.
+/// A running hackbench with all its tasks, in a separate process group. It is killed if the scenario panics.
 pub struct Hackbench(Child);
 
 impl Hackbench {
@@ -41,15 +41,14 @@ impl Hackbench {
         Self(command.spawn().expect("hackbench starts"))
     }
 
-    /// Its tasks but the first, which only waits.
+    /// Its tasks, except for the first one, which only waits.
     pub fn tasks(&self) -> Vec<i32> {
         let pid = self.0.id();
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Waits until all its tasks exist. They begin together, so a task that has ended already existed
-    /// together with all others.
+    /// Waits until all its tasks exist. They begin their work together, so if one has ended, all existed before.
     pub fn wait_until_started(&self, tasks: usize) {
         let mut most = 0;
         wait_until("all of hackbench's tasks are there", || {
@@ -64,7 +63,7 @@ impl Hackbench {
         killpg(Pid::from_raw(self.0.id() as i32), signal).expect("it runs");
     }
 
-    /// Waits for its end. It ends only when each message that was sent is read.
+    /// Waits for its end, which comes only after all messages have been read.
     pub fn finish(mut self) {
         let status = self.0.wait().expect("waitable");
         assert!(status.success(), "hackbench finished its work: {status}");
@@ -86,7 +85,7 @@ pub fn pin_to(cpu: usize) {
     sched_setaffinity(Pid::from_raw(0), &cpus).expect("the CPU is online");
 }
 
-/// CPU time the calling thread has had.
+/// CPU time of the calling thread.
 pub fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every thread has one").into()
 }
@@ -108,19 +107,19 @@ pub fn work_for(time: Duration) {
 /// Threads that repeat the same work until they are stopped.
 pub struct Hogs {
     stop: Arc<AtomicBool>,
-    /// How often each has done it.
+    /// How often each thread has done it.
     rounds: Arc<Vec<AtomicU64>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Hogs {
-    /// `count` threads that compute; `cpu`: all on that one.
+    /// Starts `count` threads that compute. `cpu`: pins all of them to this CPU.
     pub fn start(count: usize, cpu: Option<usize>) -> Self {
         Self::repeating(count, cpu, |_| work())
     }
 
-    /// `count` threads that each compute for a quarter of the time: they leave CPUs idle, so that a
-    /// scheduler is attached sooner beside them.
+    /// Starts `count` threads that each compute for a quarter of the time. They leave CPUs idle, so that a scheduler is
+    /// attached sooner.
     pub fn part_time(count: usize) -> Self {
         Self::repeating(count, None, |_| {
             work_for(millis(1));
@@ -152,18 +151,18 @@ impl Hogs {
         Self { stop, rounds, threads }
     }
 
-    /// Rounds that each has done so far.
+    /// The number of rounds that each thread has done.
     pub fn rounds(&self) -> Vec<u64> {
         self.rounds.iter().map(|done| done.load(Ordering::Relaxed)).collect()
     }
 
-    /// Waits until each has done another round: none is lost.
+    /// Waits until each thread has done another round, which shows that all still run.
     pub fn go_on(&self) {
         let before = self.rounds();
         wait_until("every hog goes on", || self.rounds().iter().zip(&before).all(|(now, then)| now > then));
     }
 
-    /// Ends them once each has shown that it still runs.
+    /// Checks that all threads still run, then ends them.
     pub fn stop(self) {
         self.go_on();
         self.stop.store(true, Ordering::Relaxed);
@@ -171,14 +170,14 @@ impl Hogs {
     }
 }
 
-/// Threads that each repeat a task a number of times. All of it must get done.
+/// Threads that each repeat some work a given number of times.
 pub struct Crew {
     rounds: u64,
     threads: Vec<JoinHandle<u64>>,
 }
 
 impl Crew {
-    /// `round` gets the thread's number and the round's.
+    /// Starts `count` threads. `round` gets the numbers of the thread and of the round.
     pub fn start(count: usize, rounds: u64, round: impl Fn(usize, u64) + Send + Clone + 'static) -> Self {
         let member = |number: usize| {
             let round = round.clone();
@@ -201,7 +200,7 @@ impl Crew {
     }
 }
 
-/// The longest time for which a thread on `cpu` that always wants to run did not, over `during`.
+/// The longest wait of a thread on `cpu` that is always runnable, over the time `during`.
 pub fn longest_wait_on(cpu: usize, during: Duration) -> Duration {
     spawn(move || {
         pin_to(cpu);
@@ -211,7 +210,7 @@ pub fn longest_wait_on(cpu: usize, during: Duration) -> Duration {
     .expect("the watcher ends well")
 }
 
-/// The same of the calling thread.
+/// The longest wait of the calling thread, over the time `during`.
 pub fn longest_wait(during: Duration) -> Duration {
     let began = Instant::now();
     let (mut last, mut longest) = (began, Duration::ZERO);
@@ -223,17 +222,17 @@ pub fn longest_wait(during: Duration) -> Duration {
     longest
 }
 
-/// One to pin tasks to. Number 1 need not be there.
+/// An online CPU to which a scenario can pin tasks. CPU 1 may be offline.
 pub fn a_cpu() -> usize {
     cpus_in("online")[1]
 }
 
-/// All CPUs that may ever come.
+/// The numbers of all possible CPUs, online or not.
 pub fn possible_cpus() -> Range<usize> {
     0..cpus_in("possible").len()
 }
 
-/// CPU numbers of `/sys/devices/system/cpu/ONLINE`, in order.
+/// The CPU numbers in the file `list` of `/sys/devices/system/cpu`, in order.
 pub fn cpus_in(list: &str) -> Vec<usize> {
     let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).expect("readable");
     read_cpu_list(&text).expect("a list of CPUs")

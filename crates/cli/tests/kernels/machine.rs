@@ -2,25 +2,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What a machine is there to show.
+/// A machine, and what it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
-    /// Delays and their bounds, repeatable however busy the host is.
+    /// Measures delays and their bounds. It is repeatable, however busy the host is.
     Work,
-    /// The same where CPUs run in parallel, in rounds of random length: a search for races. CPUs interleave in
-    /// another way with each seed, a microsecond apart, and in the same way with the same one.
+    /// Searches for races. CPUs run in parallel, in rounds of random length. The seed determines how they interleave.
     Jitter,
-    /// Real parallelism. Times mean little there: four emulated CPUs share what the host has left.
+    /// Has real parallelism. Times mean little, because four emulated CPUs share the CPU time that the host has left.
     Wall,
-    /// An unusual topology: of two nodes with a socket of two cores and four threads each only three
-    /// threads are online, so that a core has half its threads and a node no CPU. The kernel is fully
-    /// preemptible.
+    /// Has an unusual topology: two nodes, each with a socket of two cores and four threads. Only three threads are
+    /// online, so that a core has half its threads and a node has no CPU. The kernel is fully preemptible.
     Odd,
     /// Two nodes of two CPUs each.
     Nodes,
 }
 
-/// Where what holds everywhere is shown.
+/// The machines for scenarios that must pass everywhere.
 pub const ALL: [Machine; 3] = [Machine::Work, Machine::Wall, Machine::Odd];
 
 impl Machine {

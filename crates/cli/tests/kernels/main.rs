@@ -1,6 +1,5 @@
-//! The policies on stock kernels, one virtual machine for each policy and kernel. This program is both
-//! sides: cargo starts it to boot the machines, and with `--guest` it is the command inside that runs
-//! the scenarios.
+//! Tests of the policies on stock kernels, with a virtual machine for each policy and kernel. This program has two
+//! parts: cargo starts it to boot the machines, and with `--guest` it is the command inside that runs the scenarios.
 //!
 //! By default each policy runs nearly all scenarios on one kernel; kernels and machines on which a difference is most
 //! likely run only the scenarios that depend on them. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets,
@@ -31,37 +30,37 @@ use std::time::Instant;
 
 /// The kernel with long-term support.
 const KERNEL: &str = "6.18";
-/// FLSCHED's: also the oldest and the newest.
+/// The kernels for FLSCHED: the oldest, that with long-term support, and the newest.
 const KERNELS: &str = "6.16,6.18,7.3";
 const NEWEST: &str = "7.3";
-/// Real seconds that all scenarios on one machine may take; a quiet host needs a fifth of it.
+/// Limit of the real time of all scenarios on a machine, in seconds. A quiet host needs a fifth of it.
 const LIMIT_S: u32 = 900;
 
-/// Parts of the names of what FLSCHED plays by default on each further kernel and machine: that a policy loads,
-/// schedules and goes, and what depends on the kernel's version or on real parallelism.
+/// Parts of the names of FLSCHED's default scenarios on each further kernel and machine. They show that a policy is
+/// attached, schedules and is detached, and cover what depends on the kernel's version or on real parallelism.
 const ON_EACH: &str = "attaches,sigkill,affinity_changes,hotplug_under_load,run_passes,second_attach";
-/// The same of the other policies, which differ from it in what they do and not in how they are attached.
+/// The same for the other policies. They are attached as FLSCHED is, so they need fewer scenarios.
 const ON_EACH_OTHER: &str =
     "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams";
-/// What FLSCHED plays on each kernel besides, as it asks the kernel what it has.
+/// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
 const ON_EACH_KERNEL: &str = "doctor";
-/// What depends on sched_ext's deadline server, which the newest kernel alone has.
+/// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
 const ON_NEWEST: &str = "partial_beside";
-/// Where CPUs interleave at random: CPUs and tasks that come and go.
+/// Scenarios for machines whose CPUs interleave at random: CPU hotplug, and tasks that begin and end.
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
-/// What takes many seconds of all CPUs, and is left to `./test.sh matrix`.
+/// Scenarios that take many seconds of all CPUs. Only `./test.sh matrix` plays them.
 const LONG: &str =
     "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
 
-/// The results of one machine: scenario → outcome, and its other output.
+/// The results of a machine: the outcomes of scenarios by name, and its other output.
 struct MachineResults {
     outcomes: BTreeMap<String, Result<(), String>>,
     output: String,
     errors: String,
-    /// The first of the others: the machine ended in it.
+    /// The first scenario without an outcome: the machine ended during it.
     last: Option<&'static str>,
-    /// What was kept of the kernel's log if the machine did not end well.
+    /// The kernel's log, if the machine did not end well.
     kernel_log: String,
 }
 
@@ -94,7 +93,7 @@ struct Rig {
     policy: &'static str,
     kernel: String,
     machine: Machine,
-    /// How CPUs interleave, on the machine where that is drawn.
+    /// The seed of how CPUs interleave, on the machine where that is random.
     seed: Option<u64>,
 }
 
@@ -113,7 +112,7 @@ impl Rig {
         match self.machine {
             Machine::Jitter => scenario.is_wanted(RACES),
             _ if variable("ALL").is_some() => true,
-            // Each policy shows what it is about, and one shows what all have in common.
+            // Each policy plays the scenarios about its own behaviour, and FLSCHED also those for all policies.
             Machine::Work
                 if self.kernel == KERNEL && (self.policy == "flsched" || scenario.is_about_one()) =>
             {
@@ -161,7 +160,7 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
     rigs
 }
 
-/// The seeds of the machines on which CPUs interleave at random.
+/// The seeds for the machines on which CPUs interleave at random.
 fn seeds() -> impl Iterator<Item = u64> {
     let number = |name: &str, default| {
         variable(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("FLSCHED_TEST_{name}")))
@@ -202,7 +201,7 @@ fn boot(rig: &Rig) -> MachineResults {
         .expect("flsched runs");
     let [output, errors] =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    // What a boot costs shows which one to shorten.
+    // The times show which machines take longest.
     eprintln!("{rig}: {} scenarios in {:.0} s", played.len(), began.elapsed().as_secs_f64());
     let outcomes: BTreeMap<_, _> = output.lines().filter_map(guest::parse_outcome).collect();
     let last = played.into_iter().find(|name| !outcomes.contains_key(*name));
@@ -210,8 +209,8 @@ fn boot(rig: &Rig) -> MachineResults {
     MachineResults { outcomes, output, errors, last, kernel_log }
 }
 
-/// The log that `flsched vm` names when a machine fails: it is copied, as the host may be gone when the log is
-/// needed.
+/// The log that `flsched vm` names when a machine fails. It becomes part of the test's output, because the host may not
+/// exist any more when the log is needed.
 fn kept_log(errors: &str) -> Option<String> {
     let path = errors.lines().find_map(|line| line.split_once("its log is kept in "))?.1;
     std::fs::read_to_string(path).ok()

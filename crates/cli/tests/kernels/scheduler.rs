@@ -1,5 +1,4 @@
-//! The tested policy as a user starts it, as this process itself can hold it, and what the kernel says
-//! of it.
+//! The tested policy: attached by the command as a user does, or by this process; and the kernel's state of it.
 use crate::guest::policy;
 use crate::load::wait_until;
 use flsched_host::{Running, Scope, start};
@@ -9,12 +8,12 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, Command, ExitStatus};
 
-/// Runs a command under the policy by `flsched run`: exit code and output.
+/// Runs a command under the policy with `flsched run`. Returns exit code and output.
 pub fn run(options: &[&str], command: &[&str]) -> (i32, String) {
     flsched(&[&["run", "--policy", policy().name], options, &["--"], command].concat())
 }
 
-/// Runs `flsched` to its end: exit code and output.
+/// Runs `flsched` to its end. Returns exit code and output.
 pub fn flsched(arguments: &[&str]) -> (i32, String) {
     let output = Command::new("flsched").args(arguments).output().expect("flsched starts");
     let text =
@@ -22,7 +21,7 @@ pub fn flsched(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap_or(-1), text)
 }
 
-/// `flsched attach POLICY` in the background; killed if the scenario panics.
+/// A running `flsched attach POLICY`. It is killed if the scenario panics.
 pub struct Attached(pub Child);
 
 impl Attached {
@@ -37,7 +36,7 @@ impl Attached {
         self.0.try_wait().expect("waitable").is_none()
     }
 
-    /// As a user would: Ctrl-C.
+    /// Interrupts it, as Ctrl-C does.
     pub fn interrupt(mut self) -> ExitStatus {
         kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).expect("it runs");
         let status = self.0.wait().expect("waitable");
@@ -53,8 +52,8 @@ impl Drop for Attached {
     }
 }
 
-/// The policy held by this process: quicker than the command, and not attached again after an ejection.
-/// Detached if the scenario panics.
+/// The policy, attached by this process. This is faster than by the command, and after an ejection the policy is not
+/// attached again. It is detached if the scenario panics.
 pub struct Held(Running);
 
 impl Held {
@@ -62,13 +61,13 @@ impl Held {
         Self::with("")
     }
 
-    /// `knobs`: as after the colon of `--policy`.
+    /// Attaches the policy with these knobs, written as after the colon of `--policy`.
     pub fn with(knobs: &str) -> Self {
         let spec = format!("{}:{knobs}", policy().name).parse().expect("knobs");
         Self(start(&spec, Scope::Machine).expect("it attaches"))
     }
 
-    /// How often the policy has counted an event.
+    /// The value of a statistic of the policy.
     pub fn count(&self, statistic: &str) -> u64 {
         let counts = self.0.stats().expect("statistics");
         counts.iter().find(|(name, _)| name == statistic).expect("a statistic's name").1
@@ -80,7 +79,7 @@ impl Held {
         self.0.set_entry(map, key as u32, &value).expect("an entry");
     }
 
-    /// Nanoseconds that one of the policy's callbacks takes while something runs, by the kernel's own count.
+    /// The run time of one of the policy's callbacks during `run`, in ns, as the kernel counts it.
     pub fn run_time<T>(&self, callback: &str, run: impl FnOnce() -> T) -> f64 {
         const COUNTING: &str = "/proc/sys/kernel/bpf_stats_enabled";
         let program = self.0.callbacks().find(|program| program.name() == callback).expect("a callback");
@@ -94,7 +93,7 @@ impl Held {
         took as f64
     }
 
-    /// Detaches it, which must have been attached until now.
+    /// Detaches the policy. Fails if it had ended before.
     pub fn stop(self) {
         let ended = self.0.exited();
         assert!(ended.is_none(), "the kernel has ended it: {ended:?}");

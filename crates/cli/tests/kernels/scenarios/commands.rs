@@ -1,4 +1,4 @@
-//! What a user types.
+//! The commands `attach`, `run`, `status` and `doctor`.
 use super::{EVERYWHERE, ONCE, REPEATABLE, Scenario, scenario};
 use crate::common::allow;
 use crate::guest::policy;
@@ -75,9 +75,9 @@ fn partial_leaves_others_alone() {
     let (code, text) = run(&["--partial"], &["sh", "-c", script]);
     assert_eq!(code, 0, "{text}");
     assert!(text.starts_with("0\n"), "{text}");
-    // sh, and flsched with its helper dmesg: no other process.
+    // Only sh, and flsched with its helper dmesg, are scheduled by the policy.
     let json = &text[text.find('{').expect("JSON")..];
-    // A warning may follow.
+    // A warning may follow the JSON.
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>();
     let status = values.next().expect("JSON").expect("JSON");
     assert_eq!(status["scope"], "SCHED_EXT tasks");
@@ -96,7 +96,7 @@ fn partial_beside_hogs_never_stands_still() {
         assert_eq!(code, 1, "{text}");
         assert!(text.contains("no deadline server") && text.contains("--force"), "{text}");
     }
-    // With a fork, that the kernel waits for when it detaches a scheduler.
+    // sh forks; when the kernel detaches a scheduler, it waits for tasks in a fork.
     let (code, text) = run(&["--partial", "--force"], &["sh", "-c", "uname -r; exit 5"]);
     assert_eq!(code, 5, "{text}");
     assert_eq!(text.contains("DETACHED"), !has_server, "{text}");

@@ -1,4 +1,4 @@
-//! CPUs that come and go, and the sets of them that tasks may use.
+//! CPU hotplug, affinities and cpusets.
 use super::{EVERYWHERE, Scenario, scenario};
 use crate::load::*;
 use crate::machine::Machine;
@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::Instant;
 
 pub const SCENARIOS: &[Scenario] = &[
-    // First: they need the CPUs as they are from boot.
+    // This one is first: it needs the CPUs that are offline since boot.
     scenario!(attaches_while_cpus_are_offline_from_boot, &[Machine::Odd]),
     scenario!(affinity_changes_under_load, EVERYWHERE),
     scenario!(cpuset_shrinks_and_grows, EVERYWHERE),
@@ -23,7 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(all_but_one_cpu_offline, EVERYWHERE),
 ];
 
-/// More than the CPUs that are online may come while it runs.
+/// CPUs that were offline when the policy was attached come online later.
 fn attaches_while_cpus_are_offline_from_boot() {
     let (possible, online) = (cpus_in("possible"), cpus_in("online"));
     assert!(online.len() < possible.len(), "{online:?} of {possible:?}");
@@ -43,7 +43,7 @@ fn attaches_while_cpus_are_offline_from_boot() {
     assert!(attached.interrupt().success());
 }
 
-/// 200 a second for half a second, on tasks that talk to each other.
+/// 200 changes a second for half a second, to tasks that exchange messages.
 fn affinity_changes_under_load() {
     let held = Held::start();
     let bench = Hackbench::start("-p -g 2 -l 250");
@@ -68,7 +68,7 @@ fn affinity_changes_under_load() {
     held.stop();
 }
 
-/// As a container manager does it, to all tasks of a group at once.
+/// Changes the cpuset of all tasks of a cgroup at once, as a container manager does.
 fn cpuset_shrinks_and_grows() {
     let held = Held::start();
     let group = Group::enter("narrow");
@@ -105,7 +105,7 @@ fn cpuset_shrinks_and_grows() {
 
 const ANY: usize = usize::MAX;
 
-/// A cgroup of its own for this process and what it starts; left and removed in the end.
+/// A new cgroup for this process and its children. It is left and removed in the end.
 pub(super) struct Group {
     folder: PathBuf,
     before: PathBuf,
@@ -122,7 +122,7 @@ impl Group {
         group
     }
 
-    /// This process goes back to where it was; what it has started stays.
+    /// Moves this process back to its old cgroup; its children stay.
     pub(super) fn leave(&self) {
         let _ = fs::write(self.before.join("cgroup.procs"), "0");
     }
@@ -135,7 +135,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.leave();
-        // A process that has just ended may still be there for a moment.
+        // A process that has just ended may be in the cgroup for a moment.
         wait_until("the group is empty", || fs::remove_dir(&self.folder).is_ok());
     }
 }
@@ -155,7 +155,7 @@ fn hotplug_under_load() {
     assert!(attached.interrupt().success());
 }
 
-/// Mostly faster than a scheduler can be attached, in random order.
+/// Hotplug in random order, mostly faster than a scheduler can be attached.
 fn hotplug_storm() {
     const CHANGES: u32 = 24;
     let mut random = ChaCha8Rng::seed_from_u64(seed());
@@ -191,7 +191,7 @@ fn hotplug_storm() {
     assert!(attached.interrupt().success());
 }
 
-/// Of what is drawn at random; the same again with `FLSCHED_TEST_SEED`.
+/// The seed of random numbers. `FLSCHED_TEST_SEED` sets it, to repeat a run.
 fn seed() -> u64 {
     let given = std::env::var("FLSCHED_TEST_SEED").ok();
     let seed = given.map_or_else(rand::random, |text| text.parse().expect("FLSCHED_TEST_SEED is a number"));
@@ -199,7 +199,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// What a suspend does with the CPUs.
+/// All CPUs but one go offline, as before a suspend.
 fn all_but_one_cpu_offline() {
     let cpus: Vec<usize> = cpus_in("online").into_iter().filter(|cpu| *cpu > 0).collect();
     let mut attached = Attached::with(&[]);

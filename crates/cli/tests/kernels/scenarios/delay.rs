@@ -28,23 +28,23 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(key_to_echo_under_hackbench, REPEATABLE),
 ];
 
-/// Tasks on a CPU up to which `max_delay_us` is the bound.
+/// Up to this number of tasks on a CPU, `max_delay_us` is the bound of a wait.
 const CROWD: u32 = 16;
-/// The longest wait among a crowd that a policy promises: by default FLSCHED's `max_delay_us`.
+/// FLSCHED's default `max_delay_us`; the other policies except SCHED_RR2 are held to it, too.
 const MAX_DELAY: Duration = Duration::from_millis(100);
-/// SCHED_RR2 promises round robin: a slice of `slice_us` for each of the others.
+/// SCHED_RR2's default `slice_us`: a task waits for one slice of each other task.
 const RR2_TURN: Duration = Duration::from_millis(100);
-/// Of the kernel: the turn that is just running ends at one.
+/// The kernel's timer tick, at which the current turn ends.
 const TICK: Duration = Duration::from_millis(4);
-/// On the wall clock four emulated CPUs share what the host has left for them, so only a task that
-/// starves can be distinguished from one that waits. The bound itself is checked on the work clock.
+/// An allowance on the wall clock, where four emulated CPUs share the CPU time that the host has left. There only
+/// starving tasks can be detected; the bound itself is checked on the work clock.
 const HOST_NOISE: Duration = Duration::from_secs(2);
 
 fn host_noise() -> Duration {
     if machine() == Machine::Wall { HOST_NOISE } else { Duration::ZERO }
 }
 
-/// How long a task may wait among `tasks` on a CPU, itself one of them.
+/// How long a task may wait on a CPU with `tasks` tasks, including itself.
 fn delay_limit(tasks: u32) -> Duration {
     let promised = match policy().name {
         "rr2" => (RR2_TURN + TICK) * (tasks - 1) + TICK,
@@ -92,7 +92,7 @@ fn one_that_yields_among_hogs_keeps_the_bound() {
     assert!(longest <= delay_limit(4), "waited {longest:?} after a yield");
 }
 
-/// An RCU grace period needs kernel threads and every CPU; it must not wait for the hogs.
+/// An RCU grace period needs kernel threads and a quiescent state of every CPU. It must not wait for the hogs.
 fn kernel_threads_run_beside_hogs() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1; // waits for a grace period
     let held = Held::start();
@@ -109,14 +109,13 @@ fn kernel_threads_run_beside_hogs() {
     held.stop();
 }
 
-/// Thirty tasks that are pinned to a CPU delay neither a task that may run elsewhere nor the other
-/// CPUs.
+/// Thirty tasks that are pinned to a CPU delay neither a task that may run elsewhere nor tasks on other CPUs.
 fn many_pinned_tasks_beside_idle_cpus() {
     const PINNED: u32 = 30;
     let held = Held::start();
     let pinned = Hogs::repeating(PINNED as usize, Some(a_cpu()), |number| {
         work_for(millis(1));
-        // A third of them come and go.
+        // A third of them sleep and wake up.
         if number % 3 == 0 {
             sleep(millis(2));
         }
@@ -140,15 +139,15 @@ fn many_pinned_tasks_beside_idle_cpus() {
     assert!(longest <= limit, "waited {longest:?} among {PINNED} pinned tasks");
 }
 
-/// The real-time class comes first. What it pushes aside is served elsewhere, at once and not when it
-/// leaves a gap; what may not run elsewhere, in the gaps.
+/// The real-time class takes precedence. A task that it displaces moves to another CPU at once and does not wait for a
+/// gap. A pinned task runs in the gaps.
 fn real_time_tasks_take_cpus_away() {
     const AT_FIRST: Duration = Duration::from_millis(400);
     const BUSY: Duration = Duration::from_millis(9);
     const GAP: Duration = Duration::from_millis(1);
     const DURING: Duration = Duration::from_millis(1000);
     let held = Held::start();
-    // Two CPUs are left for two tasks. Those run already when the others come.
+    // Two CPUs are left for two tasks, which run before the real-time tasks begin.
     let movable: Vec<_> = (0..2).map(|_| spawn(|| (longest_wait(DURING), cpu_time()))).collect();
     let pinned = spawn(|| {
         pin_to(a_cpu());
@@ -182,17 +181,16 @@ fn real_time_tasks_take_cpus_away() {
         assert!(longest <= delay_limit(2), "waited {longest:?} while CPUs were idle");
         assert!(had >= DURING * 2 / 3, "had {had:?} of two CPUs for two tasks");
     }
-    // A turn is counted in ticks of its own running time, of which it gets a tenth.
+    // The pinned task can run only in the gaps, a tenth of the time. A tenth of that is enough here.
     assert!(had >= DURING / 100, "had {had:?} in the gaps of the real-time class");
 }
 
-/// Work of the lowest nice value or of SCHED_IDLE stays behind other work on its CPU, but it makes
-/// progress.
+/// Tasks of nice 19 and of SCHED_IDLE get less than other tasks on their CPU, but they make progress.
 fn background_work_cannot_take_half() {
     const DURING: Duration = Duration::from_millis(800);
     let held = Held::start();
     for (kind, step_back) in [("nice 19", be_nicest as fn()), ("SCHED_IDLE", enter_idle_class)] {
-        // CPU time in nanoseconds of both, the one in the background second.
+        // CPU time of the two tasks, in ns; the second one is the background task.
         let had = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let counted = had.clone();
         let hogs = Hogs::repeating(2, Some(a_cpu()), move |number| {
@@ -227,8 +225,8 @@ fn enter_idle_class() {
     enter_class(libc::SCHED_IDLE, 0).expect("root may");
 }
 
-/// A user types into a program that waits for a terminal, while other tasks keep every CPU busy.
-/// The typing thread stands for the world outside, so it is of the real-time class.
+/// A user types into a program that waits for a terminal, while other tasks keep every CPU busy. The typing thread is
+/// of the real-time class, because the policy must not delay the typing itself.
 fn key_to_echo_under_hackbench() {
     const KEYS: usize = 20;
     const EVERY: Duration = Duration::from_millis(50);
@@ -239,7 +237,7 @@ fn key_to_echo_under_hackbench() {
     let bench = Hackbench::start(&format!("-p -g {groups} -l 1000000"));
     let typist = spawn(move || {
         enter_class(libc::SCHED_FIFO, 10).expect("root may");
-        // Until all of hackbench is there.
+        // Until all of hackbench's tasks exist.
         sleep(millis(30) * groups);
         let began = Instant::now();
         let mut delays: Vec<Duration> = (0..KEYS as u32)
@@ -259,22 +257,22 @@ fn key_to_echo_under_hackbench() {
     let delays = typist.join().expect("the typist ends well");
     drop(bench);
     held.stop();
-    // Of so few, the longest is the 99th percentile.
+    // Of so few delays, the longest is the 99th percentile.
     let (median, p99) = (delays[KEYS / 2], delays[KEYS - 1]);
     eprintln!("key to echo under {tasks} tasks: median {median:?}, p99 {p99:?}");
     assert!(p99 <= delay_limit(tasks / possible_cpus().len() as u32), "p99 {p99:?} of {delays:?}");
 }
 
-/// A pseudo terminal, seen from where its user sits, and a program behind it that repeats each key.
+/// The user's end of a pseudo terminal, and a program at the other end that echoes each key.
 fn echoing_terminal() -> (PtyMaster, Child) {
     let terminal = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).expect("/dev/ptmx");
     grantpt(&terminal).expect("grantpt");
     unlockpt(&terminal).expect("unlockpt");
     let name = ptsname_r(&terminal).expect("it has a name");
     let mut options = OpenOptions::new();
-    // Not the terminal of this session: its hangup would end this process.
+    // It must not become the terminal of this session: its hangup would end this process.
     let line = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).expect("/dev/pts");
-    // No echo by the kernel, and each key at once.
+    // Raw mode: the kernel does not echo, and passes each key on at once.
     let mut settings = tcgetattr(&line).expect("it is a terminal");
     cfmakeraw(&mut settings);
     tcsetattr(&line, SetArg::TCSANOW, &settings).expect("it is a terminal");

@@ -1,5 +1,5 @@
-//! What a policy must withstand. Each scenario leaves the machine on the default scheduler. After
-//! each, `guest.rs` checks that, and that the kernel's log has no errors; an ejection is an error.
+//! The scenarios. Each leaves the machine on the default scheduler. After each, `guest.rs` checks that, and that the
+//! kernel's log has no errors; an ejection is an error.
 mod commands;
 mod cpus;
 mod delay;
@@ -12,7 +12,7 @@ use crate::machine::Machine;
 pub struct Scenario {
     pub name: &'static str,
     machines: &'static [Machine],
-    /// Those it is about; none: all.
+    /// The policies to which it applies; empty: all.
     policies: &'static [&'static str],
     pub play: fn(),
 }
@@ -23,12 +23,13 @@ impl Scenario {
             && (self.policies.is_empty() || self.policies.contains(&policy))
     }
 
-    /// Whether it shows what a policy of its own does, not what all must stand.
+    /// Whether it is about single policies.
     pub fn is_about_one(&self) -> bool {
         !self.policies.is_empty()
     }
 
-    /// `wanted`: parts of names, with commas between them; nothing wants all.
+    /// Whether its name contains one of the parts in `wanted`, which are separated by commas. An empty `wanted` selects
+    /// all.
     pub fn is_wanted(&self, wanted: &str) -> bool {
         wanted.split(',').any(|part| self.name.contains(part))
     }
@@ -46,7 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
     all.into_iter().flatten()
 }
 
-/// A function, the machines it is played on, and the policies it is about if not all.
+/// A scenario: its function, its machines, and its policies if not all.
 macro_rules! scenario {
     ($play:ident, $machines:expr) => {
         scenario!($play, $machines, &[])
@@ -58,7 +59,7 @@ macro_rules! scenario {
 use scenario;
 
 const EVERYWHERE: &[Machine] = &crate::machine::ALL;
-/// Where delays can be measured; once on each kernel.
+/// The machine on which delays can be measured. It exists once for each kernel.
 const REPEATABLE: &[Machine] = &[Machine::Work];
-/// For what depends on us and not on the kernel: on the machine with the least to do.
+/// For scenarios that do not depend on the kernel: the machine with the fewest scenarios.
 const ONCE: &[Machine] = &[Machine::Odd];

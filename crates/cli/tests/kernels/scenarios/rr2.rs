@@ -1,5 +1,5 @@
-//! What SCHED_RR2 promises: strict priorities over the whole machine, round robin within a level, a
-//! trickle for the levels below, and co-threads together.
+//! The behaviour of SCHED_RR2: strict priorities over the whole machine, round robin within a level, a trickle for
+//! lower levels, and grouping of co-threads.
 use super::cpus::Group;
 use super::{REPEATABLE, Scenario, scenario};
 use crate::load::*;
@@ -16,7 +16,7 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 const RR2: &[&str] = &["rr2"];
-/// Two groups of CPUs.
+/// The machine with two groups of CPUs.
 const NODES: &[Machine] = &[Machine::Nodes];
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -37,7 +37,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(processes_that_are_not_there, REPEATABLE, RR2),
 ];
 
-/// Beyond what the scheduler promises: the emulated machine's own work, and the tick that notices.
+/// An allowance for the emulated machine's own work, and for the tick at which a turn ends.
 const TICKS: Duration = Duration::from_millis(12);
 
 fn be_nice(nice: i32) {
@@ -46,7 +46,7 @@ fn be_nice(nice: i32) {
     assert_eq!(outcome, 0, "setpriority {nice}");
 }
 
-/// A process of its own that computes until it is dropped.
+/// A separate process that computes until this is dropped.
 struct Burner(Child);
 
 impl Burner {
@@ -57,11 +57,11 @@ impl Burner {
             be_nice(-20);
             Ok(())
         };
-        // SAFETY: between fork and exec only a system call is made.
+        // SAFETY: between fork and exec there is only a system call.
         unsafe { command.pre_exec(above_others) };
         let mut burner = Self(command.spawn().expect("sh starts"));
-        // Not before it computes: until then others wait for what it holds in the kernel, and it for
-        // those above it.
+        // Its level is lowered only when it computes. Until then it can hold locks in the kernel for which other
+        // tasks wait, while it waits for tasks of higher levels.
         let mut word = [0];
         burner.0.stdout.take().expect("a pipe").read_exact(&mut word).expect("it computes");
         if let Some(cpu) = cpu {
@@ -71,7 +71,7 @@ impl Burner {
         burner
     }
 
-    /// CPU time it has had.
+    /// Its CPU time.
     fn cpu_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.id())).expect("it runs");
         Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
@@ -81,18 +81,20 @@ impl Burner {
 impl Drop for Burner {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        // Below other tasks it would never finish.
+        // It must have a high level to exit: below other tasks it would not run.
         renice(self, -20);
         let _ = self.0.wait();
     }
 }
 
-/// This thread is not to wait for those that it starts; they are normal tasks.
+/// Moves this thread to the real-time class, so that it does not wait for the tasks that it starts. They are normal
+/// tasks.
 fn above_all() {
     enter_class(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 50).expect("root may");
 }
 
-/// On four CPUs four tasks of one level always run; whatever is below has nothing, wherever it may run.
+/// While enough tasks of the highest level are runnable, they have all CPUs. Tasks of lower levels get no CPU time, on
+/// whichever CPUs they may run.
 fn lower_levels_never_run_beside_waiting_higher_ones() {
     const DURING: Duration = Duration::from_millis(600);
     above_all();
@@ -102,7 +104,7 @@ fn lower_levels_never_run_beside_waiting_higher_ones() {
     let pinned: Vec<Burner> = possible_cpus().map(|cpu| Burner::start(1, Some(cpu))).collect();
     let lowest = Burner::start(19, None);
     let higher: Vec<Burner> = (0..cpus + 2).map(|_| Burner::start(0, None)).collect();
-    // One more that comes and goes, so that pushes and pulls never end.
+    // Two more that sleep and wake up, so that pushes and pulls never end.
     let moving = Hogs::part_time(2);
     sleep(millis(100));
     let below = || lower.iter().chain(&pinned).chain([&lowest]).map(Burner::cpu_time).sum::<Duration>();
@@ -112,7 +114,7 @@ fn lower_levels_never_run_beside_waiting_higher_ones() {
     let above: Duration = higher.iter().map(Burner::cpu_time).sum();
     eprintln!("those below had {had:?} of {:?}, those above {above:?}", DURING * cpus as u32);
     assert!(above > DURING * cpus as u32 / 2, "those above had {above:?}");
-    // Two CPUs that decide at the same moment can be wrong until the next tick.
+    // If two CPUs decide at the same moment, a lower level can run until the next tick.
     assert!(had < DURING * cpus as u32 / 100, "those below had {had:?} while others waited");
     moving.stop();
     drop((lower, pinned, lowest, higher));
@@ -157,7 +159,7 @@ fn higher_levels_run_at_once() {
     held.stop();
 }
 
-/// The running task is moved below the waiting one, and the other way round.
+/// A change of the running task's nice value below that of the waiting one takes effect at once.
 fn a_changed_nice_value_counts_at_once() {
     above_all();
     let held = Held::with("trickle_us=0");
@@ -175,7 +177,7 @@ fn a_changed_nice_value_counts_at_once() {
     sleep(millis(100));
     let fourth = times();
     eprintln!("one and other: {first:?} {second:?}, then {third:?} {fourth:?}");
-    // While one task is on its way to the CPU the other may run there for some microseconds.
+    // While one task is being moved to the CPU, the other may run there for some microseconds.
     assert!(
         second.0 - first.0 > millis(80) && second.1 - first.1 < millis(1),
         "nice 0 runs, nice 1 does not"
@@ -202,25 +204,25 @@ fn turns_in_a_level() {
     let crew: Vec<_> = (0..TASKS).map(|_| spawn(|| longest_wait_on(a_cpu(), SLICE * TASKS * 6))).collect();
     let waits: Vec<Duration> = crew.into_iter().map(|it| it.join().expect("it ends well")).collect();
     eprintln!("longest waits of {TASKS} tasks with turns of {SLICE:?}: {waits:?}");
-    // A turn ends at the first tick after it.
+    // A turn ends at the first tick after its slice.
     let limit = (SLICE + TICKS / 3) * TASKS;
     assert!(waits.iter().all(|wait| *wait <= limit), "{waits:?} > {limit:?}");
     held.stop();
 }
 
-/// Below a hog on its CPU, each of many tasks gets a slice; more often if so set.
+/// Each of several tasks below a hog on its CPU gets slices, as often as `trickle_us` sets.
 fn a_hog_leaves_a_trickle() {
     each_below_a_hog_has_turns();
 }
 
-/// A kernel thread that has done its work wakes up again at once, in the level of two of those below.
+/// The same beside kernel threads that wake up again and again, in the level of two of these tasks.
 fn kernel_threads_leave_the_trickle_to_others() {
     let stop = Arc::new(AtomicBool::new(false));
     let waker = spawn({
         let stop = Arc::clone(&stop);
         move || {
             while !stop.load(Ordering::Relaxed) {
-                // A worker of each CPU adds up what it has counted.
+                // The read lets a kernel worker of each CPU sum up its statistics.
                 std::fs::read("/proc/sys/vm/stat_refresh").expect("root may");
             }
         }
@@ -238,10 +240,11 @@ fn each_below_a_hog_has_turns() {
     let cpu = a_cpu();
     let hog = Burner::start(-10, Some(cpu));
     let below: Vec<Burner> = [0, 0, 5, 10, 19].map(|nice| Burner::start(nice, Some(cpu))).into();
-    // No task misses out while all the others have had two slices.
+    // The first slices are not measured.
     sleep(EVERY * BELOW + TICKS);
     let before: Vec<Duration> = below.iter().map(Burner::cpu_time).collect();
     let (hog_before, began) = (hog.cpu_time(), Instant::now());
+    // In the time of two slices for each task, every task has at least one.
     sleep((EVERY + TICKS) * BELOW * 2);
     let during = began.elapsed();
     let had: Vec<Duration> = below.iter().zip(&before).map(|(it, before)| it.cpu_time() - *before).collect();
@@ -256,8 +259,8 @@ fn each_below_a_hog_has_turns() {
     held.stop();
 }
 
-/// The kernel would end a scheduler that lets a task wait for 30 s, or one in an RCU section for 21 s.
-/// However seldom the trickle is set to come, it comes often enough for all that wait.
+/// The kernel ejects a scheduler under which a runnable task waits for 30 s, or a task in an RCU read-side section for
+/// 21 s. Even with the largest `trickle_us`, the trickle is frequent enough for all waiting tasks.
 fn a_hog_is_no_stall() {
     above_all();
     let held = Held::with("trickle_us=10000000");
@@ -273,7 +276,7 @@ fn a_hog_is_no_stall() {
     held.stop();
 }
 
-/// A thread that sleeps until it is woken to work, on a CPU that it has run on before.
+/// A thread that ran on a given CPU last, and that sleeps until it is woken to work.
 struct Sleeper {
     wake_ups: Sender<()>,
     thread: JoinHandle<()>,
@@ -316,13 +319,13 @@ fn companion(cpu: usize, nice: i32, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
-/// How often a step is taken when threads of nice 0 wake up that ran on CPU 2 last, on a machine where
-/// nothing is idle. `hogs`: CPU and nice value of each. `co_thread`: the same of a thread of its process.
+/// How often the search for a CPU ends with `step`, when threads of nice 0 wake up that ran on CPU 2 last. No CPU is
+/// idle. `hogs`: CPU and nice value of each hog. `co_thread`: CPU and nice value of a thread of the same process.
 fn hits(step: &str, knobs: &str, hogs: &[(usize, i32)], co_thread: Option<(usize, i32)>) -> u64 {
     hits_from(0, step, knobs, hogs, co_thread)
 }
 
-/// The same if it is woken from CPU `waker`.
+/// The same if the threads are woken from CPU `waker`.
 fn hits_from(
     waker: usize,
     step: &str,
@@ -331,9 +334,10 @@ fn hits_from(
     co_thread: Option<(usize, i32)>,
 ) -> u64 {
     let held = Held::with(&format!("load_threads=0,trickle_us=0,{knobs}"));
-    // The waker is of a higher class, and its CPU not available.
+    // The waker is of a higher class, so its CPU is not available.
     pin_to(waker);
-    // While no task is above them. Several, as a kernel thread may take a CPU when one wakes up.
+    // The threads start before there are tasks above them. There are several, because a kernel thread may run
+    // on a CPU just when one of them wakes up.
     let sleepers: Vec<_> = (0..3).map(|_| Sleeper::on(2)).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let co_thread = co_thread.map(|(cpu, nice)| companion(cpu, nice, &stop));
@@ -354,15 +358,15 @@ fn hits_from(
     steps.iter().position(|name| *name == step).map_or(0, |place| all[place])
 }
 
-/// One case for each of the first four steps of the search.
+/// A case for each step of the search.
 fn search_steps() {
     const LOW: [(usize, i32); 4] = [(0, 10), (1, 10), (2, 10), (3, 10)];
     const LAST_IS_HIGH: [(usize, i32); 4] = [(0, 10), (1, 10), (2, -5), (3, 10)];
-    // With so many tasks on CPU 0 the co-thread's CPU has less than its share, even if kernel threads wait
-    // there, too.
+    // With so many tasks on CPU 0, the co-thread's CPU has less than its share of tasks, even if kernel threads
+    // wait there, too.
     let high: Vec<_> = (0..4).chain([0; 7]).map(|cpu| (cpu, -5)).collect();
     above_all();
-    // CPU 1 runs what is lowest, and a co-thread waits there.
+    // CPU 1 runs a task of a lower level, and a co-thread waits there.
     assert!(hits("pushed_1", "", &LOW, Some((1, 15))) > 0);
     assert!(hits("pushed_2", "", &LOW, None) > 0);
     // The co-thread runs above nice 0, so its CPU is not available; nor is the last one.
@@ -370,18 +374,18 @@ fn search_steps() {
     assert!(hits("pushed_4", "", &LAST_IS_HIGH, None) > 0);
     // No CPU is available: the task waits on the co-thread's CPU.
     assert!(hits("joined", "trickle_us=100000", &high, Some((1, 0))) > 0);
-    // And without grouping none of these.
+    // Without grouping, the co-thread's CPU is not searched.
     assert_eq!(hits("pushed_3", "grouping=off", &LAST_IS_HIGH, Some((1, -1))), 0);
 }
 
-/// By distance only its own group may be searched, and the available CPUs are in the other group: both of its
-/// CPUs, as the machine's own tasks may run on one at that moment.
+/// `reach=0` restricts the search by distance to the task's own group, and the available CPUs are in the other group.
+/// Both CPUs of that group are available, as the machine's own tasks may run on one of them at that moment.
 fn search_step_any() {
     above_all();
     assert!(hits_from(3, "pushed_4", "reach=0", &[(0, 10), (1, 10), (2, -5), (3, -5)], None) > 0);
 }
 
-/// What `flsched workload co-threads` says under these knobs: its figures by name.
+/// Runs `flsched workload co-threads` with these knobs. Returns its figures by name.
 fn co_threads(knobs: &str, parameters: &[&str]) -> impl Fn(&str) -> f64 {
     let held = Held::with(knobs);
     let (code, text) = flsched(&[&["workload", "co-threads"], parameters].concat());
@@ -399,7 +403,7 @@ fn co_threads(knobs: &str, parameters: &[&str]) -> impl Fn(&str) -> f64 {
     }
 }
 
-/// The paper's third test: nine processes of three threads.
+/// The paper's third test: nine processes with three threads each.
 fn cothreads_share_a_cpu() {
     let share = |grouping: &str| {
         co_threads(&format!("slice_us=10000,grouping={grouping}"), &["9", "3", "16384", "2"])(
@@ -413,7 +417,7 @@ fn cothreads_share_a_cpu() {
     );
 }
 
-/// The paper's first test.
+/// The paper's first test: processes with one thread each.
 fn no_cothreads_no_difference() {
     let speed = |grouping: &str| {
         co_threads(&format!("grouping={grouping}"), &["7", "1", "16384", "1"])("operations_per_s")
@@ -422,8 +426,8 @@ fn no_cothreads_no_difference() {
     assert!((on / off - 1.0).abs() <= 0.01, "{on} operations a second with grouping, {off} without");
 }
 
-/// A process with more threads than its share of a node: it may not have one node for itself while the
-/// other idles or runs less.
+/// A process with more threads than its share of a node is spread over both nodes. It does not crowd one node while the
+/// other runs less.
 fn large_teams_spread() {
     let held = Held::with("slice_us=10000");
     // CPU time by node, in nanoseconds.
@@ -443,7 +447,7 @@ fn large_teams_spread() {
     assert!(nodes.iter().all(|had| *had > millis(1200)), "of 1.6 s each: {nodes:?}");
 }
 
-/// Processes that the user lists are one team, though they have one thread each.
+/// Processes that the user lists are one team, although each has one thread.
 fn teams_of_listed_processes() {
     let listed = burners();
     let pids: Vec<String> = listed.iter().map(|it| it.0.id().to_string()).collect();
@@ -463,8 +467,8 @@ fn burners() -> Vec<Burner> {
     (0..4).map(|_| Burner::start(0, None)).collect()
 }
 
-/// With this knob they come together on one CPU, and stay there. All CPUs are equally full of others, so
-/// that each has room for the team.
+/// Checks that this knob gathers the team on one CPU, where it stays. All CPUs have equally many other tasks, so that
+/// the whole team is within a CPU's share.
 fn gather(team: &[Burner], knob: &str) {
     const OTHERS: usize = 4;
     let start_others = |cpu| (0..OTHERS).map(move |_| Burner::start(0, Some(cpu)));
@@ -483,7 +487,7 @@ fn gather(team: &[Burner], knob: &str) {
     held.stop();
 }
 
-/// Field 39 of proc_pid_stat(5).
+/// The CPU on which it ran last: field 39 of proc_pid_stat(5).
 fn last_cpu(burner: &Burner) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", burner.0.id())).expect("it runs");
     let after_name = stat.rsplit_once(") ").expect("a name in parentheses").1;

@@ -1,5 +1,5 @@
-//! What Smove decides. A virtual machine's frequency is constant, so the frequencies are the test's:
-//! every other part of the policy is as on a machine that has some.
+//! The decisions of Smove. A virtual machine's frequency is constant, so the test sets the frequencies that the policy
+//! reads. The rest of the policy is as on a machine whose frequencies change.
 use super::{ONCE, REPEATABLE, Scenario, scenario};
 use crate::load::*;
 use crate::scheduler::*;
@@ -34,15 +34,14 @@ pub const SCENARIOS: &[Scenario] = &[
 const THRESHOLD_MHZ: u32 = 1000;
 const SLOW_MHZ: u32 = THRESHOLD_MHZ;
 const FAST_MHZ: u32 = THRESHOLD_MHZ + 1;
-/// The longest delay that can be set, to distinguish it from the time that a CPU takes to see an
-/// interrupt: the emulated CPUs take turns of some milliseconds.
+/// The largest delay that the knob allows. It must be longer than an interrupt takes, as emulated CPUs take turns of
+/// some milliseconds.
 const DELAY: Duration = Duration::from_millis(10);
-/// How long a task computes after it has created or woken a thread, so that its CPU is not free
-/// before.
+/// How long a task computes after it has created or woken a thread. Its CPU is busy for longer than the delay.
 const BUSY: Duration = Duration::from_millis(30);
 
-/// Smove with the test's frequencies, with which all CPUs are slow at first. A slice is longer than
-/// the delay, so that it is not the end of a slice that frees a CPU.
+/// Attaches Smove with the test's frequencies; all CPUs are slow at first. A slice is longer than the delay, so no CPU
+/// becomes free by the end of a slice.
 fn smove(knobs: &str) -> Held {
     let delay_us = DELAY.as_micros();
     let all = "frequency_source=test,slice_us=100000";
@@ -59,7 +58,7 @@ fn here() -> usize {
     sched_getcpu().expect("it runs somewhere")
 }
 
-/// Where a thread began to run, and how long after it was made or woken.
+/// Where a thread began to run, and how long after its creation or wake-up.
 struct Began {
     parent: usize,
     child: usize,
@@ -72,7 +71,7 @@ impl Began {
     }
 }
 
-/// Makes a thread. The parent runs on for `busy`, then waits for it.
+/// Creates a thread. The parent computes for `busy`, then waits for the thread.
 fn fork(busy: Duration) -> Began {
     let (parent, made) = (here(), Instant::now());
     let child = spawn(move || (here(), made.elapsed()));
@@ -81,7 +80,7 @@ fn fork(busy: Duration) -> Began {
     Began { parent, child, after }
 }
 
-/// The same, `count` times, with pauses, so that the other CPUs are idle each time.
+/// Does [`fork`] `count` times, with pauses, so that the other CPUs are idle each time.
 fn forks(count: usize, busy: Duration) -> Vec<Began> {
     let fork = |_| {
         sleep(millis(2));
@@ -110,7 +109,7 @@ fn slow_and_the_parent_waits_runs_there() {
     let longest = all.iter().map(|began| began.after).max().expect("some");
     assert!(moved == 0 && longest < AT_ONCE, "{moved} moved, the longest wait was {longest:?}");
     assert!(held.count("cancelled") >= 20, "cancelled {}", held.count("cancelled"));
-    // The chosen CPUs are idle for all to see afterwards.
+    // The CPUs that were chosen for a move are marked as idle again afterwards.
     set_frequencies(&held, FAST_MHZ, Duration::ZERO);
     assert_eq!(cpus_of_hogs(possible_cpus().len()), possible_cpus().collect::<Vec<_>>());
     held.stop();
@@ -152,8 +151,8 @@ fn fast_or_slow_by_threshold_and_age() {
     held.stop();
 }
 
-/// A thread that sleeps, whose last CPU is busy, and that may run on `allowed`. It is woken on the
-/// first online CPU by a thread that then computes for `busy`.
+/// Wakes a sleeping thread whose last CPU is busy and that may run on `allowed`. The waker is on the first online CPU
+/// and then computes for `busy`.
 fn wake(allowed: &[usize], busy: Duration) -> Began {
     let online = cpus_in("online");
     let (waker, last) = (online[0], online[1]);
@@ -174,7 +173,7 @@ fn wake(allowed: &[usize], busy: Duration) -> Began {
     let handle = sleeper.thread().clone();
     let asked = spawn(move || {
         pin_to(waker);
-        // So long that the CPU where this thread was before is idle for all to see.
+        // Meanwhile the CPU on which this thread was before is marked as idle.
         work_for(AT_ONCE);
         let asked = Instant::now();
         handle.unpark();
@@ -210,12 +209,12 @@ fn a_task_that_may_not_stay_moves_at_once() {
         assert_eq!(gone.child, online[2]);
         assert!(gone.after < AT_ONCE, "it waited {:?}", gone.after);
     }
-    // A thread of the kernel may run for a moment just where it goes.
+    // A kernel thread may run on the chosen CPU at that moment, so one of the five times is enough.
     assert!(held.count("forbidden") >= 1, "never chosen");
     held.stop();
 }
 
-/// All of them wait for the same moment, on one CPU, and the others are idle.
+/// Several new threads wait on one CPU for the end of the delay, while the other CPUs are idle.
 fn many_that_stay_spread_over_idle_cpus() {
     const ROUNDS: usize = 5;
     let held = smove("");
@@ -241,8 +240,8 @@ fn many_that_stay_spread_over_idle_cpus() {
         eprintln!("all stayed, and then each had its own: {is_good}: {began:?}");
         good += usize::from(is_good);
     }
-    // While a kernel thread runs on a CPU, that CPU is not chosen. A task then waits in the run queue,
-    // and the first CPU that becomes idle takes it at once.
+    // A CPU that runs a kernel thread is not chosen. Then a task waits in the run queue, and the first CPU
+    // that becomes idle pulls it at once.
     assert!(good * 2 > ROUNDS, "all stayed, and then had a CPU of their own, in {good} of {ROUNDS} rounds");
     held.stop();
 }
@@ -260,21 +259,21 @@ fn off_goes_at_once_and_local_stays() {
     for began in forks(5, Duration::ZERO) {
         assert!(!began.is_moved() && began.after < AT_ONCE, "it waited {:?}", began.after);
     }
-    // Until the load is balanced, which the tick of a busy CPU sees to.
+    // The threads move when the load is balanced, at a tick of the busy CPU.
     for began in forks(5, BUSY) {
         assert!(began.is_moved() && began.after < BUSY, "it waited {:?}", began.after);
     }
     assert!(local.count("local") >= 10);
-    // The timer may have been set: for tasks that one of a higher class pushed aside.
+    // The timer may have been set for tasks that a task of a higher class displaced.
     assert_eq!(local.count("avoided"), 0);
     local.stop();
 }
 
-/// Two threads of a core have one clock: moving a waiter from one to the other gains nothing.
+/// Two threads of a core have the same frequency, so moving a waiter from one to the other gains nothing.
 fn threads_of_a_core_are_equally_fast() {
     let online = cpus_in("online");
     let siblings = || cpus_in(&format!("cpu{}/topology/core_cpus_list", online[0]));
-    // The machine has half a core.
+    // Only one thread of the first core is online on this machine.
     let other = online[0] + 1;
     set_online(other, true);
     let pair = siblings();
@@ -293,24 +292,24 @@ fn threads_of_a_core_are_equally_fast() {
     set_online(other, false);
 }
 
-/// Makes a process and waits for it, as a compiler's driver does, but with as little work of its own as
-/// can be: the child shares its parent's memory.
+/// Creates a process and waits for it, as a compiler's driver does. The child shares its parent's memory, so this takes
+/// as little work as possible.
 fn fork_and_wait(stack: &mut [u8], count: &AtomicU64) {
     extern "C" fn child(count: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: it is the parent's counter, and the parent waits for us.
+        // SAFETY: it is the parent's counter, and the parent waits for this child.
         unsafe { &*count.cast::<AtomicU64>() }.fetch_add(1, Ordering::Relaxed);
         0
     }
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let counter = std::ptr::from_ref(count).cast_mut().cast();
-    // SAFETY: the parent sleeps until the child has ended, so that the stack has no other user and
-    // the counter stays valid; the child calls nothing.
+    // SAFETY: the parent sleeps until the child has ended, so nothing else uses the stack, and the counter
+    // stays valid. The child calls no function.
     let pid = unsafe { libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, counter) };
     assert!(pid > 0, "clone");
     waitpid(Pid::from_raw(pid), None).expect("it has ended");
 }
 
-/// A task that comes from a crowded CPU, where it had little, must not make up for it here.
+/// A task that had little CPU time on a crowded CPU must not make up for it after it has moved to another CPU.
 fn a_task_from_another_cpu_waits_its_turn() {
     let held = Held::start();
     let online = cpus_in("online");
@@ -319,7 +318,7 @@ fn a_task_from_another_cpu_waits_its_turn() {
         pin_to(ahead);
         longest_wait(millis(1500))
     });
-    // Among five it has a fifth of the CPU.
+    // There are five tasks on this CPU, so the visitor has a fifth of it.
     let crowd = Hogs::start(4, Some(behind));
     let visitor = spawn(move || {
         pin_to(behind);
@@ -334,8 +333,8 @@ fn a_task_from_another_cpu_waits_its_turn() {
     assert!(longest < millis(100), "waited {longest:?} for a task that came from another CPU");
 }
 
-/// As many a second as the emulated CPUs can make, which is about 8,000. There is one timer for each CPU,
-/// however many stay.
+/// As many forks as the emulated CPUs can do, about 8,000 a second. Each CPU has one timer, however many tasks wait for
+/// a move.
 fn ten_thousand_forks() {
     const PARENTS: usize = 2;
     const EACH: u64 = 5000;
@@ -357,8 +356,8 @@ fn ten_thousand_forks() {
     held.stop();
 }
 
-/// The same forks with a timer that is set for nearly each of them, and with one that is hardly ever set:
-/// the difference is the cost of setting it. No timer is cancelled.
+/// Compares forks with a short delay, for which the timer is set at nearly each fork, and with a long one, for which it
+/// is hardly ever set. The difference is the cost of setting it. A cancelled move leaves the timer running.
 fn a_timer_round_costs_little() {
     const FORKS: u64 = 4000;
     const MOST_INSTRUCTIONS: f64 = 1500.0;
@@ -383,8 +382,8 @@ fn a_timer_round_costs_little() {
     assert!((1.0..=MOST_INSTRUCTIONS).contains(&round), "{round:.0} instructions: {often:?} {seldom:?}");
 }
 
-/// With as many pending moves as possible. No task is lost, and the scheduler is attached again
-/// each time.
+/// A CPU with as many pending moves as possible goes offline. No task is lost, and the scheduler is attached again each
+/// time.
 fn the_wakers_cpu_goes_offline() {
     let mut attached = Attached::with(&["--frequency-source", "test", "--delay-us", "10000"]);
     let cpu = a_cpu();

@@ -1,4 +1,4 @@
-//! Tasks that come and go, stop and go on; and the scheduler that does.
+//! Tasks that begin, end, stop and continue; and a scheduler that is attached and detached again and again.
 use super::{EVERYWHERE, Scenario, scenario};
 use crate::guest::{machine, rounds};
 use crate::load::*;
@@ -21,7 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(attached_and_detached_again_and_again, &[Machine::Work, Machine::Wall]),
 ];
 
-/// Created, run and ended.
+/// Creates, runs and ends threads.
 fn five_thousand_threads() {
     const PARENTS: usize = 4;
     const BATCHES: u64 = 50;
@@ -58,8 +58,8 @@ fn hundreds_of_short_processes() {
     held.stop();
 }
 
-/// All tasks of a workload at once, again and again. Only when all are there: a task that is being
-/// forked keeps a stop signal but not the one to continue, whatever schedules it.
+/// Stops and continues all tasks of a workload again and again. It begins when all tasks exist: a task that is being
+/// forked keeps SIGSTOP but not SIGCONT, under any scheduler.
 fn stopped_and_continued() {
     const TASKS: usize = 2 * 40;
     let held = Held::start();
@@ -77,8 +77,8 @@ fn stopped_and_continued() {
     held.stop();
 }
 
-/// Tasks end in every state the kernel can find them in, while it waits for all CPUs to have passed
-/// through the scheduler, and for tasks that may not leave their CPU.
+/// Tasks end while running, waiting and sleeping. At the same time, RCU grace periods wait for a context switch of
+/// every CPU, and affinities change.
 fn ending_among_hogs() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     let held = Held::start();
@@ -113,8 +113,8 @@ fn ending_among_hogs() {
     held.stop();
 }
 
-/// At any moment, with tasks that run, wait, sleep and are being made. Usually less often where the verifier's
-/// work is on the same clock as theirs.
+/// Attaches and detaches while tasks run, wait, sleep and are being created. It is done less often by default where the
+/// verifier's work is on the same clock.
 fn attached_and_detached_again_and_again() {
     let times = match (rounds(), machine()) {
         (1, Machine::Work | Machine::Jitter) => 5,
