@@ -1,8 +1,8 @@
-//! One boot: start QEMU, run one command inside, bring back its output and exit code.
+//! One boot: starts QEMU, runs one command inside, and returns its output and exit code.
 //!
-//! [`Vm::start`] packs and boots. [`monitor`] then watches the machine in a thread of its own until
-//! it has ended, so that a time limit, a panic or Ctrl-C ends it even while the caller is busy with
-//! the command's output. [`streams`] transports input and output.
+//! [`Vm::start`] packs the files and boots. [`monitor`] then observes the machine in a separate thread until it has
+//! ended, so that a time limit, a panic or Ctrl-C ends it even while the caller is busy with the command's output.
+//! [`streams`] copies input and output.
 mod control;
 mod environment;
 mod limits;
@@ -67,14 +67,14 @@ pub struct VmSpec {
     pub boot_limit: Option<Duration>,
     /// How long the command may run; `None`: no limit but the hang detector.
     pub run_limit: Option<Duration>,
-    /// How long the guest may give no sign of life; `None`: a limit that fits, as for the boot.
+    /// How long the guest may send no message; `None`: a limit that fits CPUs and accelerator.
     pub hang_limit: Option<Duration>,
     /// Set from a signal handler: the VM is killed and `VmError::Interrupted` returned.
     pub cancel: Arc<AtomicBool>,
 }
 
 impl VmSpec {
-    /// That kernel on that many CPUs; all other settings have their defaults.
+    /// A VM with this kernel and topology; all other settings have their defaults.
     pub fn new(kernel: Kernel, topology: Topology) -> Self {
         Self {
             kernel,
@@ -104,8 +104,8 @@ impl VmSpec {
         Ok(())
     }
 
-    /// The archive is in memory twice while the kernel unpacks it, and the kernel lets the root
-    /// file system fill half of the memory.
+    /// Checks whether kernel and files fit into memory. The kernel has the archive in memory twice while it unpacks it,
+    /// and the root file system may fill half of the memory.
     fn check_memory(&self, files: u64) -> Result<(), VmError> {
         let files = u32::try_from(files >> 20).unwrap_or(u32::MAX).saturating_add(1);
         let needed = KERNEL_MIB.saturating_add(files.saturating_mul(2));
@@ -119,7 +119,7 @@ impl VmSpec {
     }
 }
 
-/// What the kernel itself needs to boot, generously.
+/// Memory that the kernel itself needs to boot, with a margin.
 const KERNEL_MIB: u32 = 160;
 
 /// The command that runs inside.
@@ -131,7 +131,7 @@ pub struct GuestCommand {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// What is known once the guest is up.
+/// Properties of a booted guest.
 #[derive(Debug, Clone)]
 pub struct BootInfo {
     /// The guest's `uname -r`.
@@ -144,7 +144,7 @@ pub struct BootInfo {
     pub qemu: PathBuf,
     /// What executes it: `kvm`, `tcg,thread=multi`, …
     pub accel: String,
-    /// Why KVM is not used although it is preferred, as a message to the user.
+    /// Why KVM is not used although it is preferred, as a message for the user.
     pub accel_note: Option<String>,
 }
 
@@ -158,7 +158,7 @@ pub enum GuestExit {
 }
 
 impl GuestExit {
-    /// As a shell reports it: the code, or 128 + the signal.
+    /// The exit code as a shell reports it: the code, or 128 + the signal.
     pub fn exit_code(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -167,7 +167,7 @@ impl GuestExit {
     }
 }
 
-/// What is known after the VM has ended.
+/// The result of a VM that has ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
     /// How the command ended.
@@ -179,9 +179,8 @@ pub struct Ended {
 
 /// A running VM with a command in it. Dropping it kills the VM.
 ///
-/// A caller that takes an output must read it while the command runs, or the command blocks as at
-/// any full pipe. Outputs that are not taken before [`Vm::wait`] is called are discarded, and the
-/// command's input ends.
+/// A caller that takes an output must read it while the command runs, or the command blocks as it does on a full pipe.
+/// [`Vm::wait`] discards outputs that were not taken, and ends the command's input if it was not taken.
 #[derive(Debug)]
 pub struct Vm {
     info: BootInfo,
@@ -194,16 +193,16 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Boots and starts the command; returns when the command is about to run.
+    /// Boots and starts the command; returns when the command has been started.
     ///
-    /// That there is no such command is an error of this call, not of [`Vm::wait`].
+    /// If the command does not exist, this call fails, and not [`Vm::wait`].
     pub fn start(spec: &VmSpec, command: &GuestCommand) -> Result<Vm, VmError> {
         spec.check()?;
         let chosen = accel::choose(spec)?;
         Self::boot(spec, command, chosen.engine, chosen.note, true)
     }
 
-    /// Boots with that engine and no other; `keep_log`: whether a failure is worth a log file.
+    /// Boots with this engine. `keep_log`: whether to store a log file after a failure.
     pub(crate) fn boot(
         spec: &VmSpec,
         command: &GuestCommand,
@@ -253,7 +252,7 @@ impl Vm {
             .spawn(move || Monitor::run(plan, started))
             .map_err(|error| VmError::io("start a thread for", &kernel, error))?;
         let Ok(up) = up.recv() else {
-            // It ended before the guest was up, so it knows why.
+            // The monitor ended before the guest was up; its result is the reason.
             return Err(match monitor.join() {
                 Ok(Err(error)) => error,
                 Ok(Ok(_)) => unreachable!("a machine that never was up cannot end well"),
@@ -294,7 +293,7 @@ impl Vm {
         self.stderr.take()
     }
 
-    /// What is known of the guest.
+    /// Properties of the guest.
     pub fn boot_info(&self) -> &BootInfo {
         &self.info
     }
@@ -309,7 +308,7 @@ impl Vm {
         self.finish().map(|ended| ended.exit)
     }
 
-    /// Like [`Vm::wait`], with what else there is to know.
+    /// Like [`Vm::wait`], with the kernel's log.
     pub fn finish(mut self) -> Result<Ended, VmError> {
         self.close();
         self.join().expect("the monitor is joined once")
@@ -330,7 +329,7 @@ impl Drop for Vm {
         self.dropped.store(true, Ordering::SeqCst);
         self.close();
         if let Some(monitor) = self.monitor.take() {
-            // The result has no receiver any more; only the end of the thread matters.
+            // Nothing receives the result any more; only the end of the thread matters.
             let _ = monitor.join();
         }
     }

@@ -1,7 +1,7 @@
-//! Carries the command's input and output between its pipes and the ports, losing nothing.
+//! Copies the command's input and output between its pipes and the virtio ports, without loss.
 //!
-//! Pipes are needed because a port can be open only once, and a command may open, share and close
-//! its descriptors at any time; and because a pipe shows when its last writer has closed it.
+//! The command gets pipes rather than the ports themselves. A port can be open only once, whereas a command may open,
+//! share and close its descriptors at any time. A pipe also shows when its last writer has closed it.
 use super::{ports, priority};
 use crate::protocol::{STDERR_PORT, STDIN_PORT, STDOUT_PORT};
 use std::fs::File;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// What a pipe holds.
+/// The capacity of a pipe, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// The three ports, open.
+/// The three ports.
 pub struct Bridges {
     stdin: File,
     stdout: Output,
@@ -25,14 +25,14 @@ pub struct Bridges {
 struct Output {
     port: File,
     written: Arc<AtomicU64>,
-    /// The host has no reader left.
+    /// Whether the host's reader is gone.
     abandoned: Arc<AtomicBool>,
 }
 
-/// The ports with the command at the other end, or with none.
+/// The ports, connected to the command's pipes, or unused.
 pub struct Connected {
     written: [Arc<AtomicU64>; 2],
-    /// Ends when both outputs are through.
+    /// Closes when both outputs have been copied; `None`: there is no command.
     through: Option<mpsc::Receiver<()>>,
 }
 
@@ -50,17 +50,17 @@ impl Bridges {
         Ok(Self { stdin: ports::open(STDIN_PORT)?, stdout, stderr })
     }
 
-    /// Set them when the host's reader of stdout or stderr is gone.
+    /// Flags for stdout and stderr, to be set when the host's reader is gone.
     pub fn abandoned(&self) -> (Arc<AtomicBool>, Arc<AtomicBool>) {
         (self.stdout.abandoned.clone(), self.stderr.abandoned.clone())
     }
 
-    /// No command: nothing will ever be written.
+    /// For a machine without a command: nothing is written.
     pub fn unused(self) -> Connected {
         Connected { written: [self.stdout.written, self.stderr.written], through: None }
     }
 
-    /// Carries until the command's pipes end.
+    /// Starts threads that copy until the command's pipes end.
     pub fn connect(self, mut child: Child) -> Connected {
         let written = [self.stdout.written.clone(), self.stderr.written.clone()];
         let (through, both) = mpsc::channel();
@@ -76,7 +76,7 @@ impl Bridges {
 }
 
 impl Connected {
-    /// Waits until all output is with the host's side, at most that long.
+    /// Waits until all output has been written to the ports, at most `limit`.
     pub fn drain(&self, limit: Duration) {
         if let Some(through) = &self.through {
             let _ = through.recv_timeout(limit);
@@ -91,7 +91,7 @@ impl Connected {
 }
 
 fn carry_in(mut port: File, mut pipe: ChildStdin) {
-    // Errors only say that the command has closed its input, which is its right.
+    // An error only means that the command has closed its input, which it may.
     if ports::wait_for_host(&port).is_ok() {
         let _ = copy(&mut port, |bytes| pipe.write_all(bytes));
     }
@@ -101,7 +101,7 @@ fn carry_out(mut pipe: impl Read, output: Output, through: mpsc::Sender<()>) {
     let mut port = &output.port;
     let result = copy(&mut pipe, |bytes| {
         if output.abandoned.load(Ordering::SeqCst) {
-            // Closes the pipe: the command's next write gets SIGPIPE.
+            // The pipe is closed, so the command's next write gets SIGPIPE.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         port.write_all(bytes)?;
@@ -113,7 +113,7 @@ fn carry_out(mut pipe: impl Read, output: Output, through: mpsc::Sender<()>) {
     {
         eprintln!("flsched: output lost: {error}");
     }
-    // The port stays open (it is leaked): closing it would discard what the host has not fetched
+    // The port is leaked, so it stays open: closing it would discard bytes that the host has not read
     // yet.
     std::mem::forget(output);
     drop(through);

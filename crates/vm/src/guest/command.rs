@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 /// Starts the command with pipes for its input and output; `None` if there is none to start.
 pub fn spawn(assignment: &Assignment) -> Option<Result<Child, Outcome>> {
     let (program, arguments) = assignment.argv.split_first()?;
-    // The host's working folder; empty if none of its files was copied.
+    // The folder with the path of the host's working folder; it is empty if no file in it was copied.
     let directory = match std::fs::create_dir_all(&assignment.directory) {
         Ok(()) => assignment.directory.as_path(),
         Err(_) => Path::new("/"),
@@ -27,7 +27,7 @@ pub fn spawn(assignment: &Assignment) -> Option<Result<Child, Outcome>> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Opened here, as little may be done between fork and exec.
+    // The file is opened before the fork, as little is allowed between fork and exec.
     let group = match system::cgroup(assignment.cgroup) {
         Ok(group) => group,
         Err(error) => return Some(Err(why(&error))),
@@ -37,8 +37,8 @@ pub fn spawn(assignment: &Assignment) -> Option<Result<Child, Outcome>> {
     Some(command.spawn().map_err(|error| why(&error)))
 }
 
-/// In the child: a session of its own, so that signals reach the command with all its children and
-/// the scheduler sees it as one autogroup; and no signal blocked, which process 1 has done.
+/// Prepares the child before exec. It gets a session, so that signals reach the command with all its children and the
+/// scheduler treats them as one autogroup. It enters the cgroup. It unblocks the signals that process 1 has blocked.
 fn as_a_session(group: &Option<File>) -> io::Result<()> {
     setsid()?;
     if let Some(mut group) = group.as_ref() {

@@ -1,29 +1,29 @@
 //! The kernel's log, sent to the host as it grows.
 //!
-//! Not over the serial console: each byte there is an exit from emulated code, and the log would
-//! cost more than the events that it reports.
+//! The log is not sent over the serial console. There each byte is an exit from emulated code, so the log would cost
+//! more than the events that it reports.
 use crate::protocol::{self, GuestMessage};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Records with this level and below: all but debugging.
+/// The highest level of records that are sent: all except debug messages.
 const LEVEL: u32 = 6;
 
-/// The kernel never gives a longer record.
+/// The kernel's longest record, in bytes.
 const RECORD: usize = 8 << 10;
 
-/// The log, read up to some place.
+/// The log with a read position.
 pub struct KernelLog(File);
 
 impl KernelLog {
-    /// The log from its beginning.
+    /// Opens the log at its beginning.
     pub fn open() -> io::Result<Self> {
         Ok(Self(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?))
     }
 
-    /// Sends what is new.
+    /// Sends the new records.
     pub fn forward(&mut self, control: &File) -> io::Result<()> {
         let lines = self.new_lines()?;
         if lines.is_empty() { Ok(()) } else { protocol::send(control, &GuestMessage::KernelLog { lines }) }
@@ -38,8 +38,8 @@ impl KernelLog {
                 Ok(bytes) => lines.extend(readable(&String::from_utf8_lossy(&record[..bytes]))),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => return Ok(lines),
-                    // Overwritten before it was read: the next read continues with the oldest line
-                    // left.
+                    // Records were overwritten before they were read. The next read continues with
+                    // the oldest one left.
                     Some(libc::EPIPE) => lines.push("(older lines are lost)".into()),
                     Some(libc::EINTR) => {}
                     _ => return Err(error),
@@ -55,13 +55,13 @@ impl AsFd for KernelLog {
     }
 }
 
-/// `6,339,5140900,-;text\n DEVICE=…` → `[5.140900] text`; `None` below the level of interest.
+/// Converts `6,339,5140900,-;text\n DEVICE=…` to `[5.140900] text`; `None`: a debug message, or no record.
 fn readable(record: &str) -> Option<String> {
     let (head, text) = record.split_once(';')?;
     let mut fields = head.split(',');
     let level: u32 = fields.next()?.parse().ok()?;
     let micros: u64 = fields.nth(1)?.parse().ok()?;
-    // The lower three bits; the others are the facility.
+    // The lower three bits are the level; the others are the facility.
     if level & 7 > LEVEL {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Process 1 inside the VM: prepares the machine, runs one command, reports, powers off.
 //!
-//! The same executable as on the host, so that nothing else must be built, found or kept in step.
+//! It is the same executable as on the host, so no second program has to be built and found.
 //!
 //! All its threads run in the real-time class, which no sched_ext scheduler affects. However badly
 //! the scheduler under test behaves, process 1 still answers, so the host can distinguish a
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long output may still arrive after every process has ended; usually it takes no time.
+/// How long output may still arrive after every process has ended. Usually this takes no time.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether this process is process 1 of a VM of this program. `main` must call this first.
@@ -38,14 +38,14 @@ pub fn is_guest_init() -> bool {
     getpid().as_raw() == 1 && Path::new(ASSIGNMENT_PATH).exists()
 }
 
-/// Does the whole work of process 1; ends by powering the machine off.
+/// Does the work of process 1, then powers the machine off.
 pub fn main() -> ! {
     if let Err(error) = serve() {
-        // Only the console is left to report it.
+        // The error can only be reported on the console.
         eprintln!("flsched: process 1 failed: {error}");
     }
     let error = reboot(RebootMode::RB_POWER_OFF);
-    // Ending process 1 makes the kernel panic, which the host sees as well.
+    // The kernel panics when process 1 ends, which the host detects as well.
     panic!("cannot power off: {error:?}");
 }
 
@@ -63,13 +63,13 @@ fn work(control: &Arc<File>) -> io::Result<()> {
     let assignment: Assignment = serde_json::from_slice(&std::fs::read(ASSIGNMENT_PATH)?)?;
     system::set_hostname(&assignment.hostname)?;
     priority::real_time()?;
-    // Before any thread exists, so that no thread takes the signal away from the descriptor.
+    // The signal is blocked before any thread exists, so that it goes to the descriptor and to no thread.
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
     children.thread_block()?;
     let children = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let mut log = KernelLog::open()?;
-    // What comes later is then what the command caused.
+    // Later records are then from the command's time.
     log.forward(control)?;
 
     let ready = GuestMessage::Ready { release: system::release()?, cpus: system::cpus_online()? };
@@ -90,21 +90,21 @@ fn work(control: &Arc<File>) -> io::Result<()> {
             (outcome, bridges)
         }
     };
-    // What the command left behind would keep its output open; the machine ends with it anyway.
-    // Process 1 itself and kernel threads are spared by the kernel.
+    // Processes that the command left running would keep its output open, so all are killed. The kernel
+    // spares process 1 and kernel threads.
     group.store(0, Ordering::SeqCst);
     let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
     bridges.drain(DRAIN_LIMIT);
     log.forward(control)?;
     let (stdout, stderr) = bridges.written();
     protocol::send(&**control, &GuestMessage::Exit { outcome, stdout, stderr })?;
-    // The host sends this once the last byte has reached it: powering off earlier could lose
+    // The host requests power-off when it has received the last byte: powering off earlier could lose
     // output.
     let _ = power_off.recv();
     Ok(())
 }
 
-/// Waits for the command; meanwhile reaps every orphan and forwards the kernel's log.
+/// Waits for the command. Meanwhile reaps orphans and forwards the kernel's log.
 fn attend(
     control: &Arc<File>,
     children: &SignalFd,
@@ -122,7 +122,7 @@ fn attend(
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // One signal can stand for many children, so it only causes a check.
+        // One signal can be for several children, so it only causes a check.
         while children.read_signal()?.is_some() {}
     }
 }
@@ -143,8 +143,8 @@ fn reap(command: Pid) -> io::Result<Option<Outcome>> {
     }
 }
 
-/// Obeys the host until the connection closes. The returned channel closes when the machine is to
-/// power off.
+/// Starts a thread that carries out the host's messages until the connection closes. The returned channel closes when
+/// the machine is to power off.
 fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc::Receiver<()> {
     let (power_off, ended) = mpsc::channel::<()>();
     let (stdout, stderr) = bridges.abandoned();
@@ -160,7 +160,7 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
                 HostMessage::Signal { number } => {
                     let group = group.load(Ordering::SeqCst);
                     if let (true, Ok(signal)) = (group != 0, Signal::try_from(number)) {
-                        // It may have ended this moment.
+                        // The group may just have ended.
                         let _ = killpg(Pid::from_raw(group), signal);
                     }
                 }
@@ -175,10 +175,10 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
     ended
 }
 
-/// By the kernel's SysRq keys: all tasks with their stacks, what the CPUs do, and at last the tasks that are blocked.
-/// The thread that waits for the command forwards this with the rest of the log.
+/// Writes all tasks with their stacks, the CPUs' state and blocked tasks to the kernel's log, by SysRq keys. The
+/// thread that waits for the command forwards them with the rest of the log.
 fn show_tasks() {
-    // Not on the serial console as well, where each byte costs an exit.
+    // The serial console must not print them as well: there each byte costs an exit.
     let _ = std::fs::write("/proc/sys/kernel/printk", "1");
     for key in ["t", "l", "w"] {
         // A kernel without SysRq shows nothing.

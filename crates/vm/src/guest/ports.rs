@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The driver makes the ports in the background, moments after the device is found.
+/// How often to try, because the driver creates the ports in the background, shortly after it finds the device.
 const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -30,8 +30,8 @@ pub fn open(name: &str) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::NotFound, format!("the VM has no virtio port `{name}`")))
 }
 
-/// Waits until the port knows that the host is at the other end: a read before that would see the
-/// end of the stream. The host always is, but word of it comes after the port's name.
+/// Waits until the port is marked as connected to the host. A read before that would return the end of the stream.
+/// The host is always connected, but the port gets this state later than its name.
 pub fn wait_for_host(port: &File) -> io::Result<()> {
     for _ in 0..TRIES {
         let mut events = [PollFd::new(port.as_fd(), PollFlags::POLLIN)];

@@ -1,11 +1,11 @@
-//! Real-time priority for process 1, and for nothing it starts.
+//! Real-time priority for process 1, but not for the processes that it starts.
 use nix::errno::Errno;
 use std::io;
 
-/// Above every ordinary task, below the kernel's own stop tasks.
+/// A priority above every normal task and below the kernel's stop tasks.
 const PRIORITY: i32 = 50;
 
-/// Puts the calling thread into SCHED_FIFO. Its children fall back to SCHED_OTHER by themselves.
+/// Moves the calling thread to SCHED_FIFO. Its children start in SCHED_OTHER.
 pub fn real_time() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -14,10 +14,10 @@ pub fn real_time() -> io::Result<()> {
     Ok(())
 }
 
-/// A thread of process 1 with that priority, which threads do not inherit either.
+/// Starts a thread of process 1 with that priority, which threads do not inherit.
 pub fn thread(name: &str, work: impl FnOnce() + Send + 'static) {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // Without it, process 1 is scheduled like any other task.
+        // Without the priority, the thread is scheduled like any other task.
         if let Err(error) = real_time() {
             eprintln!("flsched: no real-time priority: {error}");
         }

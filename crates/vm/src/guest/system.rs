@@ -1,4 +1,4 @@
-//! Makes a booted kernel a machine that programs expect: file systems, loopback, limits.
+//! Sets up what programs expect of a machine: file systems, loopback, limits.
 use crate::protocol::Cgroup;
 use nix::mount::{MsFlags, mount};
 use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
@@ -12,7 +12,7 @@ struct Mount {
     kind: &'static str,
     at: &'static str,
     options: &'static str,
-    /// Whether nothing works without it.
+    /// Whether a failure ends process 1.
     vital: bool,
 }
 
@@ -24,8 +24,8 @@ const fn useful(kind: &'static str, at: &'static str, options: &'static str) -> 
     Mount { kind, at, options, vital: false }
 }
 
-/// In order: a mount inside another one comes after it. /tmp and /run need none, as the root itself
-/// is memory, and a mount would hide files that were copied from the host's /tmp.
+/// The mounts, in order: a mount inside another one comes after it. /tmp and /run need none, as the root file system is
+/// in memory, and a mount would hide files that were copied from the host's /tmp.
 const MOUNTS: [Mount; 9] = [
     vital("proc", "/proc"),
     vital("sysfs", "/sys"),
@@ -45,18 +45,19 @@ const LINKS: [(&str, &str); 4] = [
     ("/proc/self/fd/2", "/dev/stderr"),
 ];
 
-/// One write each. Cgroups: so that a user can make groups with CPU weights at once. Loopback:
-/// the interface's flags with IFF_UP set.
+/// Files and what is written to them. Cgroups: enables controllers, so that a user can create groups with CPU weights
+/// at once. Loopback: sets the interface's flags with IFF_UP.
 const SETTINGS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +cpuset"), ("/sys/class/net/lo/flags", "0x49")];
 
-/// Where systemd puts what a user types, the CPU controller being on at each level.
+/// The cgroups in which systemd runs a user's commands. The CPU controller is enabled at each level.
 const LOGIN_CGROUPS: [&str; 3] = ["user.slice", "user-0.slice", "session-1.scope"];
 
-/// As many open files as the kernel allows any process by default.
+/// Limit of open files: the kernel's default maximum.
 const OPEN_FILES: u64 = 1 << 20;
 
-/// Makes the cgroup; the file through which a process enters it, if it is not there already.
+/// Creates the command's cgroup. Returns the file through which a process enters it; `None`: it stays in the root
+/// cgroup.
 pub fn cgroup(cgroup: Cgroup) -> io::Result<Option<File>> {
     let mut folder = PathBuf::from("/sys/fs/cgroup");
     if cgroup == Cgroup::Root || !folder.join("cgroup.controllers").exists() {
@@ -70,11 +71,11 @@ pub fn cgroup(cgroup: Cgroup) -> io::Result<Option<File>> {
     OpenOptions::new().write(true).open(folder.join("cgroup.procs")).map(Some)
 }
 
-/// Prepares the machine. What is only useful may fail: it is said on the console.
+/// Prepares the machine. Failures of steps that are not vital are only printed to the console.
 pub fn prepare() -> io::Result<()> {
     umask(Mode::from_bits_truncate(0o022));
     for Mount { kind, at, options, vital } in &MOUNTS {
-        // Fails if it is there, and where the kernel makes it itself.
+        // This fails if the folder exists, or where only the kernel can create it.
         let _ = fs::create_dir(at);
         let options = Some(*options).filter(|options| !options.is_empty());
         if let Err(error) = mount(Some(*kind), *at, Some(*kind), MsFlags::empty(), options) {
@@ -92,7 +93,7 @@ pub fn prepare() -> io::Result<()> {
         report(file, fs::write(file, text));
     }
     setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)?;
-    // BPF maps are locked memory, and benchmarks start many threads.
+    // BPF maps may count as locked memory, and benchmarks start many threads.
     setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY)?;
     setrlimit(Resource::RLIMIT_NPROC, RLIM_INFINITY, RLIM_INFINITY)?;
     Ok(())
@@ -104,17 +105,17 @@ fn report(what: &str, result: io::Result<()>) {
     }
 }
 
-/// Names the machine.
+/// Sets the machine's host name.
 pub fn set_hostname(name: &str) -> io::Result<()> {
     Ok(nix::unistd::sethostname(name)?)
 }
 
-/// `uname -r`.
+/// The kernel's release, as `uname -r` prints it.
 pub fn release() -> io::Result<String> {
     Ok(nix::sys::utsname::uname()?.release().to_string_lossy().into_owned())
 }
 
-/// CPUs online.
+/// The number of online CPUs.
 pub fn cpus_online() -> io::Result<u32> {
     let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN)?;
     Ok(online.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(0))

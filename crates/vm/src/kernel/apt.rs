@@ -16,17 +16,17 @@ use std::time::Duration;
 /// The suites with kernels new enough for sched_ext.
 pub(super) const KERNELS: Archive = Archive { folder: "apt", kind: "deb", suites: "trixie-backports sid" };
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Names the mirror on machines whose apt knows none.
+/// The variable that names a mirror, for machines whose apt has none.
 const MIRROR_VARIABLE: &str = "FLSCHED_DEBIAN_MIRROR";
 
-/// Only local work.
+/// Limit of commands that only work locally.
 const QUERY_LIMIT: Duration = Duration::from_secs(60);
-/// 11 MB.
+/// Limit for fetching the index, of 11 MB.
 const UPDATE_LIMIT: Duration = Duration::from_secs(300);
-/// At most 50 MB, on a slow line.
+/// Limit of a download of at most 50 MB, on a slow connection.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1200);
 
-/// What a private apt knows.
+/// The archive that a private apt uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Archive {
     /// Its folder in the cache folder.
@@ -37,19 +37,19 @@ pub(crate) struct Archive {
     pub suites: &'static str,
 }
 
-/// A private apt in a folder.
+/// An apt with its own configuration and state in a folder.
 pub(crate) struct Apt<'a> {
     /// The cache folder.
     pub cache: PathBuf,
-    /// What it knows.
+    /// The archive.
     pub archive: Archive,
     pub cancel: &'a AtomicBool,
     pub report: &'a dyn Fn(&str),
 }
 
 impl Apt<'_> {
-    /// Fetches the package index anew and reads the kernels out of it. If a part could not be
-    /// fetched, apt's old copy of it is used, and the reason is returned.
+    /// Fetches the package index and reads the kernels in it. If a part could not be fetched, apt's
+    /// old copy of that part is used, and the reason is returned.
     pub fn refresh(&self) -> Result<(Vec<Offer>, Option<KernelError>), KernelError> {
         self.configure()?;
         let unchecked = "Acquire::Check-Valid-Until \"false\"";
@@ -73,7 +73,7 @@ impl Apt<'_> {
         self.fetch(&["source", "--download-only", package], package, into)
     }
 
-    /// Fetches the index. An error is returned with it, as an older index may serve.
+    /// Fetches the index. Returns an error as a value, because an older index may serve.
     fn update(&self) -> Result<Option<KernelError>, KernelError> {
         let doing = "fetching the package index";
         let mut update = self.tool("apt-get");
@@ -84,7 +84,7 @@ impl Apt<'_> {
         Ok(failed.then(|| self.explain(doing, &updated)))
     }
 
-    /// Has apt-get put files into a folder.
+    /// Runs apt-get so that it downloads files into a folder.
     fn fetch(&self, arguments: &[&str], package: &str, into: &Path) -> Result<(), KernelError> {
         let doing = format!("downloading {package}");
         let mut download = self.tool("apt-get");
@@ -134,7 +134,7 @@ impl Apt<'_> {
         explain(&self.folder(), doing, &done.stderr)
     }
 
-    /// Writes the private configuration; each time, as the user's mirror and proxy may change.
+    /// Writes the private configuration. This is done each time, as the user's mirror and proxy may change.
     fn configure(&self) -> Result<(), KernelError> {
         let mirror = self.mirror()?;
         if !Path::new(KEYRING).is_file() {
@@ -193,9 +193,9 @@ impl Apt<'_> {
     }
 }
 
-/// Picks Debian's main archive among apt's index targets. Its security archive, other vendors and
-/// backports-only archives hold other suites. Where the origin is not known yet, the host's own
-/// suite (`codename`) identifies the archive.
+/// Selects Debian's main archive among apt's index targets. Its security archive, other vendors' archives and
+/// backports-only archives have other suites. Where the origin is not known yet, the host's own suite
+/// (`codename`) identifies the archive.
 fn main_mirror(targets: &str, codename: Option<&str>) -> Option<String> {
     targets.lines().find_map(|line| {
         let [created_by, component, origin, label, release, uri] =
@@ -209,7 +209,7 @@ fn main_mirror(targets: &str, codename: Option<&str>) -> Option<String> {
     })
 }
 
-/// The private configuration. It comes before all files of the system, and points them away.
+/// The private configuration. apt reads it before the system's configuration, and it names other folders for that.
 fn configuration(folder: &Path, users: &str, root: bool) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let mut text = format!(
@@ -233,12 +233,12 @@ fn configuration(folder: &Path, users: &str, root: bool) -> String {
         log = at("log"),
     );
     if root {
-        // The unprivileged user apt changes to cannot enter a folder below root's home.
+        // apt downloads as an unprivileged user, who cannot enter a folder below root's home.
         text += "APT::Sandbox::User \"root\";\n";
     }
-    // Settings of the network, and those for a mirror that lags behind: a user of a frozen mirror
-    // has configured apt for it. Nothing else is taken over: no hooks, and no setting that makes
-    // apt accept unsigned packages.
+    // Only settings of the network are taken over, and those that accept an out-of-date index: a
+    // user of a frozen mirror has set them. Hooks are not taken over, nor settings that make apt
+    // accept unsigned packages.
     let taken = [
         "Acquire::http::",
         "Acquire::https::",

@@ -1,4 +1,4 @@
-//! Reads, out of raw BTF, whether sched_ext programs can be loaded.
+//! Finds out from raw BTF whether sched_ext programs can be loaded.
 //!
 //! From 7.1 on, some scx kfuncs take one argument that the verifier supplies: the program's
 //! `struct bpf_prog_aux *aux`. The build must then split each into a public prototype without
@@ -8,7 +8,7 @@
 use super::BtfHealth;
 use btf_rs::{Btf, Parameter, Type};
 
-/// What the BTF of a kernel says about sched_ext.
+/// Findings about sched_ext in the BTF of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Findings {
     /// How many public scx kfuncs there are; none means a kernel without sched_ext.
@@ -41,7 +41,7 @@ pub fn running_kernel_btf() -> BtfHealth {
     }
 }
 
-/// Judges the content of a `.BTF` section.
+/// Checks the content of a `.BTF` section.
 pub(super) fn inspect(raw: &[u8]) -> Result<Findings, String> {
     inspect_types(raw).map_err(|error| format!("its BTF cannot be read: {error}"))
 }
@@ -58,7 +58,7 @@ fn inspect_types(raw: &[u8]) -> Result<Findings, btf_rs::Error> {
             Err(error) => return Err(error),
         };
         let name = btf.resolve_name(&func)?;
-        // `_impl` is the other half of a proper split: there the argument belongs.
+        // A proper split has the argument in the `_impl` prototype.
         let public = name.starts_with("scx_bpf_") || name.starts_with("__scx_bpf_");
         if !public || name.ends_with("_impl") {
             continue;
@@ -101,7 +101,7 @@ pub(super) mod tests {
     const KIND_FUNC: u32 = 12;
     const KIND_FUNC_PROTO: u32 = 13;
 
-    /// Writes BTF: types get their numbers in the order they are added.
+    /// Writes BTF. Types are numbered in the order in which they are added.
     #[derive(Default)]
     struct Writer {
         types: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Kernels fetched before, and what was learned about them.
+//! The cache: kernels that were fetched before, and the findings about them.
 //!
-//! One folder a release: `vmlinuz`, `config`, `meta.json`. A folder appears whole, by renaming, and
-//! is not changed afterwards, so readers need no lock; writers hold one. A release whose programs
-//! would be refused keeps its `meta.json` only, so that it is not downloaded again to learn the same.
+//! Each release has a folder with `vmlinuz`, `config` and `meta.json`. A rename puts a complete folder in place, and it
+//! is not changed afterwards. So readers need no lock; writers hold one. A kernel that would refuse sched_ext programs
+//! keeps its `meta.json` only, so that it is not downloaded again.
 use super::{BtfHealth, Kernel, KernelError};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 
 /// Raise it when the layout or the BTF check changes: older folders then count as absent.
 const SCHEMA: u32 = 1;
-/// Longer than the longest download.
+/// How long to wait for the lock: longer than the longest download takes.
 const LOCK_LIMIT: Duration = Duration::from_secs(1500);
 
-/// What is remembered of a release.
+/// The record of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Meta {
     schema: u32,
     /// As `uname -r` prints it.
     pub release: String,
-    /// Where it came from: `package=version`.
+    /// Its package: `package=version`.
     pub package: String,
-    /// The image's length, by which a torn file is noticed; `None` if it was not kept.
+    /// The image's length in bytes, which detects a truncated file; `None`: the image was not kept.
     pub image_bytes: Option<u64>,
-    /// The release that `config` is from, if it is not the kernel's own.
+    /// The release of the build configuration, if it is not the kernel's own.
     pub config_of: Option<String>,
     /// Whether it is built with sched_ext; `None` if that is not known.
     pub sched_ext: Option<bool>,
@@ -50,8 +50,8 @@ impl Meta {
     }
 }
 
-/// Where FLSCHED keeps what it can make or fetch again: `$FLSCHED_CACHE`, else its folder in the user's
-/// cache folder. Absolute, because apt gets this path and runs in another folder.
+/// The folder for files that can be built or fetched again: `$FLSCHED_CACHE`, else `flsched` in the user's cache
+/// folder. The path is absolute, because apt gets it and runs in another folder.
 pub fn cache_folder() -> Option<PathBuf> {
     match std::env::var_os("FLSCHED_CACHE").filter(|name| !name.is_empty()) {
         Some(named) => std::path::absolute(named).ok(),
@@ -71,7 +71,7 @@ impl Cache {
         cache_folder().map(|folder| Self { folder }).ok_or(KernelError::NoCacheFolder)
     }
 
-    /// Every release something is known of.
+    /// All releases that have a record.
     pub fn all(&self) -> Vec<Meta> {
         let Ok(entries) = fs::read_dir(self.folder.join("kernels")) else { return Vec::new() };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -103,7 +103,7 @@ impl Cache {
         })
     }
 
-    /// Waits for the right to write; other processes may be fetching the same kernel.
+    /// Waits for the write lock, because another process may be fetching the same kernel.
     pub fn lock(&self, cancel: &AtomicBool, report: &dyn Fn(&str)) -> Result<Flock<File>, KernelError> {
         let path = self.folder.join("lock");
         fs::create_dir_all(&self.folder).map_err(|e| KernelError::io("create", &self.folder, e))?;
@@ -130,8 +130,8 @@ impl Cache {
         }
     }
 
-    /// A fresh folder for work in progress, on the cache's own file system so that it can be
-    /// renamed into place. Under the lock, so what a killed process left there can go.
+    /// Creates an empty work folder. It is on the cache's file system, so that it can be renamed into place. Removes
+    /// work folders that killed processes left, which is safe because the caller holds the lock.
     pub fn workshop(&self, _lock: &Flock<File>) -> Result<tempfile::TempDir, KernelError> {
         let folder = self.folder.join("work");
         let _ = fs::remove_dir_all(&folder);
@@ -139,7 +139,7 @@ impl Cache {
         tempfile::tempdir_in(&folder).map_err(|e| KernelError::io("create", &folder, e))
     }
 
-    /// Puts a release in place. `finished` holds its files; `meta.json` is written here.
+    /// Adds a release to the cache. `finished` has its files, except for `meta.json`, which is written here.
     pub fn install(&self, _lock: &Flock<File>, finished: &Path, meta: &Meta) -> Result<(), KernelError> {
         let text = serde_json::to_vec_pretty(meta).unwrap_or_default();
         let path = finished.join("meta.json");
@@ -147,7 +147,7 @@ impl Cache {
         let place = self.place(&meta.release);
         let kernels = self.folder.join("kernels");
         fs::create_dir_all(&kernels).map_err(|e| KernelError::io("create", &kernels, e))?;
-        // An older or damaged one; a folder cannot be renamed over it.
+        // An older or damaged folder is removed first, as a rename cannot replace it.
         let _ = fs::remove_dir_all(&place);
         fs::rename(finished, &place).map_err(|e| KernelError::io("create", &place, e))
     }

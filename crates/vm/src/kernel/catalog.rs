@@ -1,4 +1,4 @@
-//! The catalogue: host, cache and Debian's packages behind one question.
+//! The catalogue of kernels: the host's own, the cache, and Debian's packages.
 use super::apt::{Apt, KERNELS};
 use super::cache::{Cache, Meta};
 use super::choice::Candidates;
@@ -15,17 +15,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Debian publishes several times a day, stock kernels every few days.
+/// An index of this age is fetched again. Debian publishes several times a day, and stock kernels every few days.
 const INDEX_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
-/// Where something is missing from the index, or the network was away, it is worth asking again.
+/// The same, where the index lacks the requested kernel or the last fetch failed.
 const INDEX_RETRY_AGE: Duration = Duration::from_secs(600);
 
-/// The kernels on offer as of some moment; kept in the cache.
+/// The kernels that Debian offered at some time. The cache keeps it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Index {
     /// When the offers were fetched, in seconds since 1970.
     fetched: u64,
-    /// When that was last tried.
+    /// When a fetch was last tried, in seconds since 1970.
     tried: u64,
     offers: Vec<Offer>,
 }
@@ -34,13 +34,13 @@ struct Index {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// It runs this machine.
+    /// The kernel that this machine runs.
     Host,
-    /// Fetched before.
+    /// In the cache.
     Cached,
     /// Offered by Debian.
     Available,
-    /// Neither kept nor offered any more; only the verdict on its BTF is remembered.
+    /// Neither in the cache nor offered any more; only its record is kept.
     Gone,
 }
 
@@ -55,35 +55,35 @@ pub struct ListedKernel {
     pub series: String,
     /// Where it is.
     pub place: Place,
-    /// What has to be downloaded to use it; `None` if nothing, or if it cannot be had.
+    /// The size of the download, in bytes; `None`: it needs none, or it is not available.
     pub download_bytes: Option<u64>,
     /// Whether sched_ext programs load on it; `None`: not checked yet.
     pub btf: Option<BtfHealth>,
     /// The release whose build configuration it gets, if its own is not available.
     pub config_of: Option<String>,
-    /// Whether it is what its series means, as far as is known now.
+    /// Whether the name of its series selects it, as far as is known now.
     pub series_default: bool,
-    /// Whether it is what `default` means.
+    /// Whether `default` selects it.
     pub default: bool,
 }
 
-/// All kernels this machine has or can get.
+/// All kernels that this machine has or can download.
 pub struct Catalog {
     pub(super) progress: Box<dyn Fn(&str)>,
     pub(super) cancel: Arc<AtomicBool>,
     pub(super) cache: Cache,
-    /// Where the host's own kernel is searched for; another folder in tests only.
+    /// The root folder under which the host's own kernel is searched; tests use another folder.
     root: PathBuf,
 }
 
 impl Catalog {
-    /// `progress` gets one line for each piece of work that takes long.
+    /// Opens the catalogue. `progress` gets a line before each step that takes long.
     pub fn open(progress: Box<dyn Fn(&str)>) -> Result<Self, KernelError> {
         let cache = Cache::locate()?;
         Ok(Self { progress, cancel: Arc::default(), cache, root: PathBuf::from("/") })
     }
 
-    /// Once `cancel` is set, whatever is under way ends with [`KernelError::Interrupted`].
+    /// Once `cancel` is set, the current operation ends with [`KernelError::Interrupted`].
     pub fn with_cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;
         self
@@ -94,7 +94,7 @@ impl Catalog {
         &self.cache.folder
     }
 
-    /// Finds the kernel asked for; downloads it (verified by apt) if it is not cached.
+    /// Finds the requested kernel. If it is not in the cache, downloads it; apt verifies it.
     pub fn resolve(&self, request: &KernelRequest) -> Result<Kernel, KernelError> {
         match request {
             KernelRequest::Path(path) => self.at_path(path),
@@ -114,8 +114,8 @@ impl Catalog {
         }
     }
 
-    /// Every kernel at hand and known, oldest first; the host's own, if it serves, comes last.
-    /// Works without a network from what is known.
+    /// All known kernels, oldest first; the host's own comes last, if it can be used. Without a network, the list is
+    /// made from the last index.
     pub fn list(&self) -> Result<Vec<ListedKernel>, KernelError> {
         let host = host::kernel(&self.root, &host::release()).ok();
         let (index, trouble) = self.index(INDEX_MAX_AGE)?;
@@ -184,7 +184,7 @@ impl Catalog {
         let meta =
             Meta::new(&release, String::new(), btf.clone(), config.as_deref().and_then(config_has_sched_ext));
         if meta.unfit().is_some() {
-            // The path itself must not be proposed, and no index is worth fetching for a hint.
+            // A path cannot be proposed, and the index is not fetched for a hint alone.
             let known = Candidates::new(self.cache.all(), &self.stored_index().offers);
             let proposal = known.proposal(&release).or(Some(DEFAULT_SERIES.to_owned()));
             return Err(match btf {
@@ -197,7 +197,7 @@ impl Catalog {
 
     fn in_series_or_any(&self) -> Result<Kernel, KernelError> {
         match self.by_name(DEFAULT_SERIES) {
-            // Mirrors drop old series one day.
+            // Mirrors remove old series at some time.
             Err(KernelError::Unknown { known, .. }) if !known.is_empty() => {
                 let newest = &known[known.len() - 1];
                 (self.progress)(&format!("no kernel {DEFAULT_SERIES} is offered any more; taking {newest}"));
@@ -208,7 +208,7 @@ impl Catalog {
     }
 
     fn by_name(&self, wanted: &str) -> Result<Kernel, KernelError> {
-        // What is named exactly and at hand needs no index.
+        // A kernel in the cache that is named exactly needs no index.
         if !version::is_series(wanted) {
             let known = Candidates::new(self.cache.all(), &[]);
             let exact =
@@ -230,7 +230,7 @@ impl Catalog {
         let report = &*self.progress;
         let mut chosen = all.choose(wanted, report, &mut |offer| self.fetch(offer));
         if matches!(chosen, Err(KernelError::Gone { .. })) {
-            // The mirror has moved on since the index was fetched.
+            // The mirror has changed since the index was fetched.
             (index, _) = self.index(Duration::ZERO)?;
             all = Candidates::new(self.cache.all(), &index.offers);
             chosen = all.choose(wanted, report, &mut |offer| self.fetch(offer));
@@ -242,11 +242,11 @@ impl Catalog {
         })
     }
 
-    /// The index, fetched anew if older than `max_age`. Where that fails, what was known before
-    /// and the reason.
+    /// The index, which is fetched again if it is older than `max_age`. If that fails: the last index, and the
+    /// reason.
     fn index(&self, max_age: Duration) -> Result<(Index, Option<KernelError>), KernelError> {
         let stored = self.stored_index();
-        // Offline users must not wait for a time-out again and again.
+        // Without a network, not every command must wait for a time-out.
         let just_tried = max_age == INDEX_MAX_AGE && age(stored.tried) <= INDEX_RETRY_AGE;
         if age(stored.fetched) <= max_age || (just_tried && !stored.offers.is_empty()) {
             return Ok((stored, None));
@@ -272,7 +272,7 @@ impl Catalog {
         let lock = self.cache.lock(&self.cancel, &*self.progress)?;
         let mut index = self.stored_index();
         if !max_age.is_zero() && age(index.fetched) <= max_age {
-            return Ok((index, None)); // By another process, in the meantime.
+            return Ok((index, None)); // another process has fetched it in the meantime
         }
         (self.progress)("fetching the index of Debian's kernels");
         index.tried = now();
@@ -332,7 +332,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// A moment in the future (the clock was changed) is as good as never.
+/// The time since `moment`. A moment in the future, as after a change of the clock, counts as infinitely old.
 fn age(moment: u64) -> Duration {
     now().checked_sub(moment).map_or(Duration::MAX, Duration::from_secs)
 }
@@ -349,7 +349,7 @@ mod tests {
     const BAD: &str = "7.1.13+deb13-cloud-amd64";
     const OFFERED: &str = "7.2.13+deb14-cloud-amd64";
 
-    /// A catalogue without host kernel, with a fresh index: it never needs the network.
+    /// A catalogue without the host's kernel and with a new index, so that no test needs the network.
     fn catalog() -> (tempfile::TempDir, Catalog) {
         let root = tempfile::tempdir().unwrap();
         let catalog = Catalog {

@@ -1,14 +1,14 @@
-//! Which of the known kernels a wish means, and in which order to try them.
+//! Which of the known kernels a name selects, and in which order they are tried.
 use super::cache::Meta;
 use super::index::Offer;
 use super::version::{self, order_key};
 use super::{BtfHealth, DEFAULT_SERIES, KernelError};
 
-/// Downloads for one wish; each is 15 to 50 MB, and a series with four bad builds in a row has
-/// little hope.
+/// Most downloads for one request. Each is 15 to 50 MB, and after four unusable builds of a series a fifth one is
+/// unlikely to work.
 const MOST_DOWNLOADS: usize = 4;
 
-/// A kernel by name: what the cache knows of it, what the index offers.
+/// A known kernel: its record in the cache, and its offer in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub release: String,
@@ -30,7 +30,7 @@ impl Candidate {
     }
 }
 
-/// Everything known, newest first.
+/// All known kernels, newest first.
 pub(super) struct Candidates(pub Vec<Candidate>);
 
 impl Candidates {
@@ -53,7 +53,7 @@ impl Candidates {
         Self(all)
     }
 
-    /// Those a wish means, newest first.
+    /// The kernels that a name selects, newest first.
     pub fn matching(&self, wanted: &str) -> Vec<Candidate> {
         self.0.iter().filter(|known| version::matches(&known.release, wanted)).cloned().collect()
     }
@@ -64,15 +64,15 @@ impl Candidates {
         fit.map(|known| known.release.clone()).collect()
     }
 
-    /// Whether it is the one its series means, as far as is known now.
+    /// Whether the name of its series selects this release, as far as is known now.
     pub fn is_series_default(&self, release: &str) -> bool {
         let series = version::series(release);
         let mut same = self.0.iter().filter(|known| version::series(&known.release) == series);
         same.find(|known| known.unfit().is_none()).is_some_and(|first| first.release == release)
     }
 
-    /// What to use instead: a build of the same series known to work, else any build known to work
-    /// (the default series first), else the default series, which is known to work by its figures.
+    /// A kernel to use instead: a build of the same series that is known to work, else the default series, on which the
+    /// published figures were measured, else any build that is known to work.
     pub fn proposal(&self, instead_of: &str) -> Option<String> {
         let good = |series: Option<&str>| {
             self.0
@@ -90,7 +90,7 @@ impl Candidates {
         same.or_else(default).or_else(|| good(None))
     }
 
-    /// The error for a wish that means nothing, with what was possibly meant.
+    /// The error for a name that selects nothing, with the names that were possibly meant.
     pub fn unknown(&self, wanted: &str) -> KernelError {
         let same = version::series(wanted).map(|series| self.matching(series)).unwrap_or_default();
         let mut known: Vec<String> = if same.is_empty() {
@@ -105,7 +105,7 @@ impl Candidates {
         KernelError::Unknown { name: wanted.to_owned(), known, nearest }
     }
 
-    /// Takes the newest usable kernel that `wanted` means; `fetch` downloads and judges one.
+    /// Chooses the newest usable kernel that `wanted` selects. `fetch` downloads and checks a kernel.
     pub fn choose(
         &self,
         wanted: &str,
@@ -123,14 +123,14 @@ impl Candidates {
                 candidate.cached.as_ref().filter(|_| candidate.at_hand() || candidate.unfit().is_some());
             let meta = match (known, &candidate.offer) {
                 (Some(meta), _) => meta.clone(),
-                // Offline, an older one at hand is better than nothing.
+                // No further downloads: an older kernel in the cache may serve.
                 (None, Some(_)) if unreachable.is_some() || downloads == MOST_DOWNLOADS => continue,
                 (None, Some(offer)) => match fetch(offer) {
                     Ok(meta) => {
                         downloads += 1;
                         meta
                     }
-                    // Interrupted is an order; Gone calls for a fresh index.
+                    // After Gone, the caller fetches the index again.
                     Err(e @ (KernelError::Interrupted | KernelError::Gone { .. })) => return Err(e),
                     Err(e) if reserve => {
                         report(&format!(
@@ -199,7 +199,7 @@ mod tests {
     const R14: &str = "7.2.14+deb13-cloud-amd64";
     const OLD: &str = "6.18.15+deb13-cloud-amd64";
 
-    /// A fake mirror: these releases are malformed, the rest good; says what was fetched.
+    /// Chooses with an invented mirror, on which these releases are malformed. Returns which were fetched, too.
     fn choose(all: &Candidates, wanted: &str, bad: &[&str]) -> (Result<String, KernelError>, Vec<String>) {
         let mut fetched = Vec::new();
         let chosen = all.choose(wanted, &|_| {}, &mut |offer| {

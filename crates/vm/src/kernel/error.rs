@@ -1,4 +1,4 @@
-//! Why no kernel was found, each with the remedy.
+//! Errors on the way to a kernel, each with its remedy.
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ pub enum KernelError {
     /// Neither host, cache nor package index has a kernel of that name.
     #[error("unknown kernel `{name}`{}; known: {}", hint(nearest), known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The known series, or the versions of the series asked for.
+        /// The known series, or the known versions of the requested series.
         known: Vec<String>,
         /// The known name most like it.
         nearest: Option<String>,
@@ -47,17 +47,17 @@ pub enum KernelError {
         /// Another kernel, to be named with `--kernel`.
         proposal: Option<String>,
     },
-    /// Several kernels would do by name, and none of those tried works.
+    /// The name selects several kernels, and none of those that were tried works.
     #[error("no usable kernel {name}: {}{}", reasons(tried), propose(proposal))]
     NoneUsable {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Each release that was checked, and why it cannot be used.
         tried: Vec<(String, String)>,
         /// Another kernel, to be named with `--kernel`.
         proposal: Option<String>,
     },
-    /// `host` was asked for, and the host's kernel does not serve.
+    /// `host` was requested, and the host's kernel cannot be used.
     #[error(
         "the host's kernel {release} cannot be used: {reason}; ask for another one, as in `--kernel {}`",
         super::DEFAULT_SERIES
@@ -142,7 +142,7 @@ pub enum KernelError {
     TimedOut {
         /// What was being done.
         doing: String,
-        /// How long it was given.
+        /// Its time limit.
         limit: Duration,
     },
     /// Another process held the cache for too long.
@@ -156,7 +156,7 @@ pub enum KernelError {
     /// The caller's cancel flag was set.
     #[error("interrupted")]
     Interrupted,
-    /// No place for a cache.
+    /// There is no cache folder.
     #[error("no cache folder: neither FLSCHED_CACHE, XDG_CACHE_HOME nor HOME is set; set FLSCHED_CACHE")]
     NoCacheFolder,
     /// A program failed for a reason not listed above.
@@ -195,7 +195,7 @@ impl KernelError {
         }
     }
 
-    /// Converts the system's error; a full disk gets its own variant.
+    /// Converts an error of the system. A full disk has its own variant.
     pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         if matches!(source.kind(), StorageFull | QuotaExceeded) {
@@ -221,7 +221,7 @@ fn at_hand_hint(at_hand: &[String]) -> String {
     }
 }
 
-/// The first few names of kfuncs, and how many more there are.
+/// The first names of kfuncs, and the number of the others.
 fn some_of(kfuncs: &[String]) -> String {
     let shown = kfuncs.len().min(3);
     let mut text = kfuncs[..shown].join(", ");

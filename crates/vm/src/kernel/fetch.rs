@@ -1,4 +1,4 @@
-//! From a package on offer to a kernel in the cache: download, unpack, judge, keep.
+//! Puts an offered kernel into the cache: downloads, unpacks and checks it.
 use super::cache::Meta;
 use super::catalog::Catalog;
 use super::error::KernelError;
@@ -13,11 +13,11 @@ use std::time::Duration;
 const UNPACK_LIMIT: Duration = Duration::from_secs(180);
 
 impl Catalog {
-    /// Downloads, unpacks and judges a kernel, and caches the outcome.
+    /// Downloads, unpacks and checks a kernel, and caches the result.
     pub(super) fn fetch(&self, offer: &Offer) -> Result<Meta, KernelError> {
         let lock = self.cache.lock(&self.cancel, &*self.progress)?;
         if let Some(meta) = self.cache.all().into_iter().find(|meta| meta.release == offer.release) {
-            return Ok(meta); // By another process, in the meantime.
+            return Ok(meta); // another process has fetched it in the meantime
         }
         let work = self.cache.workshop(&lock)?;
         let (debs, unpacked, finished) =
@@ -65,7 +65,7 @@ impl Catalog {
         Ok(meta)
     }
 
-    /// Unpacks all packages in a folder, except for the modules, which are most of their size.
+    /// Unpacks all packages in a folder, without kernel modules, which are most of their size.
     fn unpack(&self, debs: &Path, into: &Path) -> Result<(), KernelError> {
         let entries = fs::read_dir(debs).map_err(|e| KernelError::io("read", debs, e))?;
         for deb in entries.flatten().map(|entry| entry.path()) {
@@ -85,7 +85,7 @@ impl Catalog {
     }
 }
 
-/// Up to 7.1 in /boot, later beside the modules, unsigned builds under another name.
+/// Finds the image: up to 7.1 in /boot, later beside the modules. Unsigned builds have another name.
 fn find_image(unpacked: &Path, release: &str) -> Option<PathBuf> {
     [
         format!("boot/vmlinuz-{release}"),
@@ -105,7 +105,7 @@ fn find_config(unpacked: &Path, release: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Copies a configuration; one borrowed from another kernel says so at its top.
+/// Copies a build configuration. If it is from another kernel, a comment at its top names that kernel.
 fn keep_config(from: &Path, folder: &Path, borrowed: Option<(&str, &str)>) -> Result<(), KernelError> {
     let text = fs::read_to_string(from).map_err(|e| KernelError::io("read", from, e))?;
     let note = borrowed.map_or(String::new(), |(release, of)| {

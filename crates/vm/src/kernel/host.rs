@@ -1,4 +1,4 @@
-//! The kernel this machine runs: may it serve as a guest too?
+//! The kernel that this machine runs, and whether it can be a guest's kernel.
 use super::image::Image;
 use super::{BtfHealth, Kernel, config_has_sched_ext, running_kernel_btf};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ pub(super) fn release() -> String {
     nix::sys::utsname::uname().map(|names| names.release().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The host's kernel as a guest kernel, or why it does not serve.
+/// The host's kernel as a guest kernel, or why it cannot be used.
 pub(super) fn kernel(root: &Path, release: &str) -> Result<Kernel, String> {
     let config = config(root, release);
     let built_in = config.as_deref().and_then(config_has_sched_ext) == Some(true);
@@ -16,7 +16,7 @@ pub(super) fn kernel(root: &Path, release: &str) -> Result<Kernel, String> {
         return Err("it is built without sched_ext".into());
     }
     let image = image(root, release)?;
-    // The image on disk is the running kernel, which exports its own BTF.
+    // The image is that of the running kernel, which exports its BTF.
     let btf = running_kernel_btf();
     if let BtfHealth::Malformed(kfuncs) = &btf {
         return Err(format!("its BTF is malformed ({} scx kfuncs)", kfuncs.len()));

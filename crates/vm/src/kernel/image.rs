@@ -1,13 +1,13 @@
-//! Looks into an x86 kernel image (bzImage): its release name, and the BTF of the kernel inside.
+//! Reads an x86 kernel image (bzImage): its release name, and the BTF of the kernel inside.
 use super::btf::{self, Findings};
 use object::{Object, ObjectSection};
 use std::io::Read;
 use std::ops::Range;
 
-/// More than any kernel unpacks to; a damaged image must not eat the machine's memory.
+/// Limit of an unpacked kernel, above that of any real one: a damaged image must not fill the memory.
 const UNPACKED_LIMIT: u64 = 1 << 30;
 
-/// A bzImage whose header has been understood (the kernel's Documentation/arch/x86/boot.rst).
+/// A bzImage with a valid header (the kernel's Documentation/arch/x86/boot.rst).
 pub(super) struct Image<'a> {
     bytes: &'a [u8],
     payload: Range<usize>,
@@ -23,7 +23,7 @@ impl<'a> Image<'a> {
         let half = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
         let word = |at: usize| bytes.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let cut = || "it is cut off".to_owned();
-        // Protocol 2.08 brought the payload fields, in 2008.
+        // The payload fields exist since protocol 2.08, of 2008.
         if half(0x206).ok_or_else(cut)? < 0x208 {
             return Err("its boot protocol is older than 2.08".into());
         }
@@ -52,7 +52,7 @@ impl<'a> Image<'a> {
         Ok(Self { bytes, payload, release })
     }
 
-    /// What the BTF inside says, or why it cannot be read.
+    /// Findings in the BTF inside, or why it cannot be read.
     pub fn inspect_btf(&self) -> Result<Findings, String> {
         let vmlinux = self.unpack()?;
         let elf = object::File::parse(&*vmlinux).map_err(|e| format!("kernel inside: {e}"))?;
@@ -88,7 +88,7 @@ pub(super) mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A 64-bit ELF file with nothing but a `.BTF` section.
+    /// A 64-bit ELF file with only a `.BTF` section.
     fn elf(btf: &[u8]) -> Vec<u8> {
         let names = b"\0.BTF\0.shstrtab\0";
         let (btf_at, names_at) = (64, 64 + btf.len());

@@ -1,4 +1,4 @@
-//! What Debian's package index offers: from package records to kernel releases.
+//! The kernels that Debian's package index offers: parses package records into kernel releases.
 use super::version::{FLAVOUR, order_key};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,27 +15,27 @@ pub(crate) struct Package {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub release: String,
-    /// Holds the image.
+    /// The package with the image.
     pub image: Package,
-    /// Holds the build configuration, if the image's package does not.
+    /// The package with the build configuration, if the image's package does not have it.
     pub config: Option<Package>,
-    /// The release that the configuration is from, where the kernel's own is no longer offered.
+    /// The release of that configuration, where the kernel's own is no longer offered.
     pub config_of: Option<String>,
 }
 
 impl Offer {
-    /// What has to be downloaded.
+    /// The size of the download, in bytes.
     pub fn bytes(&self) -> u64 {
         self.image.bytes + self.config.as_ref().map_or(0, |package| package.bytes)
     }
 }
 
-/// Where an image may be, best first. Up to 6.18 `linux-image` has everything; later it is an
-/// empty shell that depends on the others, and the newest build may be there unsigned only.
+/// Packages that can have the image, in order of preference. Up to 6.18, `linux-image` has everything. Later it is
+/// empty and depends on the others, and the newest build may be available unsigned only.
 const IMAGE_PACKAGES: [&str; 3] = ["linux-binary-", "linux-binary-unsigned-", "linux-image-"];
-/// Holds the configuration where `linux-image` does not.
+/// The package with the configuration where `linux-image` does not have it.
 const CONFIG_PACKAGE: &str = "linux-base-";
-/// An image cannot be smaller: what is, is one of the empty shells.
+/// A smaller package has no image: it is one of the empty `linux-image` packages.
 const SHELL_BYTES: u64 = 1 << 20;
 
 /// Whether a package may belong to a kernel that can be used.
@@ -65,7 +65,7 @@ pub(super) fn parse(records: &str) -> Vec<Package> {
     packages
 }
 
-/// Puts packages together to kernels, oldest first.
+/// Combines packages into kernels, oldest first.
 pub(super) fn offers(packages: &[Package]) -> Vec<Offer> {
     let configs: BTreeMap<Vec<u64>, (&str, &Package)> = packages
         .iter()
@@ -84,8 +84,8 @@ pub(super) fn offers(packages: &[Package]) -> Vec<Offer> {
         .map(|(key, (release, image))| {
             let own = configs.get(&key).copied();
             let complete = image.name.starts_with("linux-image-");
-            // Debian drops `linux-base` of a superseded kernel before its image. scx programs ask
-            // for a configuration all the same: the next newer one, else the newest, is near enough.
+            // Debian removes `linux-base` of a superseded kernel before its image, but scx programs
+            // need a configuration. That of the next newer kernel, or else of the newest, is similar.
             let borrowed = || configs.range(key.clone()..).next().or(configs.iter().next_back());
             let found = match own {
                 _ if complete => None,

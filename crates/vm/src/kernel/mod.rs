@@ -1,4 +1,4 @@
-//! Stock kernels: which there are, where they come from, whether sched_ext programs load on them.
+//! Stock kernels: finds and downloads them, and checks whether sched_ext programs load on them.
 //!
 //! A request goes through these modules: [`request`] parses what the user asked for. [`host`] finds
 //! the machine's own kernel, [`cache`] the kernels that were fetched before, [`apt`] and [`index`]
@@ -40,7 +40,7 @@ pub enum BtfHealth {
     Good,
     /// These kfuncs still carry the implicit argument: programs will be refused.
     Malformed(Vec<String>),
-    /// Could not be read out of the image; the reason.
+    /// The BTF could not be read from the image, for this reason.
     Unknown(String),
 }
 

@@ -1,9 +1,9 @@
-//! What the user may write after `--kernel`.
+//! The argument of `--kernel`.
 use super::version;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What the user asked for with `--kernel`.
+/// The kernel that the user requested with `--kernel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelRequest {
     /// The host's own kernel if it can run sched_ext and its image is readable, else the default series.

@@ -1,5 +1,4 @@
-//! Runs apt and related programs: with a time limit, cancellable, and never longer than this
-//! program.
+//! Runs apt and related programs: with a time limit, cancellable, and killed when this program ends.
 use super::KernelError;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
@@ -13,24 +12,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a long program's last line is passed on.
+/// Time between two reports of a program's last line.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What a finished program left behind.
+/// The result of a finished program.
 pub(super) struct Finished {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// A command without input, with English messages whatever the user's language, as they are parsed.
+/// A command without input. Its messages are in English, because they are parsed.
 pub(crate) fn command(tool: &str) -> Command {
     let mut command = Command::new(tool);
     command.stdin(Stdio::null()).env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
     command
 }
 
-/// Runs to the end. `doing` names the purpose in error messages.
+/// Runs a command to its end. `doing` names the purpose in error messages.
 pub(super) fn run(
     command: Command,
     doing: &str,
@@ -42,7 +41,7 @@ pub(super) fn run(
     running.collect(stdout, doing, limit, cancel)
 }
 
-/// Runs to the end, with all output in a file. `each` gets the last line now and then.
+/// Runs a command to its end, with all output in a file. `each` regularly gets the last line.
 pub(crate) fn run_logged(
     command: Command,
     doing: &str,
@@ -87,11 +86,11 @@ pub(super) fn pipe(
     if sink.status.success() && source.status.success() {
         return Ok(());
     }
-    // The reader's trouble (a full disk) comes first: the writer then only sees a broken pipe.
+    // The reader's error, such as a full disk, comes first: the writer only gets a broken pipe from it.
     Err(KernelError::Failed { doing: doing.to_owned(), detail: last_words(&(sink.stderr + &source.stderr)) })
 }
 
-/// The first complaint in what a program wrote, on one line.
+/// The first error message in a program's output, or else its first line.
 pub(super) fn last_words(stderr: &str) -> String {
     let complaint = |line: &&str| line.starts_with("E:") || line.starts_with("Err:");
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -99,7 +98,7 @@ pub(super) fn last_words(stderr: &str) -> String {
     lines.find(complaint).or(first).unwrap_or("it gave no reason").trim_start_matches("E: ").to_owned()
 }
 
-/// A started program; dropping it kills it and what it started.
+/// A started program. Dropping it kills its process group.
 struct Running {
     child: Child,
     group: Pid,
@@ -114,14 +113,14 @@ impl Running {
     fn start_with(mut command: Command, stdout: Stdio, stderr: Stdio) -> Result<Self, KernelError> {
         let tool = command.get_program().to_string_lossy().into_owned();
         command.stdout(stdout).stderr(stderr);
-        // A group of its own, so that apt's download helpers can be killed with it.
+        // A separate process group, so that apt's download helpers can be killed with it.
         command.process_group(0);
         let parent = Pid::this();
-        // SAFETY: only async-signal-safe system calls between fork and exec.
+        // SAFETY: between fork and exec there are only async-signal-safe system calls.
         unsafe {
             command.pre_exec(move || {
                 set_pdeathsig(Signal::SIGKILL)?;
-                // We may have died before the line above took effect.
+                // The parent may have died before the call above took effect.
                 if getppid() == parent { Ok(()) } else { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) }
             });
         }
@@ -147,7 +146,7 @@ impl Running {
         limit: Duration,
         cancel: &AtomicBool,
     ) -> Result<Finished, KernelError> {
-        // Threads, because a program blocks when one of its two pipes is not read.
+        // Threads read the two pipes, because the program blocks when one of them is not read.
         let stdout = stdout.map(reader);
         let stderr = self.child.stderr.take().map(reader);
         let status = self.wait(doing, limit, cancel, &mut || {})?;
@@ -175,7 +174,7 @@ impl Running {
                 .map_err(|e| KernelError::Failed { doing: doing.to_owned(), detail: e.to_string() })?;
             if let Some(status) = status {
                 self.ended = true;
-                // Whatever it left running would keep the pipes open.
+                // Processes that it left running would keep the pipes open.
                 let _ = killpg(self.group, Signal::SIGKILL);
                 return Ok(status);
             }

@@ -1,10 +1,10 @@
-//! Release names: their order, their series, and which of them a wish like `6.18` means.
+//! Release names: their order, their series, and which of them a name like `6.18` selects.
 
-/// The suffix of the releases that are used: the smallest stock image, with the drivers QEMU needs.
+/// The suffix of the releases that are used. Their images are the smallest and have the drivers that QEMU needs.
 pub(super) const FLAVOUR: &str = "-cloud-amd64";
 
-/// Sorts releases by age: all their numbers up to the flavour, so that `6.18.9` comes before
-/// `6.18.12`, and `7.2.13+deb13` before `7.2.13+deb14`.
+/// The key that sorts releases by age: all numbers before the flavour. So `6.18.9` comes before `6.18.12`, and
+/// `7.2.13+deb13` before `7.2.13+deb14`.
 pub(super) fn order_key(release: &str) -> Vec<u64> {
     let version = release.strip_suffix(FLAVOUR).unwrap_or(release);
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
@@ -25,18 +25,18 @@ pub(super) fn short(release: &str) -> &str {
     &release[..end]
 }
 
-/// Whether `wanted` (series, version or release) means `release`. Names end at a boundary, so
-/// that `6.1` does not mean `6.18.15`, nor `6.18.1`.
+/// Whether `wanted` (a series, version or release) selects `release`. Names end at a boundary: `6.1` selects neither
+/// `6.18.15` nor `6.18.1`.
 pub(super) fn matches(release: &str, wanted: &str) -> bool {
     release.strip_prefix(wanted).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// Whether `wanted` names a series, so that whichever build of it works will do.
+/// Whether `wanted` is a series, of which any working build can be used.
 pub(super) fn is_series(wanted: &str) -> bool {
     series(wanted) == Some(wanted)
 }
 
-/// The known name most like `wanted`: one typing error away, else the closest version.
+/// The known name that is most similar to `wanted`: with one typing error, else the closest version.
 pub(super) fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let place = |name: &str| {
         let key = order_key(name);

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A guest that does not read its messages for this long hangs, which the monitor will detect.
+/// Limit for a write. A guest that does not read its messages for this long hangs, which the monitor detects.
 const WRITE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends messages to process 1 from any thread.
@@ -17,7 +17,7 @@ impl Control {
         Ok(Self(Mutex::new(socket)))
     }
 
-    /// If a message cannot be sent, the guest is gone, which the monitor detects by other means.
+    /// Sends a message. If that fails, the guest is gone, which the monitor detects by other means.
     pub fn send(&self, message: HostMessage) {
         let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = protocol::send(&*socket, &message);

@@ -1,4 +1,4 @@
-//! The command's environment inside.
+//! The command's environment variables in the guest.
 use super::{GuestCommand, VmSpec};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 const SYSTEM_PATH: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// What else a guest has by itself.
+/// Variables that every guest has.
 const DEFAULTS: [(&str, &str); 5] =
     [("HOME", "/root"), ("USER", "root"), ("LOGNAME", "root"), ("SHELL", "/bin/sh"), ("LANG", "C.UTF-8")];
 
-/// Taken from the host: where libraries are (copied ones are at the same place), and the type of
-/// the terminal that shows the output.
+/// Variables from the host: the paths of libraries, which are copied to the same paths, and the type of the terminal
+/// that shows the output.
 const PASSED_ON: [&str; 2] = ["LD_LIBRARY_PATH", "TERM"];
 
 /// The whole environment; the command's own variables take precedence.
@@ -31,8 +31,8 @@ pub(super) fn of(spec: &VmSpec, command: &GuestCommand) -> Vec<(OsString, OsStri
     env
 }
 
-/// The folders of the host's PATH from which programs were copied, so that a name finds the same
-/// program inside; then the usual folders, where the tools are.
+/// PATH for the guest. First come the folders of the host's PATH from which programs were copied, so that a name finds
+/// the same program inside. The usual folders, which have the tools, follow.
 fn path(spec: &VmSpec) -> OsString {
     let host = std::env::var_os("PATH").unwrap_or_default();
     let packed = |folder: &Path| spec.programs.iter().any(|program| program.parent() == Some(folder));

@@ -1,35 +1,35 @@
-//! How long things may take.
+//! Time limits of a VM.
 use crate::qemu::Engine;
 use std::time::Duration;
 
-/// How often the guest is asked for a sign of life; rarely, as its answer is work in the guest.
+/// Time between two pings. Pings are rare, as each answer is work in the guest.
 const PING: Duration = Duration::from_secs(5);
 
-/// All limits are on the host's clock.
+/// The limits of a VM, on the host's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// From QEMU's start to the command's.
     pub boot: Duration,
-    /// Without an answer, before the machine counts as hung.
+    /// Time without a message from the guest after which the machine counts as hung.
     pub silence: Duration,
-    /// Without a sign of life, before the guest is asked for one.
+    /// Time without a message from the guest after which a ping is sent.
     pub ping: Duration,
-    /// For the command.
+    /// Limit of the command's time; `None`: no limit.
     pub run: Option<Duration>,
-    /// For switching the machine off, before it is killed; its result is known by then.
+    /// Time for powering off, after which the machine is killed. The command's result is known by then.
     pub power_off: Duration,
 }
 
 impl Limits {
-    /// Some five times what an idle laptop needs: a limit must catch what never ends, not what is
-    /// slow because the machine has other work.
+    /// Limits for an engine and a number of CPUs. They are about five times what an idle laptop needs: they must detect
+    /// a machine that hangs, and not one that is slow because the host is busy.
     pub fn fitting(engine: Engine, cpus: u32) -> Self {
         let (boot, per_cpu, silence) = match engine {
             Engine::Kvm => (30, 1, 30),
             Engine::Emulation => (90, 6, 60),
             // All CPUs share one host thread.
             Engine::Counting => (90, 10, 120),
-            // So do these, and they switch to another CPU every turn.
+            // Here, too, and it switches to another CPU every turn.
             Engine::Parallel(_) => (90, 15, 120),
         };
         let seconds = |base: u64, each: u64| Duration::from_secs(base + each * u64::from(cpus));
@@ -37,8 +37,8 @@ impl Limits {
         Self {
             boot: seconds(boot, per_cpu),
             silence,
-            // Where a run can be repeated to the instruction, a message from outside would prevent
-            // that.
+            // Here a run is repeatable to the instruction until a message comes from outside, so the first
+            // ping is late.
             ping: if let Engine::Parallel(_) = engine { silence / 2 } else { PING },
             run: None,
             power_off: Duration::from_secs(10),

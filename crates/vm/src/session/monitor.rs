@@ -1,4 +1,4 @@
-//! Watches over one VM from QEMU's start to its end.
+//! Monitors one VM from QEMU's start to its end.
 use super::control::Control;
 use super::limits::Limits;
 use super::process::Qemu;
@@ -20,19 +20,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often to check states that change without an event.
+/// Time between two checks of states that change without an event.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long a machine that has crashed may take to end by itself, so that all of its last messages
-/// are on the console.
+/// How long a machine that has crashed may take to end by itself, so that its last messages reach the console.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long the log may take to show where the tasks are of a command that took too long, and how long it may pause
-/// in between.
+/// After a command's time limit, the guest logs the stacks of all tasks. The limit of this log's total time, and of a
+/// pause in it.
 const STACKS_LIMIT: Duration = Duration::from_secs(60);
 const STACKS_PAUSE: Duration = Duration::from_secs(5);
 
-/// All there is to know before QEMU runs.
+/// The parameters of a VM, before QEMU runs.
 pub(super) struct Plan {
     pub qemu: PathBuf,
     pub arguments: Vec<OsString>,
@@ -53,28 +52,28 @@ pub(super) struct Up {
     pub control: Arc<Control>,
 }
 
-/// How far the machine is.
+/// The phase of the VM.
 enum Phase {
     /// The command has not begun.
     Booting { ready: Option<(String, u32)> },
     /// The command runs.
     Running { since: Instant },
-    /// The command ran for too long; the log is still reporting where its tasks are.
+    /// The command exceeded its time limit; the guest is logging the stacks of all tasks.
     ShowingTasks { since: Instant },
-    /// The command is over; these bytes of stdout and stderr must still arrive.
+    /// The command has ended; the host waits until it has these total bytes of stdout and stderr.
     Draining { outcome: Outcome, stdout: u64, stderr: u64 },
-    /// All output has arrived; the machine is being switched off.
+    /// All output has arrived; the machine is powering off.
     PoweringOff { exit: GuestExit, since: Instant },
 }
 
-/// What failed, before it is known where the log is kept.
+/// A failure, before the log is stored and its path known.
 enum Failure {
     BootTimeout,
     RunTimeout,
     Hung,
     Panic(String),
     Died(String),
-    /// Nothing that a log would explain.
+    /// An error that needs no log.
     Plain(VmError),
 }
 
@@ -85,7 +84,7 @@ impl From<VmError> for Failure {
 }
 
 pub(super) struct Monitor {
-    // In this order: QEMU goes before the folder with its files.
+    // Fields are dropped in this order: QEMU ends before the folder with its files is removed.
     qemu: Qemu,
     plan: Settings,
     workshop: Workshop,
@@ -96,16 +95,16 @@ pub(super) struct Monitor {
     started: Option<Sender<Up>>,
     phase: Phase,
     begun: Instant,
-    /// When the guest was last heard of.
+    /// When the last message from the guest came.
     heard: Instant,
-    /// Whether it still owes us an answer.
+    /// Whether a ping is unanswered.
     asked: bool,
     kernel_log: Vec<String>,
-    /// Lines of it from before the command.
+    /// The number of lines in `kernel_log` from before the command.
     boot_lines: usize,
 }
 
-/// What the monitor keeps of its plan.
+/// The parameters that the monitor keeps.
 struct Settings {
     limits: Limits,
     program: String,
@@ -122,7 +121,7 @@ impl Settings {
 }
 
 impl Monitor {
-    /// The whole life of a VM. When it returns, QEMU has ended and its files are removed.
+    /// Runs a VM from its start to its end. When this returns, QEMU has ended and its files are removed.
     pub fn run(plan: Plan, started: Sender<Up>) -> Result<Ended, VmError> {
         let mut monitor = Self::begin(plan, started)?;
         match monitor.watch() {
@@ -219,7 +218,7 @@ impl Monitor {
             GuestMessage::Pong => self.asked = false,
             GuestMessage::KernelLog { lines } => self.kernel_log.extend(lines),
             GuestMessage::Fault { reason } => return Err(Failure::Died(reason)),
-            // Too late: the command has had its time.
+            // The command ended after its time limit, so this is still an error.
             GuestMessage::Exit { .. } if matches!(self.phase, Phase::ShowingTasks { .. }) => {}
             GuestMessage::Exit { outcome, stdout, stderr } => {
                 let command = self.plan.program.clone();
@@ -231,7 +230,7 @@ impl Monitor {
                     }
                     Outcome::Code(_) | Outcome::Signal(_) => {}
                 }
-                // Without a command, being up is all there is.
+                // Without a command there was no message that it started.
                 self.command_started();
                 self.phase = Phase::Draining { outcome, stdout, stderr };
             }
@@ -251,7 +250,7 @@ impl Monitor {
         }
     }
 
-    /// Lets the machine go once everything has arrived.
+    /// Requests power-off once all output has arrived.
     fn advance(&mut self) {
         if let Phase::Draining { outcome, stdout, stderr } = self.phase {
             let (have_stdout, have_stderr) = self.flowing.received();
@@ -267,7 +266,7 @@ impl Monitor {
         }
     }
 
-    /// QEMU has ended or must: was that all right?
+    /// The result after QEMU has ended or the guest has crashed.
     fn ended(&mut self) -> Result<GuestExit, Failure> {
         if let Phase::PoweringOff { exit, .. } = self.phase {
             return Ok(exit);
@@ -295,7 +294,7 @@ impl Monitor {
                 let is_silent = self.heard.elapsed() > STACKS_PAUSE;
                 if is_silent || since.elapsed() > STACKS_LIMIT { Err(Failure::RunTimeout) } else { Ok(None) }
             }
-            // Its result is known; that it does not end well by itself is no reason to lose it.
+            // The command's result is known and is kept, although the machine did not power off in time.
             Phase::PoweringOff { exit, since } if since.elapsed() > limits.power_off => Ok(Some(*exit)),
             _ if self.heard.elapsed() > limits.silence => Err(Failure::Hung),
             _ => Ok(None),
@@ -311,9 +310,9 @@ impl Monitor {
         }
     }
 
-    /// Makes an error of a failure, and keeps the log if that helps.
+    /// Converts a failure to an error; stores the log if it can explain the failure.
     fn explain(&mut self, failure: Failure) -> VmError {
-        // What is still on its way belongs to the log.
+        // Lines that have arrived and are not read yet belong to the log.
         while let Ok(Ok(GuestMessage::KernelLog { lines })) = self.messages.try_recv() {
             self.kernel_log.extend(lines);
         }
@@ -350,7 +349,7 @@ impl Monitor {
     }
 }
 
-/// QEMU connects at once, unless it does not understand its command line.
+/// Waits for QEMU's connection. It comes at once, unless QEMU rejects its command line.
 fn accept(
     listener: &UnixListener,
     qemu: &mut Qemu,

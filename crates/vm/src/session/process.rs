@@ -1,4 +1,4 @@
-//! The QEMU process: started so that it cannot outlive us, killed when this value goes.
+//! The QEMU process. It is killed when this program ends or its value is dropped.
 use crate::VmError;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -10,14 +10,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The file in the working folder that gets what QEMU itself says.
+/// The file in the working folder for QEMU's own messages.
 const MESSAGES: &str = "qemu.log";
 
 pub(super) struct Qemu(Child);
 
 impl Qemu {
-    /// Starts it with that working folder. Must be called by the thread that waits for it: the
-    /// kernel kills QEMU when the *thread* that started it ends.
+    /// Starts QEMU with this working folder. Call it in the thread that waits for QEMU: the kernel kills QEMU when the
+    /// *thread* that started it ends.
     pub fn start(program: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, VmError> {
         let messages = folder.join(MESSAGES);
         let messages = File::create(&messages).map_err(|error| VmError::io("create", &messages, error))?;
@@ -45,12 +45,12 @@ impl Qemu {
         command.spawn().map(Self).map_err(|error| VmError::io("start", program, error))
     }
 
-    /// How it ended, if it has.
+    /// Its exit status; `None`: it is running.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().ok().flatten()
     }
 
-    /// What it said, in one line.
+    /// Its last messages as one line.
     pub fn messages(folder: &Path) -> String {
         let text = std::fs::read(folder.join(MESSAGES)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -65,7 +65,7 @@ impl Qemu {
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        // Harmless if it has ended: a child keeps its pid until it is reaped.
+        // This is harmless if QEMU has ended: a child keeps its pid until it is reaped.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

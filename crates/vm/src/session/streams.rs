@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BUFFER: usize = 64 << 10;
 
-/// Our ends.
+/// The VM's ends of three pairs of sockets.
 pub(super) struct Streams {
     stdin: UnixStream,
     stdout: UnixStream,
@@ -23,19 +23,19 @@ pub(super) struct Ends {
     pub stderr: UnixStream,
 }
 
-/// Everything that flows.
+/// The connected streams. Threads copy between QEMU's sockets and the caller's.
 pub(super) struct Flowing {
     /// Bytes of stdout and stderr that have arrived.
     received: [Arc<AtomicU64>; 2],
-    /// Kept so that the end of the input is a shutdown, not a close: QEMU drops what it has not
-    /// read yet when its peer closes.
+    /// Kept open, so that the end of the input is a shutdown and not a close: when its peer closes, QEMU discards
+    /// bytes that it has not read.
     _stdin: UnixStream,
-    /// The caller's input, to stop the thread that reads it.
+    /// The socket of the caller's input; its shutdown stops the thread that reads it.
     input: UnixStream,
 }
 
 impl Streams {
-    /// Three pairs of sockets.
+    /// Creates three pairs of sockets.
     pub fn new() -> io::Result<(Self, Ends)> {
         let (stdin, stdout, stderr) = (UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?);
         let ours = Self { stdin: stdin.0, stdout: stdout.0, stderr: stderr.0 };
@@ -75,7 +75,7 @@ impl Flowing {
 
 impl Drop for Flowing {
     fn drop(&mut self) {
-        // The caller may hold its end for as long as it likes.
+        // The caller may keep its end open, so the thread's read must be ended here.
         let _ = self.input.shutdown(Shutdown::Both);
     }
 }
@@ -85,12 +85,12 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn carry_in(mut from: UnixStream, mut to: UnixStream) {
-    // However it ends, the command's input has ended.
+    // After an error as well, the command's input has ended.
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Continues to read without a listener: the guest must not block on it.
+/// Copies an output. If the caller has closed its end, reading continues, as the guest must not block.
 fn carry_out(mut from: UnixStream, to: UnixStream, received: &AtomicU64, closed: impl Fn()) {
     let mut listener = Some(to);
     let mut buffer = vec![0; BUFFER];

@@ -9,25 +9,26 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "flsched-vm-";
 
-/// Locked while the folder is in use; the kernel releases the lock however this process ends.
+/// The file that is locked while the folder is in use. The kernel releases the lock when this process ends.
 const LOCK: &str = "lock";
 
-/// A temporary folder that is removed with this value, or by the next VM if this process is killed.
+/// A temporary folder. It is removed when this is dropped, or by the next VM if this process was killed.
 pub(super) struct Workshop {
     folder: TempDir,
-    /// For names that do not depend on how long TMPDIR is.
+    /// The folder's descriptor, for paths whose length does not depend on TMPDIR.
     handle: File,
     _lock: File,
 }
 
 impl Workshop {
-    /// Makes it in TMPDIR.
+    /// Creates the folder in TMPDIR.
     pub fn open() -> Result<Self, VmError> {
         let parent = std::env::temp_dir();
         sweep(&parent);
         let make = || {
             let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
-            // Locked before it bears the name: another process must not take it for left over.
+            // The lock file gets its name only after it is locked, so that no other process removes the
+            // folder.
             let lock = File::create(folder.path().join("new-lock"))?;
             lock.lock()?;
             fs::rename(folder.path().join("new-lock"), folder.path().join(LOCK))?;
@@ -43,13 +44,13 @@ impl Workshop {
 
     /// Listens on a socket in the folder.
     pub fn listen(&self, name: &str) -> io::Result<UnixListener> {
-        // The name of a socket has at most 107 bytes, and TMPDIR may be longer.
+        // The path of a socket has at most 107 bytes, and TMPDIR may be longer.
         let short = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
         UnixListener::bind(short.join(name))
     }
 }
 
-/// Removes the folders of VMs whose owner was killed before it could.
+/// Removes the folders of VMs whose process was killed.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
