@@ -9,7 +9,7 @@ mod limits;
 mod monitor;
 mod process;
 mod streams;
-mod workshop;
+mod work_folder;
 
 use crate::initramfs::{self, Contents};
 use crate::protocol::{Assignment, HostMessage};
@@ -26,7 +26,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use streams::Streams;
-use workshop::Workshop;
+use work_folder::WorkFolder;
 
 /// What executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,8 +212,8 @@ impl Vm {
     ) -> Result<Vm, VmError> {
         spec.check()?;
         let qemu = engine.qemu()?;
-        let workshop = Workshop::open()?;
-        pack(spec, command, &workshop)?;
+        let work_folder = WorkFolder::open()?;
+        pack(spec, command, &work_folder)?;
         let kernel = std::path::absolute(&spec.kernel.image)
             .map_err(|error| VmError::io("find", &spec.kernel.image, error))?;
         let machine = Machine {
@@ -227,12 +227,12 @@ impl Vm {
         };
         let defaults = Limits::fitting(engine, spec.topology.cpus());
         let (streams, ends) =
-            Streams::new().map_err(|error| VmError::io("connect", workshop.path(), error))?;
+            Streams::new().map_err(|error| VmError::io("connect", work_folder.path(), error))?;
         let dropped = Arc::new(AtomicBool::new(false));
         let plan = Plan {
             arguments: machine.arguments(),
             qemu: qemu.clone(),
-            workshop,
+            work_folder,
             streams,
             limits: Limits {
                 boot: spec.boot_limit.unwrap_or(defaults.boot),
@@ -335,7 +335,7 @@ impl Drop for Vm {
     }
 }
 
-fn pack(spec: &VmSpec, command: &GuestCommand, workshop: &Workshop) -> Result<(), VmError> {
+fn pack(spec: &VmSpec, command: &GuestCommand, work_folder: &WorkFolder) -> Result<(), VmError> {
     let init = match &spec.init {
         Some(init) => init.clone(),
         None => {
@@ -356,7 +356,7 @@ fn pack(spec: &VmSpec, command: &GuestCommand, workshop: &Workshop) -> Result<()
         files: &spec.files,
         assignment: &assignment,
     };
-    let bytes = initramfs::write(&contents, &workshop.path().join(qemu::INITRAMFS))?;
+    let bytes = initramfs::write(&contents, &work_folder.path().join(qemu::INITRAMFS))?;
     spec.check_memory(bytes)
 }
 

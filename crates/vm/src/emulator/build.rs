@@ -50,7 +50,7 @@ pub fn build(report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, Emulat
     }
     check_space(&cache.folder)?;
     let begun = Instant::now();
-    let work = cache.workshop(&lock)?;
+    let work = cache.work_folder(&lock)?;
     let build = Build { cache: &cache, work: work.path(), report, cancel };
     let source = build.fetch()?;
     let tree = build.unpack(&source)?;

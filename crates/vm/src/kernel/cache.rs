@@ -132,7 +132,7 @@ impl Cache {
 
     /// Creates an empty work folder. It is on the cache's file system, so that it can be renamed into place. Removes
     /// work folders that killed processes left, which is safe because the caller holds the lock.
-    pub fn workshop(&self, _lock: &Flock<File>) -> Result<tempfile::TempDir, KernelError> {
+    pub fn work_folder(&self, _lock: &Flock<File>) -> Result<tempfile::TempDir, KernelError> {
         let folder = self.folder.join("work");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(|e| KernelError::io("create", &folder, e))?;
@@ -160,7 +160,7 @@ pub(super) mod tests {
     /// Puts a release with a small image, or only a verdict on it, into a cache.
     pub(in crate::kernel) fn put(cache: &Cache, release: &str, btf: BtfHealth) {
         let lock = cache.lock(&AtomicBool::new(false), &|_| {}).unwrap();
-        let work = cache.workshop(&lock).unwrap();
+        let work = cache.work_folder(&lock).unwrap();
         let mut meta = Meta::new(release, "p=1".into(), btf, Some(true));
         let folder = work.path().join("kernel");
         fs::create_dir(&folder).unwrap();

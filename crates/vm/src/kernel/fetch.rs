@@ -19,7 +19,7 @@ impl Catalog {
         if let Some(meta) = self.cache.all().into_iter().find(|meta| meta.release == offer.release) {
             return Ok(meta); // another process has fetched it in the meantime
         }
-        let work = self.cache.workshop(&lock)?;
+        let work = self.cache.work_folder(&lock)?;
         let (debs, unpacked, finished) =
             (work.path().join("debs"), work.path().join("unpacked"), work.path().join("finished"));
         for folder in [&debs, &unpacked, &finished] {

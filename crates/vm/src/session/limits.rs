@@ -52,7 +52,7 @@ mod tests {
     use crate::Parallel;
 
     #[test]
-    fn the_parallel_clock_is_asked_rarely_but_before_it_counts_as_hung() {
+    fn the_parallel_clock_is_pinged_rarely_but_before_it_counts_as_hung() {
         let parallel = Limits::fitting(Engine::Parallel(Parallel::default()), 4);
         assert!(parallel.ping >= Duration::from_secs(60), "{:?}", parallel.ping);
         assert!(parallel.ping < parallel.silence);

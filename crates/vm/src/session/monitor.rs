@@ -3,7 +3,7 @@ use super::control::Control;
 use super::limits::Limits;
 use super::process::Qemu;
 use super::streams::{Flowing, Streams};
-use super::workshop::Workshop;
+use super::work_folder::WorkFolder;
 use super::{Ended, GuestExit};
 use crate::console::Console;
 use crate::error::KeptLog;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(50);
 
 /// How long a machine that has crashed may take to end by itself, so that its last messages reach the console.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CRASH_LIMIT: Duration = Duration::from_secs(2);
 
 /// After a command's time limit, the guest logs the stacks of all tasks. The limit of this log's total time, and of a
 /// pause in it.
@@ -35,7 +35,7 @@ const STACKS_PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct Plan {
     pub qemu: PathBuf,
     pub arguments: Vec<OsString>,
-    pub workshop: Workshop,
+    pub work_folder: WorkFolder,
     pub streams: Streams,
     pub limits: Limits,
     /// The command's name, for messages.
@@ -87,7 +87,7 @@ pub(super) struct Monitor {
     // Fields are dropped in this order: QEMU ends before the folder with its files is removed.
     qemu: Qemu,
     plan: Settings,
-    workshop: Workshop,
+    work_folder: WorkFolder,
     control: Arc<Control>,
     flowing: Flowing,
     messages: Receiver<io::Result<GuestMessage>>,
@@ -96,9 +96,9 @@ pub(super) struct Monitor {
     phase: Phase,
     begun: Instant,
     /// When the last message from the guest came.
-    heard: Instant,
+    last_message_at: Instant,
     /// Whether a ping is unanswered.
-    asked: bool,
+    ping_pending: bool,
     kernel_log: Vec<String>,
     /// The number of lines in `kernel_log` from before the command.
     boot_lines: usize,
@@ -135,20 +135,20 @@ impl Monitor {
 
     /// Starts QEMU and waits for it to connect.
     fn begin(plan: Plan, started: Sender<Up>) -> Result<Self, VmError> {
-        let Plan { qemu, arguments, workshop, streams, limits, program, cancel, dropped, keep_log } = plan;
+        let Plan { qemu, arguments, work_folder, streams, limits, program, cancel, dropped, keep_log } = plan;
         let command_line =
             arguments.iter().map(|argument| format!("{:?}", argument)).collect::<Vec<_>>().join(" ");
         let settings = Settings { limits, program, cancel, dropped, keep_log, command_line };
         let begun = Instant::now();
-        let io = |error| VmError::io("connect to QEMU in", workshop.path(), error);
+        let io = |error| VmError::io("connect to QEMU in", work_folder.path(), error);
         let mut listeners = Vec::new();
         for port in PORTS {
-            listeners.push(workshop.listen(port).map_err(io)?);
+            listeners.push(work_folder.listen(port).map_err(io)?);
         }
-        let mut qemu = Qemu::start(&qemu, &arguments, workshop.path())?;
+        let mut qemu = Qemu::start(&qemu, &arguments, work_folder.path())?;
         let mut sockets = Vec::new();
         for listener in &listeners {
-            sockets.push(accept(listener, &mut qemu, &settings, &workshop, begun)?);
+            sockets.push(accept(listener, &mut qemu, &settings, &work_folder, begun)?);
         }
         let [socket, stdin, stdout, stderr]: [UnixStream; 4] =
             sockets.try_into().expect("as many sockets as ports");
@@ -161,13 +161,13 @@ impl Monitor {
             control,
             flowing,
             messages,
-            console: Console::new(workshop.path().join(CONSOLE)),
-            workshop,
+            console: Console::new(work_folder.path().join(CONSOLE)),
+            work_folder,
             started: Some(started),
             phase: Phase::Booting { ready: None },
             begun,
-            heard: begun,
-            asked: false,
+            last_message_at: begun,
+            ping_pending: false,
             kernel_log: Vec::new(),
             boot_lines: 0,
         })
@@ -176,7 +176,7 @@ impl Monitor {
     fn watch(&mut self) -> Result<GuestExit, Failure> {
         loop {
             match self.messages.recv_timeout(TICK) {
-                Ok(Ok(message)) => self.hear(message)?,
+                Ok(Ok(message)) => self.handle(message)?,
                 Ok(Err(error)) => return Err(Failure::Died(format!("it sent nonsense: {error}"))),
                 Err(RecvTimeoutError::Timeout) => {}
                 // QEMU has closed the port: it is about to end.
@@ -191,15 +191,15 @@ impl Monitor {
             }
             if self.console.panic().is_some() && !matches!(self.phase, Phase::PoweringOff { .. }) {
                 let crashed = Instant::now();
-                while crashed.elapsed() < LAST_WORDS && self.qemu.ended().is_none() {
+                while crashed.elapsed() < CRASH_LIMIT && self.qemu.ended().is_none() {
                     sleep(TICK);
                 }
                 return self.ended();
             }
             if self.takes_too_long() {
                 self.control.send(HostMessage::ShowTasks);
-                self.heard = Instant::now();
-                self.phase = Phase::ShowingTasks { since: self.heard };
+                self.last_message_at = Instant::now();
+                self.phase = Phase::ShowingTasks { since: self.last_message_at };
             }
             if let Some(exit) = self.check_limits()? {
                 return Ok(exit);
@@ -208,14 +208,14 @@ impl Monitor {
         }
     }
 
-    fn hear(&mut self, message: GuestMessage) -> Result<(), Failure> {
-        self.heard = Instant::now();
+    fn handle(&mut self, message: GuestMessage) -> Result<(), Failure> {
+        self.last_message_at = Instant::now();
         match message {
             GuestMessage::Ready { release, cpus } => {
                 self.phase = Phase::Booting { ready: Some((release, cpus)) };
             }
             GuestMessage::Started { .. } => self.command_started(),
-            GuestMessage::Pong => self.asked = false,
+            GuestMessage::Pong => self.ping_pending = false,
             GuestMessage::KernelLog { lines } => self.kernel_log.extend(lines),
             GuestMessage::Fault { reason } => return Err(Failure::Died(reason)),
             // The command ended after its time limit, so this is still an error.
@@ -275,7 +275,7 @@ impl Monitor {
             return Err(Failure::Panic(message));
         }
         let status = self.qemu.ended().map(|status| status.to_string()).unwrap_or_default();
-        let said = Qemu::messages(self.workshop.path());
+        let said = Qemu::messages(self.work_folder.path());
         let colon = if said.is_empty() { "" } else { ": " };
         Err(Failure::Died(format!("QEMU ended ({status}){colon}{said}")))
     }
@@ -291,12 +291,12 @@ impl Monitor {
             Phase::Booting { .. } if self.begun.elapsed() > limits.boot => Err(Failure::BootTimeout),
             Phase::Booting { .. } => Ok(None),
             Phase::ShowingTasks { since } => {
-                let is_silent = self.heard.elapsed() > STACKS_PAUSE;
+                let is_silent = self.last_message_at.elapsed() > STACKS_PAUSE;
                 if is_silent || since.elapsed() > STACKS_LIMIT { Err(Failure::RunTimeout) } else { Ok(None) }
             }
             // The command's result is known and is kept, although the machine did not power off in time.
             Phase::PoweringOff { exit, since } if since.elapsed() > limits.power_off => Ok(Some(*exit)),
-            _ if self.heard.elapsed() > limits.silence => Err(Failure::Hung),
+            _ if self.last_message_at.elapsed() > limits.silence => Err(Failure::Hung),
             _ => Ok(None),
         }
     }
@@ -304,8 +304,11 @@ impl Monitor {
     fn ping(&mut self) {
         let waiting = matches!(self.phase, Phase::Running { .. } | Phase::Draining { .. });
         let limits = &self.plan.limits;
-        if waiting && !self.asked && self.heard.elapsed() > limits.ping.min(limits.silence / 2) {
-            self.asked = true;
+        if waiting
+            && !self.ping_pending
+            && self.last_message_at.elapsed() > limits.ping.min(limits.silence / 2)
+        {
+            self.ping_pending = true;
             self.control.send(HostMessage::Ping);
         }
     }
@@ -325,7 +328,9 @@ impl Monitor {
                 limit: self.plan.limits.run.unwrap_or_default(),
                 log: self.keep_log("run-timeout"),
             },
-            Failure::Hung => VmError::Hung { silence: self.heard.elapsed(), log: self.keep_log("hung") },
+            Failure::Hung => {
+                VmError::Hung { silence: self.last_message_at.elapsed(), log: self.keep_log("hung") }
+            }
             Failure::Panic(message) => VmError::GuestPanic { message, log: self.keep_log("panic") },
             Failure::Died(reason) => VmError::GuestDied { reason, log: self.keep_log("died") },
         }
@@ -341,7 +346,7 @@ impl Monitor {
             self.begun.elapsed().as_secs_f64(),
             self.plan.program,
             self.plan.command_line,
-            Qemu::messages(self.workshop.path()),
+            Qemu::messages(self.work_folder.path()),
             self.console.text(),
             self.kernel_log.join("\n"),
         );
@@ -354,10 +359,10 @@ fn accept(
     listener: &UnixListener,
     qemu: &mut Qemu,
     settings: &Settings,
-    workshop: &Workshop,
+    work_folder: &WorkFolder,
     begun: Instant,
 ) -> Result<UnixStream, VmError> {
-    let io = |error| VmError::io("connect to QEMU in", workshop.path(), error);
+    let io = |error| VmError::io("connect to QEMU in", work_folder.path(), error);
     listener.set_nonblocking(true).map_err(io)?;
     loop {
         match listener.accept() {
@@ -372,7 +377,7 @@ fn accept(
             return Err(VmError::Interrupted);
         }
         if let Some(status) = qemu.ended() {
-            let reason = format!("QEMU did not start ({status}): {}", Qemu::messages(workshop.path()));
+            let reason = format!("QEMU did not start ({status}): {}", Qemu::messages(work_folder.path()));
             return Err(VmError::GuestDied { reason, log: KeptLog::default() });
         }
         if begun.elapsed() > settings.limits.boot {

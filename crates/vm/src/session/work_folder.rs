@@ -13,14 +13,14 @@ const PREFIX: &str = "flsched-vm-";
 const LOCK: &str = "lock";
 
 /// A temporary folder. It is removed when this is dropped, or by the next VM if this process was killed.
-pub(super) struct Workshop {
+pub(super) struct WorkFolder {
     folder: TempDir,
     /// The folder's descriptor, for paths whose length does not depend on TMPDIR.
     handle: File,
     _lock: File,
 }
 
-impl Workshop {
+impl WorkFolder {
     /// Creates the folder in TMPDIR.
     pub fn open() -> Result<Self, VmError> {
         let parent = std::env::temp_dir();
@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn it_is_gone_afterwards() {
-        let workshop = Workshop::open().unwrap();
-        let path = workshop.path().to_owned();
-        let _listener = workshop.listen("port").unwrap();
+        let work_folder = WorkFolder::open().unwrap();
+        let path = work_folder.path().to_owned();
+        let _listener = work_folder.listen("port").unwrap();
         assert!(path.join("port").exists());
-        drop(workshop);
+        drop(work_folder);
         assert!(!path.exists());
     }
 }
