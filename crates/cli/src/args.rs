@@ -216,7 +216,7 @@ pub struct Compare {
     /// With --on sim: a machine that comes with flsched, or a file: ./mine.toml [default: knc-31s1p]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// With --on sim: so many runs at a time; the report is the same [default: 1]
+    /// With --on sim: how many runs at a time; the report is the same [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
     /// CPUs of the virtual machine [default: 4, on the wall clock 2], or of the simulated one [default: as

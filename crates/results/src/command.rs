@@ -1,4 +1,5 @@
 //! Command lines of `flsched compare`, as readers can copy them.
+use crate::patched;
 use crate::sets::Comparison;
 
 /// Characters of a line in the documentation.
@@ -17,6 +18,13 @@ pub fn arguments(comparison: &Comparison) -> Vec<String> {
         ("--topology", settings.topology.clone()),
         ("--memory", settings.memory.clone()),
         ("--clock", settings.clock.clone()),
+    ] {
+        words.extend(value.map(|value| [option.to_string(), value]).into_iter().flatten());
+    }
+    for name in &settings.patched {
+        words.extend(["--policy".into(), patched::file(name).display().to_string()]);
+    }
+    for (option, value) in [
         ("--schedulers", Some(settings.schedulers.join(","))),
         ("--runs", number(settings.runs.map(u64::from))),
         ("--seed", number(settings.seed)),

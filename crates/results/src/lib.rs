@@ -10,6 +10,7 @@ pub mod job;
 pub mod markers;
 pub mod measure;
 pub mod overhead;
+pub mod patched;
 pub mod render;
 pub mod sets;
 pub mod store;

@@ -1,5 +1,6 @@
 //! Measures what is published, one after the other, with the `flsched` beside this program.
 use crate::job::Job;
+use crate::patched;
 use crate::sets::Sets;
 use crate::store::FOLDER;
 use anyhow::{Context, Result, bail};
@@ -116,7 +117,12 @@ fn measure_one(program: &Path, root: &Path, job: &Job<'_>, stop: &Arc<AtomicBool
     let mut command = Command::new(program);
     command.arg0("flsched").args(job.arguments()).current_dir(root);
     match job {
-        Job::Comparison(_) => drop(command.arg("--json").arg(&unfinished)),
+        Job::Comparison(comparison) => {
+            for name in &comparison.settings.patched {
+                patched::make(root, name)?;
+            }
+            command.arg("--json").arg(&unfinished);
+        }
         Job::Overhead(_) => {
             let file = std::fs::File::create(&path);
             command.stdout(file.with_context(|| format!("cannot write {}", unfinished.display()))?);

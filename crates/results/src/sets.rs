@@ -72,6 +72,9 @@ pub struct Settings {
     pub memory: Option<String>,
     /// `--machine`, of the simulator.
     pub machine: Option<String>,
+    /// `--policy`, each: copies of a policy, changed by a patch; see [`crate::patched`].
+    #[serde(default)]
+    pub patched: Vec<String>,
     /// `--schedulers`.
     pub schedulers: Vec<String>,
     /// `--workload`, each; `{cpus}` and `{8*cpus}` grow with the CPUs.
@@ -236,6 +239,9 @@ fn expanded(set: &str, defaults: &Table, own: Table) -> Result<Vec<Comparison>, 
     let workloads = workloads(&settings).map_err(within)?;
     if settings.schedulers.is_empty() {
         return Err(within("`schedulers` is empty".into()));
+    }
+    if let Some(name) = settings.patched.iter().find(|name| !settings.schedulers.contains(name)) {
+        return Err(within(format!("`schedulers` does not name `{name}`, which is in `patched`")));
     }
     let kernels = match settings.kernels.as_slice() {
         [] => vec![None],
@@ -441,6 +447,8 @@ mod tests {
         assert!(error("about = \"a set\"", "").contains("set `four`: `about` is missing"));
         assert!(error("cpus = 4", "cpus = \"4\"").contains("cpus"));
         assert!(error("cpus = 4", "cpus = ").contains("line 8"));
+        let patched = error("runs = 5", "patched = [\"no_x\"]");
+        assert!(patched.contains("`schedulers` does not name `no_x`"), "{patched}");
     }
 
     #[test]

@@ -55,12 +55,16 @@ pub fn run(args: &Run) -> Result<u8> {
             });
         }
     };
-    let end = Pidfd::of(&child).context("cannot wait for the command")?;
+    // Without one, the command's end is noticed at the next check.
+    let end = Pidfd::of(&child).ok();
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        end.wait(CHECK);
+        match &end {
+            Some(end) => drop(end.wait(CHECK)),
+            None => thread::sleep(CHECK),
+        }
         signals.forward(Pid::from_raw(child.id() as i32));
         check(&mut supervisor, spec.policy.name);
         keep_going(&mut supervisor, &mut watch)?;
