@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Contender {
     /// The scheduler.
     pub scheduler: Scheduler,
-    /// How runtimes are told to wait; `None`: their default.
+    /// How the threads of parallel runtimes wait; `None`: the runtimes' default.
     pub waits: Option<Waits>,
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct RunRequest {
     /// The scheduler.
     pub scheduler: Scheduler,
-    /// How runtimes are told to wait, where the user's environment does not set it.
+    /// How the threads of parallel runtimes wait, where the user's environment does not set it.
     #[serde(default)]
     pub waits: Option<Waits>,
     /// The workload.

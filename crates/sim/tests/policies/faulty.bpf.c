@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A policy with one global queue that, if it is told to, does one thing that no policy may do. */
+/* A policy with one global queue. The knob `fault` selects an error that it makes. */
 #include "../../../../policies/common.bpf.h"
 
 POLICY_BOILERPLATE(faulty)

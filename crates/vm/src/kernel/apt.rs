@@ -233,7 +233,7 @@ fn configuration(folder: &Path, users: &str, root: bool) -> String {
         log = at("log"),
     );
     if root {
-        // apt downloads as an unprivileged user, who cannot enter a folder below root's home.
+        // apt downloads as an unprivileged user, which cannot enter a folder below root's home.
         text += "APT::Sandbox::User \"root\";\n";
     }
     // Only settings of the network are taken over, and those that accept an out-of-date index: a
