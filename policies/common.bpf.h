@@ -83,7 +83,7 @@
 #define US_TO_NS(us) ((us) * 1000ULL)
 #define NO_CPU	     (-1)
 #define NO_TASK	     (-1)
-#define POLICY_IDLE  5	  /* SCHED_IDLE */
+#define POLICY_IDLE  5 /* SCHED_IDLE */
 
 /* Each CPU's run queue, as a dispatch queue of the policy's own. */
 static __always_inline u64 run_queue(s32 cpu)
