@@ -1,6 +1,6 @@
 //! Building the emulator: source, patches, compilation, its own test, then into the cache as a whole.
 use super::{
-    CONFIGURE, Emulator, EmulatorError, Meta, PATCHES, PROGRAM, find, in_cache, named, place, tools,
+    CONFIGURE, Emulator, EmulatorError, Meta, PATCHES, PROGRAM, builds, find, in_cache, named, place, tools,
 };
 use crate::KernelError;
 use crate::kernel::apt::{Apt, Archive};
@@ -44,13 +44,15 @@ pub fn build(report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, Emulat
         return Ok(Built::Before(emulator));
     }
     let python = tools::check()?;
-    let lock = cache.lock(cancel, report)?;
+    // A lock and a work folder of its own: kernels can be fetched while QEMU compiles.
+    let own = Cache { folder: builds(&cache.folder) };
+    let lock = own.lock("building the emulator", cancel, report)?;
     if let Some(emulator) = in_cache(&cache.folder) {
         return Ok(Built::Before(emulator)); // By another process, while this one waited.
     }
     check_space(&cache.folder)?;
     let begun = Instant::now();
-    let work = cache.work_folder(&lock)?;
+    let work = own.work_folder(&lock)?;
     let build = Build { cache: &cache, work: work.path(), report, cancel };
     let source = build.fetch()?;
     let tree = build.unpack(&source)?;

@@ -85,7 +85,12 @@ fn place(cache: &Path) -> PathBuf {
         hash.update([0]);
     }
     let key: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    cache.join("emulator").join(key)
+    builds(cache).join(key)
+}
+
+/// The folder of all builds.
+fn builds(cache: &Path) -> PathBuf {
+    cache.join("emulator")
 }
 
 fn in_cache(cache: &Path) -> Option<Emulator> {

@@ -103,8 +103,13 @@ impl Cache {
         })
     }
 
-    /// Waits for the write lock, because another process may be fetching the same kernel.
-    pub fn lock(&self, cancel: &AtomicBool, report: &dyn Fn(&str)) -> Result<Flock<File>, KernelError> {
+    /// Waits for the write lock, because another process may be `doing` the same ("fetching a kernel").
+    pub fn lock(
+        &self,
+        doing: &str,
+        cancel: &AtomicBool,
+        report: &dyn Fn(&str),
+    ) -> Result<Flock<File>, KernelError> {
         let path = self.folder.join("lock");
         fs::create_dir_all(&self.folder).map_err(|e| KernelError::io("create", &self.folder, e))?;
         let mut file = File::create(&path).map_err(|e| KernelError::io("create", &path, e))?;
@@ -123,7 +128,7 @@ impl Cache {
                 return Err(KernelError::Busy { lock: path, limit: LOCK_LIMIT });
             }
             if !said && start.elapsed() > Duration::from_millis(500) {
-                report("waiting for another flsched that is fetching a kernel");
+                report(&format!("waiting for another flsched that is {doing}"));
                 said = true;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -159,7 +164,7 @@ pub(super) mod tests {
 
     /// Puts a release with a small image, or only a verdict on it, into a cache.
     pub(in crate::kernel) fn put(cache: &Cache, release: &str, btf: BtfHealth) {
-        let lock = cache.lock(&AtomicBool::new(false), &|_| {}).unwrap();
+        let lock = cache.lock("testing", &AtomicBool::new(false), &|_| {}).unwrap();
         let work = cache.work_folder(&lock).unwrap();
         let mut meta = Meta::new(release, "p=1".into(), btf, Some(true));
         let folder = work.path().join("kernel");
@@ -212,10 +217,10 @@ pub(super) mod tests {
     #[test]
     fn the_lock_excludes_and_waiting_can_be_cancelled() {
         let (_root, cache) = cache();
-        let held = cache.lock(&AtomicBool::new(false), &|_| {}).unwrap();
-        let waiting = cache.lock(&AtomicBool::new(true), &|_| {});
+        let held = cache.lock("testing", &AtomicBool::new(false), &|_| {}).unwrap();
+        let waiting = cache.lock("testing", &AtomicBool::new(true), &|_| {});
         assert!(matches!(waiting, Err(KernelError::Interrupted)));
         drop(held);
-        assert!(cache.lock(&AtomicBool::new(true), &|_| {}).is_ok());
+        assert!(cache.lock("testing", &AtomicBool::new(true), &|_| {}).is_ok());
     }
 }
