@@ -9,7 +9,7 @@ pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Res
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
     if why && !root {
-        obstacles.push("--why: needs root; run this with sudo, or use --on vm".into());
+        obstacles.push("root is needed for --why; run this with sudo, or use --on vm".into());
     }
     for programs in workloads.iter().map(workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
@@ -31,12 +31,12 @@ fn obstacles(schedulers: &[Contender], has_sched_ext: bool, root: bool) -> Vec<S
     let mut obstacles = Vec::new();
     if !has_sched_ext && let Some(names) = names(&Scheduler::is_sched_ext) {
         obstacles.push(format!(
-            "{names}: this kernel has no sched_ext (needs Linux 6.16 or newer with \
+            "this kernel has no sched_ext, which {names} needs (Linux 6.16 or newer with \
              CONFIG_SCHED_CLASS_EXT=y); use --on vm, which brings a kernel of its own"
         ));
     }
     if !root && let Some(names) = names(&Scheduler::needs_root) {
-        obstacles.push(format!("{names}: needs root; run this with sudo, or use --on vm"));
+        obstacles.push(format!("root is needed for {names}; run this with sudo, or use --on vm"));
     }
     obstacles
 }
@@ -54,8 +54,8 @@ mod tests {
         let schedulers = ["eevdf", "flsched"].map(contender);
         assert!(obstacles(&schedulers, true, true).is_empty());
         let found = obstacles(&schedulers, false, false);
-        assert!(found[0].starts_with("flsched: ") && found[0].contains("--on vm"), "{found:?}");
-        assert!(found[1].contains("sudo"), "{found:?}");
+        assert!(found[0].contains("which flsched needs") && found[0].contains("--on vm"), "{found:?}");
+        assert!(found[1].contains("flsched; run this with sudo"), "{found:?}");
     }
 
     #[test]
