@@ -134,9 +134,7 @@ fn kernel_config() -> Finding {
     failure(
         CHECK,
         format!("not set: {}", missing.join(", ")),
-        format!(
-            "boot a kernel built with them, as Debian's backports and most distributions have, or {IN_A_VM}"
-        ),
+        format!("boot a kernel built with all of these, as those of Debian's backports are, or {IN_A_VM}"),
     )
 }
 
