@@ -20,7 +20,7 @@ version_at_least() {
 print_needs() {
 	cat >&2 <<-TEXT
 		setup: this system has no apt, so please install by hand:
-		  - clang 16 or newer with libclang; name it in BPF_CLANG if it is not called clang-19
+		  - clang 18 or newer with libclang; name it in BPF_CLANG if it is not called clang-19
 		  - a C compiler, make, pkg-config, the headers of libelf and zlib
 		  - Rust $NEEDED_RUST or newer with cargo
 		  - for virtual machines: qemu-system-x86_64, busybox, and dpkg and apt for Debian's kernels
@@ -56,21 +56,21 @@ choose_clang() {
 	if [ -n "${BPF_CLANG:-}" ]; then
 		return
 	fi
-	for version in 19 21 20 18 17 16; do
+	for version in 19 22 21 20 18; do
 		if command -v "clang-$version" >/dev/null 2>&1; then
 			BPF_CLANG=clang-$version
 			break
 		fi
 	done
 	if [ -z "${BPF_CLANG:-}" ]; then
-		for version in 19 21 20 18 17 16; do
+		for version in 19 22 21 20 18; do
 			if is_available "clang-$version"; then
 				BPF_CLANG=clang-$version
 				break
 			fi
 		done
 	fi
-	[ -n "${BPF_CLANG:-}" ] || die "no clang 16 or newer is to be had from this system's package sources"
+	[ -n "${BPF_CLANG:-}" ] || die "no clang 18 or newer is to be had from this system's package sources"
 	export BPF_CLANG
 }
 

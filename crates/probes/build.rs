@@ -10,7 +10,7 @@ fn main() {
     for name in PROBES {
         let source = sources.join(format!("{name}.bpf.c"));
         scx_cargo::BpfBuilder::new()
-            .expect("clang 16 or newer (set BPF_CLANG to name one)")
+            .expect("clang 18 or newer (set BPF_CLANG to name one)")
             .add_cflag("-Wall")
             .add_cflag("-Werror")
             .enable_skel(source.to_str().expect("a UTF-8 path"), name)
