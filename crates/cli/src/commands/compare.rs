@@ -50,12 +50,19 @@ pub fn run(args: &args::Compare) -> Result<u8> {
                 CompareError::Executor { report, .. } => (report, false),
                 CompareError::Usage(_) | CompareError::Output(_) => return Err(error.into()),
             };
-            if let Some(report) = report.as_ref().filter(|report| report.has_results()) {
+            let measured = report.as_ref().filter(|report| report.has_results());
+            if let Some(report) = measured {
                 print(report)?;
                 name_files(&outputs)?;
             }
             if interrupted {
-                eprintln!("flsched: interrupted; what was measured so far is above");
+                eprintln!(
+                    "flsched: interrupted; {}",
+                    match measured {
+                        Some(_) => "what was measured so far is above",
+                        None => "nothing was measured yet",
+                    }
+                );
                 return Ok(crate::exit::INTERRUPTED);
             }
             Err(error.into())
