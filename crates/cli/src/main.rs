@@ -1,4 +1,7 @@
 //! The `flsched` command: parse, dispatch, print; nothing else.
+#[macro_use]
+mod stderr;
+
 mod args;
 mod commands;
 mod exit;

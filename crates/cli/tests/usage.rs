@@ -155,20 +155,31 @@ fn a_comparison_takes_what_its_place_has() {
     }
 }
 
+const SIMULATED: [&str; 9] = [
+    "compare",
+    "--on",
+    "sim",
+    "--machine",
+    "ryzen-3400g",
+    "--schedulers",
+    "eevdf,rr",
+    "--workload",
+    "hogs:2:1",
+];
+
+#[test]
+fn a_reader_of_messages_that_has_gone_does_not_end_a_comparison() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
+    let output = command.args(SIMULATED).stderr(writer).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("verdict"), "{output:?}");
+}
+
 #[test]
 fn a_reader_that_has_gone_is_not_a_panic() {
-    let simulated = [
-        "compare",
-        "--on",
-        "sim",
-        "--machine",
-        "ryzen-3400g",
-        "--schedulers",
-        "eevdf,rr",
-        "--workload",
-        "hogs:2:1",
-    ];
-    for arguments in [&["attach"][..], &["status"], &["doctor"], &["doctor", "--json"], &simulated] {
+    for arguments in [&["attach"][..], &["status"], &["doctor"], &["doctor", "--json"], &SIMULATED] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
