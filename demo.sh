@@ -18,7 +18,7 @@ say "building the emulator of the parallel clock (about four minutes the first t
 clock=parallel
 build_emulator "$flsched" || clock=work
 
-say "comparing on a stock 6.18 kernel with 4 virtual CPUs, on the $clock clock"
+say "comparing on a stock 6.18 kernel with 4 virtual CPUs, on the $clock clock (about four minutes)"
 "$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock "$clock" --schedulers "$schedulers" \
 	--workload hackbench --workload spin-barrier \
 	--json target/demo/comparison.json --html "$page"
