@@ -5,6 +5,8 @@
 set -eu
 
 NEEDED_RUST=1.91
+# In the order in which they are tried.
+CLANG_VERSIONS='19 22 21 20 18'
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() {
@@ -56,14 +58,14 @@ choose_clang() {
 	if [ -n "${BPF_CLANG:-}" ]; then
 		return
 	fi
-	for version in 19 22 21 20 18; do
+	for version in $CLANG_VERSIONS; do
 		if command -v "clang-$version" >/dev/null 2>&1; then
 			BPF_CLANG=clang-$version
 			break
 		fi
 	done
 	if [ -z "${BPF_CLANG:-}" ]; then
-		for version in 19 22 21 20 18; do
+		for version in $CLANG_VERSIONS; do
 			if is_available "clang-$version"; then
 				BPF_CLANG=clang-$version
 				break
