@@ -52,7 +52,7 @@ impl Engine {
     pub fn qemu(self) -> Result<PathBuf, VmError> {
         match self {
             Self::Parallel(_) => Ok(emulator::find()?.qemu),
-            // Stock QEMU can run code that the guest's kernel has replaced: "Oops: int3", once in hours.
+            // Stock QEMU can run code that the guest's kernel has replaced; see the emulator's last patch.
             Self::Emulation => match emulator::find() {
                 Err(EmulatorError::NotBuilt) => find(),
                 found => Ok(found?.qemu),
