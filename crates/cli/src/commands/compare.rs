@@ -56,13 +56,11 @@ pub fn run(args: &args::Compare) -> Result<u8> {
                 name_files(&outputs)?;
             }
             if interrupted {
-                eprintln!(
-                    "flsched: interrupted; {}",
-                    match measured {
-                        Some(_) => "what was measured so far is above",
-                        None => "nothing was measured yet",
-                    }
-                );
+                let outcome = match measured {
+                    Some(_) => "what was measured so far is above",
+                    None => "nothing was measured yet",
+                };
+                eprintln!("flsched: interrupted; {outcome}");
                 return Ok(crate::exit::INTERRUPTED);
             }
             Err(error.into())
