@@ -10,6 +10,7 @@ mod command;
 mod kernel_log;
 mod ports;
 mod priority;
+mod stall;
 mod system;
 
 use crate::protocol::{self, ASSIGNMENT_PATH, Assignment, GuestMessage, HostMessage, Outcome};
@@ -164,7 +165,7 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
                         let _ = killpg(Pid::from_raw(group), signal);
                     }
                 }
-                HostMessage::ShowTasks => show_tasks(),
+                HostMessage::ShowTasks => stall::show_tasks(),
                 HostMessage::StdoutClosed => stdout.store(true, Ordering::SeqCst),
                 HostMessage::StderrClosed => stderr.store(true, Ordering::SeqCst),
                 HostMessage::PowerOff => break,
@@ -173,15 +174,4 @@ fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc:
         drop(power_off);
     });
     ended
-}
-
-/// Writes all tasks with their stacks, the CPUs' state and blocked tasks to the kernel's log, by SysRq keys. The
-/// thread that waits for the command forwards them with the rest of the log.
-fn show_tasks() {
-    // The serial console must not print them as well: there each byte costs an exit.
-    let _ = std::fs::write("/proc/sys/kernel/printk", "1");
-    for key in ["t", "l", "w"] {
-        // A kernel without SysRq shows nothing.
-        let _ = std::fs::write("/proc/sysrq-trigger", key);
-    }
 }
