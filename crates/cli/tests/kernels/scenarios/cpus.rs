@@ -31,9 +31,15 @@ fn attaches_while_cpus_are_offline_from_boot() {
     let hogs = Hogs::part_time(6);
     Hackbench::start("-p -g 1 -l 50").finish();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
+        let attached_before = sched_ext("enable_seq");
         set_online(*cpu, true);
+        // Not all at once: a CPU needs new kernel threads when it comes online for the first time. Before 7.1 the kernel
+        // never runs a task that is forked while it detaches a scheduler (`task_should_scx`), and detaching waits
+        // until the CPU is online.
+        wait_until("the policy is attached again", || {
+            sched_ext("enable_seq") != attached_before && is_attached()
+        });
     }
-    wait_until("the policy is attached again", is_attached);
     hogs.stop();
     for cpu in possible.iter().filter(|cpu| !online.contains(cpu)) {
         set_online(*cpu, false);
