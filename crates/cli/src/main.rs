@@ -9,6 +9,7 @@ mod machine;
 mod overhead;
 mod policy_file;
 mod progress;
+mod service_manager;
 mod signals;
 
 use clap::Parser;

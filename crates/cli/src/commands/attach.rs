@@ -2,6 +2,7 @@
 use crate::args::Attach;
 use crate::exit;
 use crate::policy_file;
+use crate::service_manager;
 use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -112,6 +113,7 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
     let scope = if matches.get_flag("partial") { Scope::Partial } else { Scope::Machine };
     let mut stats =
         matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
+    let name = name_of(&spec);
     let scheduled = if scope == Scope::Partial { "SCHED_EXT tasks" } else { "this machine" };
     let backoff = Backoff::default();
     let mut supervisor = Supervisor::attach(&spec, scope, backoff, &stop)?;
@@ -122,11 +124,11 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
             None => thread::sleep(CHECK_INTERVAL),
             Some(Change::Attached) => {
                 last = None;
+                let schedules = format!("{name} schedules {scheduled}");
                 eprintln!(
-                    "{} {} schedules {scheduled}; cgroup CPU weights and limits have no effect; Ctrl-C restores the \
-                     default scheduler",
-                    policy.name, policy.version
+                    "{schedules}; cgroup CPU weights and limits have no effect; Ctrl-C restores the default scheduler"
                 );
+                service_manager::ready(&schedules);
                 for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
                     eprintln!("warning: {warning}");
                 }
@@ -136,12 +138,13 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
             }
             Some(Change::Hotplug) => eprintln!("CPUs went on- or offline: {} starts again", policy.name),
             Some(Change::Ejected(report, wait)) => {
-                eprintln!(
-                    "EJECTED by the kernel: {}\nthe default scheduler runs the machine; {} starts again in {} s",
-                    report.reason,
+                let next = format!(
+                    "the default scheduler runs the machine; {} starts again in {} s",
                     policy.name,
                     wait.as_secs()
                 );
+                eprintln!("EJECTED by the kernel: {}\n{next}", report.reason);
+                service_manager::status(&format!("ejected by the kernel; {next}"));
                 last = Some(report);
             }
             Some(Change::GivenUp(report)) => {
@@ -163,6 +166,7 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
         }
         change = supervisor.check()?;
     }
+    service_manager::stopping();
     match supervisor.detach()?.or(last) {
         Some(report) if report.ejected => Err(anyhow::anyhow!("ejected by the kernel: {}", report.reason)),
         _ => {
@@ -170,6 +174,13 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
             Ok(0)
         }
     }
+}
+
+/// Policy and version, and what the user has set, as the subject of a sentence: `flsched 0.1.0, slice_us=5000,`.
+fn name_of(spec: &PolicySpec) -> String {
+    let (policy, shown) = (spec.policy, spec.to_string());
+    let settings = shown.split_once(':').map(|(_, settings)| format!(", {settings},"));
+    format!("{} {}{}", policy.name, policy.version, settings.unwrap_or_default())
 }
 
 /// Prints what each statistic grew by.
