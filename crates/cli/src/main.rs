@@ -1,38 +1,6 @@
-//! The `flsched` command: parse, dispatch, print; nothing else.
-#[macro_use]
-mod stderr;
-
-mod args;
-mod commands;
-mod exit;
-mod machine;
-mod overhead;
-mod policy_file;
-mod progress;
-mod service_manager;
-mod signals;
-
-use clap::Parser;
+//! See the library.
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if flsched_vm::guest::is_guest_init() {
-        flsched_vm::guest::main();
-    }
-    let outcome = match args::Cli::parse().command {
-        args::Command::Doctor(args) => commands::doctor::run(&args),
-        args::Command::Attach(args) => commands::attach::run(args),
-        args::Command::Run(args) => commands::run::run(&args),
-        args::Command::Status(args) => commands::status::run(&args),
-        args::Command::Vm(args) => commands::vm::run(&args),
-        args::Command::Emulator(args) => commands::emulator::run(&args),
-        args::Command::Compare(args) => commands::compare::run(&args),
-        args::Command::Locks(args) => commands::locks::run(&args),
-        args::Command::Costs(args) => commands::costs::run(&args),
-        args::Command::Calibrate(args) => commands::calibrate::run(&args),
-        args::Command::Sim(args) => commands::sim::run(&args),
-        args::Command::MeasureAgent(args) => commands::compare::agent(&args),
-        args::Command::Workload(args) => commands::compare::workload(&args),
-    };
-    exit::report(outcome)
+    flsched_cli::main()
 }

@@ -39,6 +39,17 @@ fn attach_with(spec: PolicySpec, words: Vec<OsString>) -> Result<u8> {
     attach(spec, &matches)
 }
 
+/// The command line of `attach` with each policy as a subcommand: for its documentation. When it runs, it reads the name
+/// of the policy itself, because a policy of the user's own is known only after it is compiled.
+pub fn documented(attach: Command) -> Command {
+    let policies = Policy::all().into_iter().map(|policy| command_of(policy).name(policy.name));
+    attach
+        .mut_arg("words", |words| words.hide(true))
+        .disable_help_flag(false)
+        .disable_help_subcommand(true)
+        .subcommands(policies)
+}
+
 /// The command line of one policy, its knobs as options.
 fn command_of(policy: &'static Policy) -> Command {
     Command::new("flsched")

@@ -1,0 +1,54 @@
+//! The `flsched` command: parse, dispatch, print; nothing else.
+//!
+//! A library, so that `flsched-manual` can read the command line's definition.
+#[macro_use]
+mod stderr;
+
+mod args;
+mod commands;
+mod exit;
+mod machine;
+mod overhead;
+mod policy_file;
+mod progress;
+mod service_manager;
+mod signals;
+
+use clap::{CommandFactory, Parser};
+use std::process::ExitCode;
+
+/// Does what the command line asks for.
+pub fn main() -> ExitCode {
+    if flsched_vm::guest::is_guest_init() {
+        flsched_vm::guest::main();
+    }
+    let outcome = match args::Cli::parse().command {
+        args::Command::Doctor(args) => commands::doctor::run(&args),
+        args::Command::Attach(args) => commands::attach::run(args),
+        args::Command::Run(args) => commands::run::run(&args),
+        args::Command::Status(args) => commands::status::run(&args),
+        args::Command::Vm(args) => commands::vm::run(&args),
+        args::Command::Emulator(args) => commands::emulator::run(&args),
+        args::Command::Compare(args) => commands::compare::run(&args),
+        args::Command::Locks(args) => commands::locks::run(&args),
+        args::Command::Costs(args) => commands::costs::run(&args),
+        args::Command::Calibrate(args) => commands::calibrate::run(&args),
+        args::Command::Sim(args) => commands::sim::run(&args),
+        args::Command::MeasureAgent(args) => commands::compare::agent(&args),
+        args::Command::Workload(args) => commands::compare::workload(&args),
+    };
+    exit::report(outcome)
+}
+
+/// The command line as it is documented: each policy of `attach` is a subcommand with its knobs, and commands that only
+/// flsched itself calls are left out.
+pub fn documented() -> clap::Command {
+    let whole = args::Cli::command();
+    let shown: Vec<_> = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    let about = whole.get_about().cloned().unwrap_or_default();
+    let command = clap::Command::new("flsched").about(about).version(env!("CARGO_PKG_VERSION"));
+    command
+        .subcommand_required(true)
+        .subcommands(shown)
+        .mut_subcommand("attach", commands::attach::documented)
+}
