@@ -76,6 +76,20 @@ choose_clang() {
 	export BPF_CLANG
 }
 
+# install_missing PACKAGE…: installs those that are not there.
+install_missing() {
+	missing=
+	for package in "$@"; do
+		is_installed "$package" || missing="$missing $package"
+	done
+	if [ -n "$missing" ]; then
+		say "installing:$missing"
+		# shellcheck disable=SC2086 # one word a package
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >&2 ||
+			die "apt-get could not install:$missing"
+	fi
+}
+
 install_packages() {
 	# A machine that has just been set up knows no packages yet.
 	if ! is_available rt-tests; then
@@ -96,16 +110,8 @@ install_packages() {
 	if [ "${FLSCHED_SETUP_LINT:-}" = 1 ]; then
 		wanted="$wanted clang-format-$version shellcheck"
 	fi
-	missing=
-	for package in $wanted; do
-		is_installed "$package" || missing="$missing $package"
-	done
-	if [ -n "$missing" ]; then
-		say "installing:$missing"
-		# shellcheck disable=SC2086 # one word a package
-		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >&2 ||
-			die "apt-get could not install:$missing"
-	fi
+	# shellcheck disable=SC2086 # one word a package
+	install_missing $wanted
 }
 
 qemu_version() {
