@@ -1,0 +1,6 @@
+#!/bin/sh
+# systemd forgets the units.
+set -e
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+fi
