@@ -6,6 +6,7 @@
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
+#   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (20 minutes)
 set -eu
 cd "$(dirname "$0")"
 . ./setup.sh
@@ -26,8 +27,11 @@ conformance)
 	export FLSCHED_TEST_CONFORMANCE=all
 	set -- -p flsched --test conformance
 	;;
+packages)
+	exec ./dist/test/packages.sh
+	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|races|conformance]" >&2
+	echo "usage: ./test.sh [all|units|matrix|races|conformance|packages]" >&2
 	exit 2
 	;;
 esac
