@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod exit;
 mod machine;
+mod metrics;
 mod overhead;
 mod policy_file;
 mod progress;

@@ -1,17 +1,19 @@
 //! `flsched attach POLICY [knobs]`: system-wide until Ctrl-C or SIGTERM.
 use crate::args::Attach;
 use crate::exit;
+use crate::metrics::Metrics;
 use crate::policy_file;
 use crate::service_manager;
 use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_host::{Backoff, Change, Error, Running, Scope, Supervisor, check_partial};
+use flsched_host::{Backoff, Change, Error, Running, Scope, Supervisor, check_machine, check_partial};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,6 +74,16 @@ fn command_of(policy: &'static Policy) -> Command {
                 .value_parser(value_parser!(u64).range(1..=86400))
                 .help("Print the policy's statistics at this interval, as counts since the last line"),
         )
+        .arg(
+            Arg::new("metrics")
+                .long("metrics")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help(
+                    "Write the policy's statistics to this file every 5 s, for the textfile collector of Prometheus's \
+                     node_exporter (which reads *.prom). Removed at the end; after a failure it has flsched_attached 0",
+                ),
+        )
         .args(policy.knobs.iter().map(option_of))
         .args(policy.lists.iter().map(list_option_of))
 }
@@ -103,7 +115,10 @@ fn list_option_of(list: &PidList) -> Arg {
 
 fn print_overview(mut out: impl Write) -> io::Result<()> {
     writeln!(out, "Schedule this machine with a policy until Ctrl-C or SIGTERM\n")?;
-    writeln!(out, "Usage: flsched attach POLICY [--partial] [--stats SECONDS] [KNOBS]\n\nPolicies:")?;
+    writeln!(
+        out,
+        "Usage: flsched attach POLICY [--partial] [--stats SECONDS] [--metrics FILE] [KNOBS]\n\nPolicies:"
+    )?;
     for policy in Policy::all() {
         writeln!(out, "  {}", policy.name)?;
     }
@@ -122,15 +137,42 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
     let list = |list: &PidList| Some((list.name.clone(), matches.get_one::<Vec<u32>>(&list.name)?.clone()));
     let spec = spec.set(policy.knobs.iter().filter_map(knob), policy.lists.iter().filter_map(list))?;
     let scope = if matches.get_flag("partial") { Scope::Partial } else { Scope::Machine };
-    let mut stats =
-        matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
-    let name = name_of(&spec);
+    let stats = matches.get_one::<u64>("stats").map(|seconds| Stats::every(Duration::from_secs(*seconds)));
+    let mut metrics = match matches.get_one::<PathBuf>("metrics") {
+        Some(file) => {
+            // Another flsched may be attached, and this may be its file.
+            check_machine()?;
+            Some(Metrics::start(file.clone(), &spec, scope)?)
+        }
+        None => None,
+    };
+    keep_attached(&spec, scope, &stop, stats, &mut metrics)?;
+    if let Some(metrics) = metrics {
+        metrics.remove();
+    }
+    eprintln!("detached; the default scheduler runs the machine");
+    Ok(0)
+}
+
+/// Until the user stops it, or it ends by itself.
+fn keep_attached(
+    spec: &PolicySpec,
+    scope: Scope,
+    stop: &AtomicBool,
+    mut stats: Option<Stats>,
+    metrics: &mut Option<Metrics>,
+) -> Result<()> {
+    let policy = spec.policy;
+    let name = name_of(spec);
     let scheduled = if scope == Scope::Partial { "SCHED_EXT tasks" } else { "this machine" };
     let backoff = Backoff::default();
-    let mut supervisor = Supervisor::attach(&spec, scope, backoff, &stop)?;
+    let mut supervisor = Supervisor::attach(spec, scope, backoff, stop)?;
     let mut change = Some(Change::Attached);
     let mut last = None;
     while !stop.load(Ordering::Relaxed) {
+        if let (Some(Change::Ejected(..) | Change::GivenUp(_)), Some(metrics)) = (&change, &mut *metrics) {
+            metrics.add_ejection();
+        }
         match change {
             None => thread::sleep(CHECK_INTERVAL),
             Some(Change::Attached) => {
@@ -175,15 +217,15 @@ fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
         if let (Some(stats), Some(running)) = (&mut stats, supervisor.running()) {
             stats.tick(running);
         }
+        if let Some(metrics) = metrics {
+            metrics.tick(supervisor.running());
+        }
         change = supervisor.check()?;
     }
     service_manager::stopping();
     match supervisor.detach()?.or(last) {
         Some(report) if report.ejected => Err(anyhow::anyhow!("ejected by the kernel: {}", report.reason)),
-        _ => {
-            eprintln!("detached; the default scheduler runs the machine");
-            Ok(0)
-        }
+        _ => Ok(()),
     }
 }
 
