@@ -26,17 +26,12 @@ const DEFAULT_KERNEL: &str = "default";
 const DEFAULT_MACHINE: &str = "knc-31s1p";
 
 pub fn run(args: &args::Compare) -> Result<u8> {
-    policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
-    let mut spec = spec_of(args)?;
-    spec.check()?;
-    spec.build()?;
+    let words: Vec<String> = std::env::args().collect();
+    let spec = plan(args, &words)?;
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
-    let result = executor(args, &spec, &progress, &cancel).map(|mut executor| {
-        let mut observer = |event: &Event<'_>| show_event(&progress, event);
-        compare(&spec, executor.as_mut(), &mut observer, &outputs, &cancel)
-    });
+    let result = carry_out(args, &spec, &outputs, &progress, &cancel);
     progress.end();
     match result? {
         Ok(report) => {
@@ -68,10 +63,32 @@ pub fn run(args: &args::Compare) -> Result<u8> {
     }
 }
 
-fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
+/// What these words of a command line ask for, with all that it takes built.
+pub fn plan(args: &args::Compare, words: &[String]) -> Result<CompareSpec> {
+    policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
+    let mut spec = spec_of(args, words)?;
+    spec.check()?;
+    spec.build()?;
+    Ok(spec)
+}
+
+/// Measures it.
+pub fn carry_out(
+    args: &args::Compare,
+    spec: &CompareSpec,
+    outputs: &Outputs,
+    progress: &Progress,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Result<Report, CompareError>> {
+    let mut executor = executor(args, spec, progress, cancel)?;
+    let mut observer = |event: &Event<'_>| show_event(progress, event);
+    Ok(compare(spec, executor.as_mut(), &mut observer, outputs, cancel))
+}
+
+fn spec_of(args: &args::Compare, words: &[String]) -> Result<CompareSpec> {
     let schedulers: Vec<String> = args.schedulers.iter().cloned().collect();
     if args.on == Some(Target::Sim) {
-        return simulated_spec_of(args, &schedulers);
+        return simulated_spec_of(args, &schedulers, words);
     }
     let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
     if let Some((option, _)) = of_the_simulator.iter().find(|(_, given)| *given) {
@@ -114,7 +131,7 @@ fn spec_of(args: &args::Compare) -> Result<CompareSpec> {
         }
     }
     complete(&mut spec, args);
-    spec.command_line = std::env::args().collect();
+    spec.command_line = words.to_vec();
     Ok(spec)
 }
 
@@ -124,7 +141,7 @@ fn topology(args: &args::Compare) -> Result<Topology, Usage> {
     machine::topology(args.cpus, args.topology.as_deref(), default_cpus)
 }
 
-fn simulated_spec_of(args: &args::Compare, schedulers: &[String]) -> Result<CompareSpec> {
+fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[String]) -> Result<CompareSpec> {
     let of_others = [
         ("--npb", args.npb.is_some()),
         ("--topology", args.topology.is_some()),
@@ -140,12 +157,12 @@ fn simulated_spec_of(args: &args::Compare, schedulers: &[String]) -> Result<Comp
     let mut spec = CompareSpec::simulated(schedulers, &args.workloads)?;
     complete(&mut spec, args);
     // The report is the same however many runs are done at a time.
-    let mut words = std::env::args();
+    let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--jobs" {
             words.next();
         } else if !word.starts_with("--jobs=") {
-            spec.command_line.push(word);
+            spec.command_line.push(word.clone());
         }
     }
     Ok(spec)

@@ -26,14 +26,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         Some(args::SimOther::Draw(args)) => return draw_real(args),
         None => {}
     }
-    policy_file::add_all(&args.policies, true)?;
-    let setup = Setup {
-        machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
-        scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
-        workload: load(&Model::read(&args.workload)?)?,
-        seed: args.seed,
-        limit: args.limit * NS,
-    };
+    let setup = setup(args)?;
     let title = format!(
         "{} under {}, on {} ({} CPUs), seed {}; clock: model",
         setup.workload,
@@ -47,6 +40,18 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         eprintln!("flsched: warning: {warning}");
     }
     play(Simulation::new(setup)?, &title, &args.showing)
+}
+
+/// The run that the options describe.
+pub fn setup(args: &args::Sim) -> Result<Setup> {
+    policy_file::add_all(&args.policies, true)?;
+    Ok(Setup {
+        machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
+        scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
+        workload: load(&Model::read(&args.workload)?)?,
+        seed: args.seed,
+        limit: args.limit * NS,
+    })
 }
 
 /// A scenario from a file.
