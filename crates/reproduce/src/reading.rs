@@ -1,0 +1,231 @@
+//! Which part of a result a row takes, in words:
+//!
+//! | words | from | the figure |
+//! |---|---|---|
+//! | `time of S on W` | a comparison | the median of the times, in s |
+//! | `switches of S on W` | a comparison | the median; so for `migrations`, `yields` and each further figure by its name |
+//! | `time of S over T on W` | a comparison | the first divided by the second: how many times faster T is |
+//! | `time of S on W over V` | a comparison | the first divided by the second, of two workloads |
+//! | `gain of S over T on W` | a comparison | how many percent more work S does in the same time |
+//! | `calls of F under S` | costs, a simulation | so for `mean_ns` and `total_ms`; and `… under S over T`, the first divided by the second |
+//! | `locks of S` | locks | places in the policy that take a lock of its own |
+//! | `spin_percent of S` | locks | share of the CPUs' time spent spinning |
+//!
+//! `W` may have `*` where the largest, or a share, of several is taken.
+use std::fmt;
+
+/// A figure of one result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// Of a workload in a comparison.
+    Run {
+        /// `time`, `switches`, …
+        quantity: String,
+        /// Whose.
+        scheduler: String,
+        /// Divided by this one's.
+        over: Option<String>,
+        /// A pattern with `*`.
+        workload: String,
+        /// Divided by the figure of this workload.
+        base: Option<String>,
+    },
+    /// Of a scheduler's function.
+    Function {
+        /// `calls`, `mean_ns` or `total_ms`.
+        quantity: String,
+        /// Its name in the result.
+        function: String,
+        /// Whose.
+        scheduler: String,
+        /// Divided by this one's.
+        over: Option<String>,
+    },
+    /// Of the locks that were counted.
+    Locks {
+        /// `locks` or `spin_percent`.
+        quantity: String,
+        /// Whose.
+        scheduler: String,
+    },
+}
+
+impl Reading {
+    /// Reads the words; or what is wrong with them.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let owned = |word: &str| word.to_string();
+        match words[..] {
+            [quantity, "of", scheduler, "on", workload] if quantity != "gain" => Ok(Self::Run {
+                quantity: owned(quantity),
+                scheduler: owned(scheduler),
+                over: None,
+                workload: owned(workload),
+                base: None,
+            }),
+            [quantity, "of", scheduler, "on", workload, "over", base] if quantity != "gain" => {
+                Ok(Self::Run {
+                    quantity: owned(quantity),
+                    scheduler: owned(scheduler),
+                    over: None,
+                    workload: owned(workload),
+                    base: Some(owned(base)),
+                })
+            }
+            [quantity, "of", scheduler, "over", other, "on", workload] => Ok(Self::Run {
+                quantity: owned(quantity),
+                scheduler: owned(scheduler),
+                over: Some(owned(other)),
+                workload: owned(workload),
+                base: None,
+            }),
+            [quantity @ ("calls" | "mean_ns" | "total_ms"), "of", function, "under", scheduler] => {
+                Ok(Self::Function {
+                    quantity: owned(quantity),
+                    function: owned(function),
+                    scheduler: owned(scheduler),
+                    over: None,
+                })
+            }
+            [
+                quantity @ ("calls" | "mean_ns" | "total_ms"),
+                "of",
+                function,
+                "under",
+                scheduler,
+                "over",
+                other,
+            ] => Ok(Self::Function {
+                quantity: owned(quantity),
+                function: owned(function),
+                scheduler: owned(scheduler),
+                over: Some(owned(other)),
+            }),
+            [quantity @ ("locks" | "spin_percent"), "of", scheduler] => {
+                Ok(Self::Locks { quantity: owned(quantity), scheduler: owned(scheduler) })
+            }
+            _ => Err(format!(
+                "`{text}` is not like `time of S on W`, `time of S over T on W`, `gain of S over T on W`, \
+                 `calls of F under S`, `calls of F under S over T` or `locks of S`"
+            )),
+        }
+    }
+
+    /// With schedulers replaced.
+    pub fn with_schedulers(&self, replaced: &dyn Fn(&str) -> String) -> Self {
+        let mut reading = self.clone();
+        let (scheduler, over) = match &mut reading {
+            Self::Run { scheduler, over, .. } | Self::Function { scheduler, over, .. } => {
+                (scheduler, Some(over))
+            }
+            Self::Locks { scheduler, .. } => (scheduler, None),
+        };
+        *scheduler = replaced(scheduler);
+        if let Some(Some(over)) = over {
+            *over = replaced(over);
+        }
+        reading
+    }
+
+    /// Whether it is about this scheduler.
+    pub fn names(&self, name: &str) -> bool {
+        let (scheduler, over) = match self {
+            Self::Run { scheduler, over, .. } | Self::Function { scheduler, over, .. } => {
+                (scheduler, over.as_ref())
+            }
+            Self::Locks { scheduler, .. } => (scheduler, None),
+        };
+        scheduler == name || over.is_some_and(|over| over == name)
+    }
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let over = |over: &Option<String>| over.as_ref().map(|it| format!(" over {it}")).unwrap_or_default();
+        match self {
+            Self::Run { quantity, scheduler, over: other, workload, base } => {
+                write!(out, "{quantity} of {scheduler}{} on {workload}{}", over(other), over(base))
+            }
+            Self::Function { quantity, function, scheduler, over: other } => {
+                write!(out, "{quantity} of {function} under {scheduler}{}", over(other))
+            }
+            Self::Locks { quantity, scheduler } => write!(out, "{quantity} of {scheduler}"),
+        }
+    }
+}
+
+/// One figure made of readings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Taken {
+    /// Of one workload or function.
+    One(Reading),
+    /// The largest of all workloads that match.
+    Largest(Reading),
+    /// The smallest.
+    Smallest(Reading),
+    /// How many of them are above this.
+    CountAbove(f64, Reading),
+    /// How many percent of them are above this.
+    ShareAbove(f64, Reading),
+    /// How many percent of them are below this.
+    ShareBelow(f64, Reading),
+}
+
+impl Taken {
+    /// What it is made of.
+    pub fn reading(&self) -> &Reading {
+        match self {
+            Self::One(it) | Self::Largest(it) | Self::Smallest(it) => it,
+            Self::CountAbove(_, it) | Self::ShareAbove(_, it) | Self::ShareBelow(_, it) => it,
+        }
+    }
+
+    /// The same with another reading.
+    pub fn with(&self, reading: Reading) -> Self {
+        match self {
+            Self::One(_) => Self::One(reading),
+            Self::Largest(_) => Self::Largest(reading),
+            Self::Smallest(_) => Self::Smallest(reading),
+            Self::CountAbove(limit, _) => Self::CountAbove(*limit, reading),
+            Self::ShareAbove(limit, _) => Self::ShareAbove(*limit, reading),
+            Self::ShareBelow(limit, _) => Self::ShareBelow(*limit, reading),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_prints() {
+        for text in [
+            "time of cfs on hackbench:process-pipe:200:100",
+            "lock_wait_percent of flsched:paper on npb:cg:*",
+            "time of cfs over flsched on npb:*",
+            "time of cfs on hackbench:process-pipe:200:* over hackbench:process-pipe:50:*",
+            "gain of rr2 over rr2:grouping=off on co-threads:9:3:16384:2",
+            "mean_ns of enqueue under cfs",
+            "calls of enqueue under cfs over flsched",
+            "locks of flsched",
+        ] {
+            assert_eq!(Reading::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn says_what_it_could_be() {
+        for text in ["", "time", "time on W", "gain of S on W", "ns of f under S", "locks of a b"] {
+            let error = Reading::parse(text).unwrap_err();
+            assert!(error.starts_with(&format!("`{text}` is not like `time of S on W`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn schedulers_are_replaced_wherever_they_stand() {
+        let reading = Reading::parse("time of cfs over flsched on W").unwrap();
+        let replaced = reading.with_schedulers(&|name| name.replace("flsched", "flsched:paper"));
+        assert_eq!(replaced.to_string(), "time of cfs over flsched:paper on W");
+        assert!(replaced.names("flsched:paper") && replaced.names("cfs") && !replaced.names("W"));
+    }
+}
