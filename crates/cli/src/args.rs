@@ -39,6 +39,8 @@ pub enum Command {
     Costs(Overhead),
     /// Run a workload on a simulated machine: the same policies on models of machines
     Sim(Sim),
+    /// Run the experiments of the three papers, and print which of their claims come out
+    Reproduce(Reproduce),
     /// Write a machine file of this machine, for sim --machine: what the kernel says of its CPUs, measured costs
     Calibrate(Calibrate),
     /// (inside a comparison) run what a comparison at the other end of a pipe asks for
@@ -277,6 +279,32 @@ pub struct Overhead {
     /// The command; what it prints goes to standard error [default: hackbench -p -g 4 -l 100]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What has been measured by the same command and version stays as it is in results/papers/; after \
+                  Ctrl-C the next call goes on."
+)]
+pub struct Reproduce {
+    /// Only what takes about 15 minutes together on two cores
+    #[arg(long)]
+    pub quick: bool,
+    /// Only this row, by its name in --list (repeatable)
+    #[arg(long, value_name = "ROW")]
+    pub only: Vec<String>,
+    /// Measure again what has been measured
+    #[arg(long)]
+    pub again: bool,
+    /// Print the rows, and the commands that have no result yet; run nothing
+    #[arg(long, conflicts_with = "again")]
+    pub list: bool,
+    /// Write all rows as a page
+    #[arg(long, short, value_name = "FILE.html")]
+    pub out: Option<PathBuf>,
+    /// The project's folder [default: the nearest one above with results/papers]
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -33,6 +33,7 @@ pub fn main() -> ExitCode {
         args::Command::Compare(args) => commands::compare::run(&args),
         args::Command::Locks(args) => commands::locks::run(&args),
         args::Command::Costs(args) => commands::costs::run(&args),
+        args::Command::Reproduce(args) => commands::reproduce::run(&args),
         args::Command::Calibrate(args) => commands::calibrate::run(&args),
         args::Command::Sim(args) => commands::sim::run(&args),
         args::Command::MeasureAgent(args) => commands::compare::agent(&args),

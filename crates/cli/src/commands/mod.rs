@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod emulator;
 pub mod fuzz;
 pub mod locks;
+pub mod reproduce;
 pub mod run;
 pub mod sim;
 pub mod status;

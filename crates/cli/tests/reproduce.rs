@@ -1,0 +1,145 @@
+//! `flsched reproduce` in a project of its own: what is kept, what is run again, what an interruption leaves.
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn paper(command: &str) -> String {
+    format!(
+        r#"
+        name = "P"
+        cited = "Somebody: *P*."
+        subject = {{ name = "flsched", here = ["flsched"] }}
+        [[measurement]]
+        name = "m"
+        command = "{command}"
+        takes_min = 1
+        [[row]]
+        id = "figure-1"
+        place = "Figure 1"
+        says = "FIFO takes no longer than CFS."
+        certainty = "printed"
+        order = "fifo = cfs"
+        tolerance_percent = 10
+        [[row.way]]
+        from = ["m"]
+        take = "time of {{}} on *"
+        "#
+    )
+}
+
+const SHORT: &str =
+    "compare --on sim --machine i7-2670qm --schedulers cfs,fifo --runs 1 --seed 1 --workload hogs:1:1";
+
+fn project(command: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("results/papers")).unwrap();
+    std::fs::write(folder.path().join("results/papers/p.toml"), paper(command)).unwrap();
+    folder
+}
+
+fn flsched(project: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
+    command.arg("reproduce").args(arguments).arg("--root").arg(project);
+    command
+}
+
+fn output(project: &Path, arguments: &[&str]) -> (Output, String) {
+    let output = flsched(project, arguments).output().unwrap();
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    (output, String::from_utf8(text).unwrap())
+}
+
+fn files(project: &Path) -> Vec<String> {
+    let entries = project.join("results/papers").read_dir().unwrap();
+    let mut names: Vec<String> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_result_is_kept_until_the_row_changes() {
+    let project = project(SHORT);
+    let (first, text) = output(project.path(), &[]);
+    assert!(first.status.success() && text.contains("[1/1] p-m: about 60 s"), "{text}");
+    assert!(text.contains("reproduced      figure-1"), "{text}");
+    let result = project.path().join("results/papers/p-m.json");
+    let bytes = std::fs::read(&result).unwrap();
+
+    let (_, text) = output(project.path(), &[]);
+    assert!(!text.contains("[1/1]") && text.contains("reproduced      figure-1"), "{text}");
+    // The same seed gives the same bytes.
+    let (_, text) = output(project.path(), &["--again"]);
+    assert!(text.contains("[1/1]"), "{text}");
+    assert_eq!(std::fs::read(&result).unwrap(), bytes);
+
+    std::fs::write(
+        project.path().join("results/papers/p.toml"),
+        paper(&SHORT.replace("hogs:1:1", "hogs:1:2")),
+    )
+    .unwrap();
+    let (_, text) = output(project.path(), &["--list"]);
+    assert!(text.contains("missing") && text.contains("p-m.json is of another command line"), "{text}");
+    let (_, text) = output(project.path(), &[]);
+    assert!(text.contains("[1/1]") && text.contains("reproduced      figure-1"), "{text}");
+}
+
+#[test]
+fn the_page_is_written() {
+    let project = project(SHORT);
+    let page = project.path().join("page.html");
+    let (_, text) = output(project.path(), &["--quick", "-o", page.to_str().unwrap()]);
+    assert!(text.contains("missing         figure-1"), "{text}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<h3 id=\"figure-1\">") && page.contains("not measured yet"), "{page}");
+}
+
+#[test]
+fn an_interruption_leaves_nothing_half_written() {
+    let long = "compare --on sim --schedulers cfs,fifo --runs 9 --workload hackbench:process-pipe:200:1000";
+    let project = project(long);
+    let mut child =
+        flsched(project.path(), &[]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("runs in random order")));
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let rest: Vec<String> = lines.collect();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.ends_with("interrupted; results/papers/p-m.json was not written")),
+        "{rest:?}"
+    );
+    assert!(String::from_utf8(ended.stdout).unwrap().contains("missing         figure-1"));
+    assert_eq!(files(project.path()), ["p.toml"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_named() {
+    let project = project("compare --on sim --machine nosuch --workload hogs:2:1 --schedulers cfs,fifo");
+    let (ended, text) = output(project.path(), &[]);
+    assert_eq!(ended.status.code(), Some(1), "{text}");
+    assert!(text.contains("1 of 1 could not be measured:\n  p-m: "), "{text}");
+    assert!(text.contains("nosuch") && text.contains("missing         figure-1"), "{text}");
+    assert_eq!(files(project.path()), ["p.toml"]);
+}
+
+#[test]
+fn bad_input_is_a_usage_error_with_its_place() {
+    let project = project(SHORT);
+    let (ended, text) = output(project.path(), &["--only", "figure-2"]);
+    assert_eq!(ended.status.code(), Some(2), "{text}");
+    assert!(text.contains("unknown row `figure-2`; did you mean `figure-1`?"), "{text}");
+    std::fs::write(project.path().join("results/papers/p.toml"), paper("run -- true")).unwrap();
+    let (ended, text) = output(project.path(), &[]);
+    assert_eq!(ended.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("results/papers/p.toml: measurement `m`: `run -- true` begins with neither"),
+        "{text}"
+    );
+    let empty = tempfile::tempdir().unwrap();
+    let (ended, text) = output(empty.path(), &[]);
+    assert_eq!(ended.status.code(), Some(2), "{text}");
+    assert!(text.contains("results/papers"), "{text}");
+}
