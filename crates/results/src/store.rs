@@ -12,6 +12,7 @@ pub const FOLDER: &str = "results";
 /// Reads each report once.
 #[derive(Debug)]
 pub struct Store {
+    root: PathBuf,
     folder: PathBuf,
     read: RefCell<BTreeMap<String, Result<Rc<Report>, String>>>,
 }
@@ -19,7 +20,12 @@ pub struct Store {
 impl Store {
     /// Of the project in this folder.
     pub fn new(root: &Path) -> Self {
-        Self { folder: root.join(FOLDER), read: RefCell::default() }
+        Self { root: root.into(), folder: root.join(FOLDER), read: RefCell::default() }
+    }
+
+    /// The project's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Whether it has been measured.

@@ -4,6 +4,7 @@ mod growth;
 mod knobs;
 mod losses;
 mod overhead;
+mod papers;
 mod picture;
 mod set;
 mod table;
@@ -60,7 +61,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 11] = [
+pub const KINDS: [Kind; 12] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -83,6 +84,7 @@ pub const KINDS: [Kind; 11] = [
         render: overhead::locks,
     },
     Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
+    Kind { name: "papers", keys: &["paper", "show", "level"], inline: false, render: papers::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
         name: "ratio",
