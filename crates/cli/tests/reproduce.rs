@@ -96,6 +96,15 @@ fn the_page_is_written() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_refused_before_anything_runs() {
+    let project = project(SHORT);
+    let (ended, text) = output(project.path(), &["-o", "/nonexistent/page.html"]);
+    assert_eq!(ended.status.code(), Some(1), "{text}");
+    assert!(text.contains("cannot write /nonexistent/page.html") && !text.contains("[1/1]"), "{text}");
+    assert_eq!(files(project.path()), ["p.toml"]);
+}
+
+#[test]
 fn an_interruption_leaves_nothing_half_written() {
     let long = "compare --on sim --schedulers cfs,fifo --runs 9 --workload hackbench:process-pipe:200:1000";
     let project = project(long);

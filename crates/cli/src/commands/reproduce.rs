@@ -34,6 +34,10 @@ pub fn run(args: &Reproduce) -> Result<u8> {
     }
     let choice = Choice { quick: args.quick, only: args.only.clone(), again: args.again };
     let jobs = jobs(&papers, &Results::new(&root), &choice, VERSION)?;
+    if let Some(path) = &args.out {
+        // Before hours of measuring: a folder that is not there is noticed now.
+        write_page(path, &judge(&root, &papers)?)?;
+    }
     let cancel = signals::stop_flag()?;
     let mut failures = Vec::new();
     let mut clock = Estimate::default();
@@ -56,8 +60,7 @@ pub fn run(args: &Reproduce) -> Result<u8> {
     let judged = judge(&root, &papers)?;
     show(&judged, args)?;
     if let Some(path) = &args.out {
-        replace(path, page::html(&judged).as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_page(path, &judged)?;
         writeln!(io::stdout(), "written: {}", path.display())?;
     }
     if cancel.load(Ordering::Relaxed) {
@@ -90,6 +93,10 @@ fn name(job: &Job<'_>) -> String {
 fn judge<'a>(root: &Path, papers: &'a [Paper]) -> Result<Vec<Vec<Judged<'a>>>> {
     let results = Results::new(root);
     Ok(papers.iter().map(|paper| assess(paper, &results)).collect::<Result<_, _>>()?)
+}
+
+fn write_page(path: &Path, judged: &[Vec<Judged<'_>>]) -> Result<()> {
+    replace(path, page::html(judged).as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Runs the command, and writes its result when it is complete.
