@@ -81,8 +81,9 @@ mv "$root/usr/local" "$root/$name"
 mv "$root/etc/default/flsched" "$root/$name/share/doc/flsched/default"
 # Files only: folders that are there already keep their owners and modes.
 (cd "$root" && find "$name" -type f | LC_ALL=C sort) >"$new/files"
-tar -C "$root" --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -c -J -f "$new/$name.tar.xz" \
+tar -C "$root" --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -c -f "$new/$name.tar" \
 	-T "$new/files" || fail "no tarball was made, see above"
+gzip -9 -n "$new/$name.tar" || fail "no tarball was made, see above"
 rm "$new/files"
 (cd "$new" && sha256sum flsched* >SHA256SUMS) || fail "no checksums were made, see above"
 
