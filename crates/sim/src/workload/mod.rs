@@ -13,6 +13,7 @@ mod script;
 mod spin_barrier;
 mod sync;
 mod team;
+mod work;
 
 pub use channel::{Channel, ChannelId, Outcome};
 pub use script::{Act, BarrierPlan, TaskPlan, Tasks};

@@ -1,6 +1,7 @@
 //! Requests and their wake-up latency, as in schbench: messengers wake workers; a woken worker does a
 //! fixed amount of work, notifies its messenger and waits for the next request.
 use super::team::Team;
+use super::work::STEP_NS;
 use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
 use crate::core::Histogram;
 use crate::engine::Ns;
@@ -8,9 +9,6 @@ use flsched_spec::workload::Requests;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// How long one step of the real program's arithmetic takes, in ns: 10 instructions, at one a nanosecond.
-const STEP_NS: Ns = 10;
 
 impl Workload for Requests {
     fn main(&self, world: &mut World) -> Box<dyn Program> {

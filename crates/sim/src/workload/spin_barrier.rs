@@ -1,10 +1,8 @@
 //! Threads that compute and then wait for each other, yielding while they wait.
 use super::team::Team;
+use super::work::STEP_NS;
 use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
 use flsched_spec::workload::SpinBarrier;
-
-/// How long one step of the real program's arithmetic takes, in ns: 10 instructions, at one a nanosecond.
-const STEP_NS: u64 = 10;
 
 impl Workload for SpinBarrier {
     fn main(&self, world: &mut World) -> Box<dyn Program> {
