@@ -2,7 +2,6 @@
 use crate::clock::Clock;
 use crate::workload::{self, BuildError};
 use crate::{Contender, Target, Workload};
-use flsched_sim::workload::load;
 use flsched_spec::UsageError;
 use std::time::Duration;
 
@@ -52,15 +51,10 @@ impl CompareSpec {
         Ok(Self::with_defaults(schedulers, workloads, Target::Vm, Clock::Parallel))
     }
 
-    /// The same for the simulator: its schedulers and workloads.
+    /// The same for the simulator: its schedulers and workloads. Files that workloads name are not read yet.
     pub fn simulated(schedulers: &[String], workloads: &[String]) -> Result<Self, UsageError> {
         let workloads = or_default(workloads, &Self::WORKLOADS);
         let workloads = all_different(&workloads, Target::Sim, 0, Vec::new())?;
-        for workload in &workloads {
-            if let Workload::Model(model) = workload {
-                load(model).map_err(|error| UsageError(error.to_string()))?;
-            }
-        }
         let schedulers = Contender::parse_list(&or_default(schedulers, &Self::SCHEDULERS), Target::Sim)?;
         Ok(Self::with_defaults(schedulers, workloads, Target::Sim, Clock::Model))
     }

@@ -17,7 +17,7 @@ fn run(schedulers: &[&str], workloads: &[&str], jobs: usize, json: Option<&Path>
     };
     let machine = Machine::find("ryzen-3400g").unwrap();
     let cancel = Arc::new(false.into());
-    let mut executor = SimExecutor::new(machine, jobs, Arc::clone(&cancel));
+    let mut executor = SimExecutor::new(machine, &spec.workloads, jobs, Arc::clone(&cancel)).unwrap();
     let outputs = Outputs { json: json.map(Path::to_path_buf), html: None };
     compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &outputs, &cancel).unwrap()
 }
@@ -62,7 +62,8 @@ fn smove_without_frequencies_is_warned_of() {
     let warnings = |machine: &str| {
         let spec = CompareSpec::simulated(&words(&["smove"]), &words(&["chain:2:5:10"])).unwrap();
         let cancel = Arc::new(false.into());
-        let mut executor = SimExecutor::new(Machine::find(machine).unwrap(), 1, Arc::clone(&cancel));
+        let machine = Machine::find(machine).unwrap();
+        let mut executor = SimExecutor::new(machine, &spec.workloads, 1, Arc::clone(&cancel)).unwrap();
         compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &Outputs::default(), &cancel).unwrap().warnings
     };
     assert!(warnings("knc-31s1p").iter().any(|text| text.contains("knc-31s1p do not change")));
@@ -86,7 +87,8 @@ fn a_run_that_does_not_end_is_reported_as_hung() {
         ..CompareSpec::simulated(&words(&["fifo"]), &words(&["phases:64:1000000:10:0:spin"])).unwrap()
     };
     let cancel = Arc::new(false.into());
-    let mut executor = SimExecutor::new(Machine::find("ryzen-3400g").unwrap(), 1, Arc::clone(&cancel));
+    let machine = Machine::find("ryzen-3400g").unwrap();
+    let mut executor = SimExecutor::new(machine, &spec.workloads, 1, Arc::clone(&cancel)).unwrap();
     let report =
         compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &Outputs::default(), &cancel).unwrap();
     assert_eq!(report.results[0].failed.len(), 1);
@@ -101,5 +103,29 @@ fn what_the_simulator_does_not_have_is_refused() {
     assert!(refused("flshed", "hackbench").contains("did you mean `flsched`"));
     assert!(refused("fifo", "hackbnech").contains("did you mean `hackbench`"));
     assert!(refused("fifo,fifo", "hackbench").contains("named twice"));
-    assert!(refused("fifo", "tasks:/no/such.toml").contains("/no/such.toml"));
+}
+
+#[test]
+fn a_file_of_tasks_is_read_once_before_the_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tasks.toml");
+    let workload = format!("tasks:{}", path.display());
+    let spec = CompareSpec {
+        runs: 2,
+        ..CompareSpec::simulated(&words(&["fifo"]), std::slice::from_ref(&workload)).unwrap()
+    };
+    let cancel = Arc::new(false.into());
+    let executor = || {
+        let machine = Machine::find("ryzen-3400g").unwrap();
+        SimExecutor::new(machine, &spec.workloads, 1, Arc::clone(&cancel))
+    };
+    let Err(error) = executor() else { panic!("{workload} is not there") };
+    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+
+    std::fs::write(&path, "[[task]]\nsteps = [{ run_us = 100 }]\n").unwrap();
+    let mut executor = executor().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let report =
+        compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &Outputs::default(), &cancel).unwrap();
+    assert_eq!(report.results[0].times_s.len(), 2);
 }

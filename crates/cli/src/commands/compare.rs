@@ -191,7 +191,7 @@ fn executor(
         let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
         let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
         let jobs = args.jobs.unwrap_or(1) as usize;
-        return Ok(Box::new(SimExecutor::new(machine, jobs, cancel.clone())));
+        return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
     }
     let clock = args.clock.unwrap_or_default();
     clock.check(flsched_vm::Accel::Auto)?;

@@ -4,7 +4,7 @@ use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest}
 use crate::residency::{Residency, Source, Time};
 use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
-use flsched_sim::workload::load;
+use flsched_sim::workload::{self, load};
 use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::{UsageError, Workload};
 use std::collections::BTreeSet;
@@ -21,6 +21,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Carries out runs in the simulator.
 pub struct SimExecutor {
     machine: Arc<Machine>,
+    workloads: Workloads,
     jobs: usize,
     cancel: Arc<AtomicBool>,
     /// Stops the worker threads when this executor is dropped.
@@ -31,10 +32,23 @@ pub struct SimExecutor {
 }
 
 impl SimExecutor {
-    /// Simulates `machine`, with `jobs` runs at a time, at least one. `cancel` stops the current run, too.
-    pub fn new(machine: Machine, jobs: usize, cancel: Arc<AtomicBool>) -> Self {
-        let abandoned = Arc::default();
-        Self { machine: Arc::new(machine), jobs, cancel, abandoned, workers: None, done: Vec::new() }
+    /// Simulates these workloads on `machine`, with `jobs` runs at a time, at least one. Files that workloads name are
+    /// read and checked here. `cancel` stops the current run, too.
+    pub fn new(
+        machine: Machine,
+        workloads: &[Workload],
+        jobs: usize,
+        cancel: Arc<AtomicBool>,
+    ) -> Result<Self, UsageError> {
+        Ok(Self {
+            machine: Arc::new(machine),
+            workloads: Workloads::load(workloads)?,
+            jobs,
+            cancel,
+            abandoned: Arc::default(),
+            workers: None,
+            done: Vec::new(),
+        })
     }
 }
 
@@ -67,13 +81,13 @@ impl Executor for SimExecutor {
         let requests: Arc<Vec<RunRequest>> = Arc::new(requests.to_vec());
         for _ in 0..self.jobs {
             let (sender, next, requests) = (sender.clone(), Arc::clone(&next), Arc::clone(&requests));
-            let machine = Arc::clone(&self.machine);
+            let (machine, workloads) = (Arc::clone(&self.machine), self.workloads.clone());
             let (cancel, abandoned) = (Arc::clone(&self.cancel), Arc::clone(&self.abandoned));
             std::thread::spawn(move || {
                 while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (cancel, abandoned) = (Arc::clone(&cancel), Arc::clone(&abandoned));
                     let stop = move || cancel.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed);
-                    let outcome = simulate(&machine, request, stop);
+                    let outcome = simulate(&machine, &workloads, request, stop);
                     if sender.send((request.clone(), outcome)).is_err() {
                         break;
                     }
@@ -90,7 +104,8 @@ impl Executor for SimExecutor {
             }
             let Some(workers) = &self.workers else {
                 let cancel = Arc::clone(&self.cancel);
-                break simulate(&self.machine, request, move || cancel.load(Ordering::Relaxed));
+                let stop = move || cancel.load(Ordering::Relaxed);
+                break simulate(&self.machine, &self.workloads, request, stop);
             };
             match workers.recv_timeout(CHECK_INTERVAL) {
                 Ok(done) => self.done.push(done),
@@ -115,19 +130,46 @@ impl Drop for SimExecutor {
     }
 }
 
-fn simulate(machine: &Arc<Machine>, request: &RunRequest, stop: impl Fn() -> bool + 'static) -> RunOutcome {
+/// Workloads, and what the simulator loaded for each.
+#[derive(Clone)]
+struct Workloads(Arc<[(Workload, Arc<dyn workload::Workload>)]>);
+
+impl Workloads {
+    fn load(workloads: &[Workload]) -> Result<Self, UsageError> {
+        let load = |workload: &Workload| match workload {
+            Workload::Model(model) => match load(model) {
+                Ok(loaded) => Ok((workload.clone(), loaded)),
+                Err(error) => Err(UsageError(error.to_string())),
+            },
+            Workload::Program(program) => {
+                Err(UsageError(format!("{program} is a program, which the simulator cannot run")))
+            }
+        };
+        workloads.iter().map(load).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn get(&self, workload: &Workload) -> Result<Arc<dyn workload::Workload>, UsageError> {
+        let found = self.0.iter().find(|(name, _)| name == workload);
+        let (_, loaded) =
+            found.ok_or_else(|| UsageError(format!("{workload} was not loaded for the simulator")))?;
+        Ok(Arc::clone(loaded))
+    }
+}
+
+fn simulate(
+    machine: &Arc<Machine>,
+    workloads: &Workloads,
+    request: &RunRequest,
+    stop: impl Fn() -> bool + 'static,
+) -> RunOutcome {
     let started = Instant::now();
     let limit_s = request.limit_s;
     let stop = move || stop() || started.elapsed().as_secs_f64() > limit_s;
     let run = || -> Result<Outcome, Error> {
-        let Workload::Model(model) = &request.workload else {
-            let program = &request.workload;
-            return Err(UsageError(format!("{program} is a program, which the simulator cannot run")).into());
-        };
         let setup = Setup {
             machine: Arc::clone(machine),
             scheduler: request.scheduler.clone(),
-            workload: load(model)?,
+            workload: workloads.get(&request.workload)?,
             seed: request.seed,
             limit: LIMIT_NS,
         };
