@@ -1,6 +1,6 @@
 //! The command that is measured, under the default scheduler and then under the policy.
 use crate::Error;
-use flsched_host::{Pidfd, Running, Scope, start};
+use flsched_host::{Running, Scope, start, wait_for};
 use flsched_spec::{PolicySpec, UsageError};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -85,13 +85,10 @@ impl Request<'_> {
             .stdout(io::stderr().as_fd().try_clone_to_owned()?)
             .spawn()
             .map_err(|source| Error::Start { program: name(), source })?;
-        let end = Pidfd::of(&child)?;
         let mut stopped = false;
         let status = loop {
-            end.wait(CHECK_INTERVAL);
-            let elapsed = began.elapsed();
-            if let Some(status) = child.try_wait()? {
-                break (status, elapsed);
+            if let Some(status) = wait_for(&mut child, CHECK_INTERVAL)? {
+                break (status, began.elapsed());
             }
             if self.stop.load(Ordering::Relaxed) && !stopped {
                 stopped = true;

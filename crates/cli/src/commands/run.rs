@@ -5,8 +5,8 @@ use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
-    Backoff, Change, Pidfd, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children,
-    start_in_sched_ext,
+    Backoff, Change, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children,
+    start_in_sched_ext, wait_for,
 };
 use nix::unistd::Pid;
 use std::io;
@@ -55,15 +55,9 @@ pub fn run(args: &Run) -> Result<u8> {
             });
         }
     };
-    // Without one, the command's end is noticed at the next check.
-    let end = Pidfd::of(&child).ok();
     let status = loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = wait_for(&mut child, CHECK)? {
             break status;
-        }
-        match &end {
-            Some(end) => drop(end.wait(CHECK)),
-            None => thread::sleep(CHECK),
         }
         signals.forward(Pid::from_raw(child.id() as i32));
         check(&mut supervisor, spec.policy.name);

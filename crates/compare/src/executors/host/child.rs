@@ -1,7 +1,7 @@
 //! A workload's process: started in its class, waited for, and ended with all its descendants.
 use super::class::{self, Class};
 use crate::execute::ExecError;
-use flsched_host::Pidfd;
+use flsched_host::wait_for;
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
@@ -22,7 +22,6 @@ const TAIL: u64 = 2_000;
 /// A running process, which leads a process group of its own.
 pub(super) struct Child {
     process: std::process::Child,
-    handle: Pidfd,
     started: Instant,
     output: Captured,
     error: Captured,
@@ -83,8 +82,7 @@ impl Child {
             };
             io::Error::new(error.kind(), text)
         })?;
-        let handle = Pidfd::of(&process)?;
-        Ok(Self { process, handle, started, output, error })
+        Ok(Self { process, started, output, error })
     }
 
     /// Its scheduling class, as the kernel reports it.
@@ -102,17 +100,13 @@ impl Child {
                 return Err(ExecError::Interrupted);
             }
             let left = limit.saturating_sub(self.started.elapsed());
-            if self.handle.wait(left.min(CHECK_INTERVAL)) {
-                break;
-            }
-            if left.is_zero() {
+            let status = wait_for(&mut self.process, left.min(CHECK_INTERVAL));
+            let status = status.map_err(|error| ExecError::Unable(error.to_string()))?;
+            if status.is_some() || left.is_zero() {
                 let elapsed = self.started.elapsed();
-                return Ok(self.end(None, elapsed));
+                return Ok(self.end(status, elapsed));
             }
         }
-        let elapsed = self.started.elapsed();
-        let status = self.process.wait().map_err(|error| ExecError::Unable(error.to_string()))?;
-        Ok(self.end(Some(status), elapsed))
     }
 
     fn end(self, status: Option<ExitStatus>, elapsed: Duration) -> ChildEnd {
