@@ -1,7 +1,7 @@
 //! Writes a file as a whole or not at all: a reader never sees half of it, and an interruption leaves the old
 //! one.
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Writes a new file beside the old one and renames it.
@@ -15,12 +15,10 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new()
-        .prefix(".flsched-")
-        // As for any other new file: what umask leaves of it.
-        .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
-    file.write_all(content)?;
+    // Errors of `tempfile_in` would name the temporary file, which the user has never heard of.
+    let mut file =
+        tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path))?;
+    file.as_file_mut().write_all(content)?;
     file.persist(path)?;
     Ok(())
 }
@@ -53,6 +51,6 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error() {
         let error = replace(Path::new("/no/such/folder/report.json"), b"x").unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
     }
 }
