@@ -8,9 +8,11 @@ mod headers;
 
 use clang::Clang;
 use headers::Headers;
+use libbpf_rs::PrintLevel;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 /// What to compile for.
@@ -50,12 +52,12 @@ pub enum Error {
         source: io::Error,
     },
     /// The compiled object cannot be linked.
-    #[error("{}: the object cannot be linked", .path.display())]
+    #[error("{}: the object cannot be linked: {message}", .path.display())]
     Link {
         /// The path as given.
         path: PathBuf,
         /// Why.
-        source: libbpf_rs::Error,
+        message: String,
     },
 }
 
@@ -134,8 +136,22 @@ fn link(source: &Path, object: &Path) -> Result<PathBuf, Error> {
         linker.add_file(object)?;
         linker.link()
     };
-    link().map_err(|cause| Error::Link { path: source.into(), source: cause })?;
+    let before = libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| linker_messages().push(message))));
+    let result = link();
+    libbpf_rs::set_print(before);
+    let messages = std::mem::take(&mut *linker_messages());
+    result.map_err(|error| {
+        let reason = if messages.is_empty() { error.to_string() } else { messages.concat() };
+        let [object, path] = [object, source].map(|path| path.display().to_string());
+        Error::Link { path: source.into(), message: reason.trim_end().replace(&object, &path) }
+    })?;
     Ok(linked)
+}
+
+/// Why libbpf refuses an object: it prints the reason, and its error is only a number.
+fn linker_messages() -> MutexGuard<'static, Vec<String>> {
+    static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The files on the right of a rule as compilers write it for make.

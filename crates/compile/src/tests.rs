@@ -47,6 +47,15 @@ fn an_error_names_the_file_and_the_line() {
 }
 
 #[test]
+fn an_object_that_cannot_be_linked_is_named_by_its_source() {
+    let (_folder, path) = file("#include \"common.bpf.h\"\nint x SEC(\".init_array\");\n");
+    let error = Compiler::new().unwrap().compile(&path, For::Kernel).err().unwrap().to_string();
+    let name = path.display();
+    assert!(error.starts_with(&format!("{name}: the object cannot be linked: libbpf: ")), "{error}");
+    assert!(error.contains(".init_array") && !error.contains("policy.o"), "{error}");
+}
+
+#[test]
 fn what_the_simulator_does_not_model_is_named() {
     let (_folder, path) = file("#include \"common.bpf.h\"\nint f(void) { return bpf_no_such_function(); }\n");
     let error = Compiler::new().unwrap().compile(&path, For::Simulator).unwrap_err().to_string();
