@@ -10,7 +10,9 @@ say "building (about five minutes the first time)"
 cargo build --release --locked -p flsched >&2
 
 flsched=target/release/flsched
-page=target/demo/comparison.html
+# The last complete result stays until this run is complete.
+run=target/demo/last-run
+complete=target/demo/comparison
 schedulers=eevdf,batch,fifo,rr,flsched
 mkdir -p target/demo
 
@@ -21,10 +23,12 @@ build_emulator "$flsched" || clock=work
 say "comparing on a stock 6.18 kernel with 4 virtual CPUs, on the $clock clock (about four minutes)"
 "$flsched" compare --on vm --kernel 6.18 --cpus 4 --clock "$clock" --schedulers "$schedulers" \
 	--workload hackbench --workload spin-barrier \
-	--json target/demo/comparison.json --html "$page"
+	--json "$run.json" --html "$run.html"
+cp "$run.json" "$complete.json"
+cp "$run.html" "$complete.html"
 
 echo
-echo "The same as a page with charts: $PWD/$page"
+echo "The same as a page with charts: $PWD/$complete.html"
 if "$flsched" doctor >/dev/null 2>&1; then
 	echo "The same on this machine itself, in real time:"
 else
