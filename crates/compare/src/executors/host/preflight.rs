@@ -1,15 +1,18 @@
 //! Checks before the first run whether this machine can do all runs.
-use super::attach;
+use super::{attach, why};
 use crate::execute::ExecError;
 use crate::{Contender, Scheduler, Workload, workload};
 
-/// Checks whether these schedulers and workloads can run on this machine, with breakdowns if `why`. The error lists
+/// Checks whether these schedulers and workloads can run on this machine, with breakdowns if `with_why`. The error lists
 /// every obstacle with its remedy.
-pub fn check(schedulers: &[Contender], workloads: &[Workload], why: bool) -> Result<(), ExecError> {
+pub fn check(schedulers: &[Contender], workloads: &[Workload], with_why: bool) -> Result<(), ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
-    if why && !root {
-        obstacles.push("root is needed for --why; run this with sudo, or use --on vm".into());
+    if with_why {
+        obstacles.extend(match root {
+            true => why::check().err().map(|error| format!("{error}; leave out --why, or use --on vm")),
+            false => Some("root is needed for --why; run this with sudo, or use --on vm".into()),
+        });
     }
     for programs in workloads.iter().map(workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));

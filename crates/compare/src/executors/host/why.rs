@@ -9,6 +9,11 @@ pub(super) fn recorded<T>(run: impl FnOnce() -> T) -> Result<(T, Option<Recordin
     flsched_probes::why::recorded(&online_cpus(), run).map(|(recording, done)| (done, Some(recording)))
 }
 
+/// Whether this kernel accepts the probe.
+pub(super) fn check() -> Result<(), Error> {
+    recorded(|| ()).map(drop)
+}
+
 /// The breakdown of the time that the workload measured. That time ends with the run, unless the workload printed when
 /// it ended. If the workload's figure is not a duration of the run, the breakdown is of the whole run.
 pub(super) fn of(recording: &Recording, program: &Program, measured: &Measurement) -> Option<Why> {
