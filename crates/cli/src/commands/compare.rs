@@ -27,11 +27,11 @@ const DEFAULT_MACHINE: &str = "knc-31s1p";
 
 pub fn run(args: &args::Compare) -> Result<u8> {
     let words: Vec<String> = std::env::args().collect();
-    let spec = plan(args, &words)?;
+    let plan = plan(args, &words)?;
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
-    let result = carry_out(args, &spec, &outputs, &progress, &cancel);
+    let result = carry_out(args, &plan, &outputs, &progress, &cancel);
     progress.end();
     match result? {
         Ok(report) => {
@@ -63,33 +63,71 @@ pub fn run(args: &args::Compare) -> Result<u8> {
     }
 }
 
+/// What a command line asks for.
+pub struct Plan {
+    /// What to compare.
+    pub spec: CompareSpec,
+    place: Place,
+}
+
 /// What these words of a command line ask for, with all that it takes built.
-pub fn plan(args: &args::Compare, words: &[String]) -> Result<CompareSpec> {
+pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
     policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
-    let mut spec = spec_of(args, words)?;
+    let place = place_of(args)?;
+    let mut spec = spec_of(args, place, words)?;
     spec.check()?;
     spec.build()?;
-    Ok(spec)
+    Ok(Plan { spec, place })
 }
 
 /// Measures it.
 pub fn carry_out(
     args: &args::Compare,
-    spec: &CompareSpec,
+    plan: &Plan,
     outputs: &Outputs,
     progress: &Progress,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Result<Report, CompareError>> {
-    let mut executor = executor(args, spec, progress, cancel)?;
+    let mut executor = executor(args, plan, progress, cancel)?;
     let mut observer = |event: &Event<'_>| show_event(progress, event);
-    Ok(compare(spec, executor.as_mut(), &mut observer, outputs, cancel))
+    Ok(compare(&plan.spec, executor.as_mut(), &mut observer, outputs, cancel))
 }
 
-fn spec_of(args: &args::Compare, words: &[String]) -> Result<CompareSpec> {
+/// Where the runs are done.
+#[derive(Clone, Copy)]
+enum Place {
+    Host,
+    Vm { topology: Topology, clock: flsched_vm::Clock },
+    Sim,
+}
+
+fn place_of(args: &args::Compare) -> Result<Place> {
+    let on = match args.on {
+        Some(on) => on,
+        None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => Target::Host,
+        None => Target::Vm,
+    };
+    Ok(match on {
+        Target::Host => Place::Host,
+        Target::Vm => {
+            let clock = args.clock.unwrap_or_default();
+            let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
+            Place::Vm { topology, clock }
+        }
+        Target::Sim => Place::Sim,
+    })
+}
+
+fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<CompareSpec> {
     let schedulers: Vec<String> = args.schedulers.iter().cloned().collect();
-    if args.on == Some(Target::Sim) {
-        return simulated_spec_of(args, &schedulers, words);
-    }
+    let (on, cpus, clock) = match place {
+        Place::Host => {
+            let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+            (Target::Host, cpus, args.clock.map_or(Clock::Wall, Clock::from))
+        }
+        Place::Vm { topology, clock } => (Target::Vm, topology.cpus(), clock.into()),
+        Place::Sim => return simulated_spec_of(args, &schedulers, words),
+    };
     let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
     if let Some((option, _)) = of_the_simulator.iter().find(|(_, given)| *given) {
         return Err(Usage(format!("{option} belongs to the simulator: use it with --on sim")).into());
@@ -102,23 +140,9 @@ fn spec_of(args: &args::Compare, words: &[String]) -> Result<CompareSpec> {
     if !args.command.is_empty() {
         further.push(Workload::command(args.command.clone())?);
     }
-    let on = match args.on {
-        Some(on) => on,
-        None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => Target::Host,
-        None => Target::Vm,
-    };
-    let cpus = match on {
-        Target::Vm => topology(args)?.cpus(),
-        Target::Host | Target::Sim => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-    };
     let mut spec = CompareSpec::new(&schedulers, &args.workloads, cpus, further)?;
     spec.on = on;
-    spec.clock = match (args.clock, spec.on) {
-        (Some(clock), _) => clock.into(),
-        (None, Target::Host) => Clock::Wall,
-        (None, Target::Vm) => flsched_vm::Clock::default().into(),
-        (None, Target::Sim) => Clock::Model,
-    };
+    spec.clock = clock;
     if spec.on == Target::Host {
         let of_a_vm = [
             ("--cpus", args.cpus.is_some()),
@@ -133,12 +157,6 @@ fn spec_of(args: &args::Compare, words: &[String]) -> Result<CompareSpec> {
     complete(&mut spec, args);
     spec.command_line = words.to_vec();
     Ok(spec)
-}
-
-/// Of the virtual machine.
-fn topology(args: &args::Compare) -> Result<Topology, Usage> {
-    let default_cpus = args.clock.unwrap_or_default().default_cpus();
-    machine::topology(args.cpus, args.topology.as_deref(), default_cpus)
 }
 
 fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[String]) -> Result<CompareSpec> {
@@ -179,23 +197,24 @@ fn complete(spec: &mut CompareSpec, args: &args::Compare) {
 
 fn executor(
     args: &args::Compare,
-    spec: &CompareSpec,
+    Plan { spec, place }: &Plan,
     progress: &Progress,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
-    if spec.on == Target::Host {
-        flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
-        return Ok(Box::new(HostExecutor::new(cancel.clone())));
-    }
-    if spec.on == Target::Sim {
-        let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-        let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
-        let jobs = args.jobs.unwrap_or(1) as usize;
-        return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
-    }
-    let clock = args.clock.unwrap_or_default();
+    let (topology, clock) = match *place {
+        Place::Host => {
+            flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
+            return Ok(Box::new(HostExecutor::new(cancel.clone())));
+        }
+        Place::Vm { topology, clock } => (topology, clock),
+        Place::Sim => {
+            let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
+            let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
+            let jobs = args.jobs.unwrap_or(1) as usize;
+            return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
+        }
+    };
     clock.check(flsched_vm::Accel::Auto)?;
-    let topology = topology(args)?;
     let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));

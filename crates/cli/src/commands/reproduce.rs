@@ -109,9 +109,9 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
                 args.jobs =
                     std::thread::available_parallelism().ok().and_then(|it| u32::try_from(it.get()).ok());
             }
-            let spec = compare::plan(&args, &words)?;
+            let plan = compare::plan(&args, &words)?;
             let progress = Progress::start();
-            let result = compare::carry_out(&args, &spec, &Outputs::default(), &progress, cancel);
+            let result = compare::carry_out(&args, &plan, &Outputs::default(), &progress, cancel);
             progress.end();
             let report = result?.map_err(|error| match error {
                 CompareError::Executor { source, .. } => anyhow!(source),
@@ -235,9 +235,9 @@ mod tests {
                     .command
                 {
                     Command::Compare(args) => {
-                        let spec = compare::plan(&args, &words)
+                        let plan = compare::plan(&args, &words)
                             .unwrap_or_else(|error| panic!("{words:?}: {error:#}"));
-                        assert_eq!(::shell_words::join(&spec.command_line), measurement.line());
+                        assert_eq!(::shell_words::join(&plan.spec.command_line), measurement.line());
                     }
                     Command::Sim(args) => drop(sim::setup(&args).unwrap()),
                     other => panic!("{other:?}"),
