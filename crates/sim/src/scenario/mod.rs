@@ -181,9 +181,11 @@ impl Scenario {
     pub fn simulation(&self) -> Result<Simulation, Error> {
         self.check().map_err(Error::Usage)?;
         let machine = Machine::find(&self.machine)?.with_cpus(self.cpus)?;
+        let scheduler = self.scheduler()?;
+        let must_keep_cpus_busy = keeps_cpus_busy(&scheduler);
         let mut simulation = Simulation::new(Setup {
             machine: Arc::new(machine),
-            scheduler: self.scheduler()?,
+            scheduler,
             workload: match &self.workload {
                 Some(workload) => workload::load(&Model::read(workload)?)?,
                 None => {
@@ -197,7 +199,7 @@ impl Scenario {
         simulation.begin_at(self.begin_us * 1000);
         simulation.check_every(CHECK_EVERY_NS);
         simulation.stop_after(MOST_EVENTS);
-        if keeps_cpus_busy(&self.scheduler()?) {
+        if must_keep_cpus_busy {
             simulation.must_keep_cpus_busy();
         }
         simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));
