@@ -1,6 +1,7 @@
 //! `results/papers/*.toml`: what the papers report, and how each figure is reproduced here.
 use crate::order::Order;
 use crate::reading::{Reading, Taken};
+use crate::text::one_line;
 use crate::verdict::Tolerance;
 use flsched_spec::UsageError;
 use serde::Deserialize;
@@ -464,15 +465,6 @@ fn filled(text: &str, name: &str) -> String {
         text = text.replace(&format!("{{{}}}", index + 1), word);
     }
     text
-}
-
-/// TOML's errors draw the place over several lines.
-fn one_line(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    match text.lines().next().filter(|line| line.contains(" at line ")) {
-        Some(place) => format!("{place}: {}", error.message()),
-        None => text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Figures as text.
+//! Figures and errors as text.
 use flsched_compare::report::words;
 
 /// Three digits, or a whole number with commas: `1.93`, `0.570`, `42,184,784`.
@@ -32,6 +32,15 @@ pub fn duration(minutes: f64) -> String {
         it if it < 2.0 => format!("{:.0} s", it * 60.0),
         it if it < 100.0 => format!("{it:.0} min"),
         it => format!("{:.1} h", it / 60.0),
+    }
+}
+
+/// An error of TOML on one line; TOML draws the place over several.
+pub fn one_line(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    match text.lines().next().filter(|line| line.contains(" at line ")) {
+        Some(place) => format!("{place}: {}", error.message()),
+        None => text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
     }
 }
 

@@ -3,6 +3,7 @@ use crate::expand::expand;
 use crate::floor::one_cpu_workload;
 use crate::job::Job;
 use crate::overhead::Overhead;
+use flsched_reproduce::text::one_line;
 use flsched_spec::{Target, UsageError, Workload};
 use serde::Deserialize;
 use std::path::Path;
@@ -349,15 +350,6 @@ fn plain(name: &str) -> Result<(), String> {
     match !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain) {
         true => Ok(()),
         false => Err(format!("`{name}` becomes part of a file's name: letters, digits, `.`, `-`, `_` only")),
-    }
-}
-
-/// TOML's errors draw the place over several lines.
-fn one_line(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    match text.lines().next().filter(|line| line.contains(" at line ")) {
-        Some(place) => format!("{place}: {}", error.message()),
-        None => text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
     }
 }
 
