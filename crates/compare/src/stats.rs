@@ -28,6 +28,13 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// A figure that is known exactly.
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+}
+
 /// The value in the middle; of an even number, the mean of the two in the middle.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut values = values.to_vec();

@@ -178,9 +178,8 @@ impl Results {
 /// The figure that these words take from these results.
 pub fn take(taken: &Taken, from: &[Rc<Found>]) -> Result<Estimate, Gap> {
     let figures = read(taken.reading(), from)?;
-    let exact = |value: f64| Estimate { value, low: value, high: value };
     let by_value = |one: &&Estimate, other: &&Estimate| one.value.total_cmp(&other.value);
-    let share = |count: usize| exact(100.0 * count as f64 / figures.len() as f64);
+    let share = |count: usize| Estimate::exact(100.0 * count as f64 / figures.len() as f64);
     let none = || Gap::Missing(format!("no result has `{}`", taken.reading()));
     match taken {
         Taken::One(reading) => match figures[..] {
@@ -192,7 +191,7 @@ pub fn take(taken: &Taken, from: &[Rc<Found>]) -> Result<Estimate, Gap> {
         Taken::Largest(_) => figures.iter().max_by(by_value).copied().ok_or_else(none),
         Taken::Smallest(_) => figures.iter().min_by(by_value).copied().ok_or_else(none),
         Taken::CountAbove(limit, _) => {
-            Ok(exact(figures.iter().filter(|it| it.value > *limit).count() as f64))
+            Ok(Estimate::exact(figures.iter().filter(|it| it.value > *limit).count() as f64))
         }
         Taken::ShareAbove(limit, _) => Ok(share(figures.iter().filter(|it| it.value > *limit).count())),
         Taken::ShareBelow(limit, _) => Ok(share(figures.iter().filter(|it| it.value < *limit).count())),
@@ -332,7 +331,7 @@ fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &s
             }
             _ => total_ns / calls,
         };
-        return Ok(Estimate { value, low: value, high: value });
+        return Ok(Estimate::exact(value));
     }
     match known {
         true => Err(Gap::Missing(format!("{function} was not measured under {scheduler}"))),
@@ -368,7 +367,7 @@ fn of_locks(from: &[Rc<Found>], quantity: &str, scheduler: &str) -> Result<Estim
                 None => continue,
             },
         };
-        return Ok(Estimate { value, low: value, high: value });
+        return Ok(Estimate::exact(value));
     }
     Err(Gap::Missing(format!("{scheduler} took no part in it")))
 }

@@ -87,9 +87,12 @@ pub fn of_figures(pairs: &[Pair<'_>], tolerance: Tolerance, neutral: Option<f64>
         return (Verdict::Reproduced, String::new());
     };
     let off = format!("{}: {} instead of {}", off.name, figure(off.here.value), figure(off.paper));
-    let exact = |value| Estimate { value, low: value, high: value };
     let mut all = pairs.to_vec();
-    all.extend(neutral.map(|value| Pair { name: "no difference", paper: value, here: exact(value) }));
+    all.extend(neutral.map(|value| Pair {
+        name: "no difference",
+        paper: value,
+        here: Estimate::exact(value),
+    }));
     let mut ordered = 0;
     for one in &all {
         for other in all.iter().filter(|other| one.paper < other.paper) {
@@ -129,7 +132,7 @@ pub fn of_order(
     here: &dyn Fn(&str) -> Option<Estimate>,
 ) -> (Verdict, String) {
     let value = |item: &Item| match item {
-        Item::Number(value) => Some(Estimate { value: *value, low: *value, high: *value }),
+        Item::Number(value) => Some(Estimate::exact(*value)),
         Item::Name(name) => here(name),
     };
     let groups: Vec<Vec<(String, Estimate)>> = order
@@ -169,16 +172,12 @@ pub fn of_order(
 mod tests {
     use super::*;
 
-    fn exact(value: f64) -> Estimate {
-        Estimate { value, low: value, high: value }
-    }
-
     fn figures(of: &[(f64, f64)], percent: f64, neutral: Option<f64>) -> Verdict {
         let names = ["a", "b", "c"];
         let pair = |(name, (paper, here)): (&'static str, &(f64, f64))| Pair {
             name,
             paper: *paper,
-            here: exact(*here),
+            here: Estimate::exact(*here),
         };
         let pairs: Vec<Pair<'_>> = names.into_iter().zip(of).map(pair).collect();
         of_figures(&pairs, Tolerance::Percent(percent), neutral).0
@@ -220,8 +219,10 @@ mod tests {
     #[test]
     fn overlapping_intervals_are_no_order() {
         let wide = Estimate { value: 1.0, low: 0.9, high: 2.1 };
-        let pairs =
-            [Pair { name: "a", paper: 1.0, here: wide }, Pair { name: "b", paper: 9.0, here: exact(2.0) }];
+        let pairs = [
+            Pair { name: "a", paper: 1.0, here: wide },
+            Pair { name: "b", paper: 9.0, here: Estimate::exact(2.0) },
+        ];
         let (verdict, why) = of_figures(&pairs, Tolerance::Percent(10.0), None);
         assert_eq!(verdict, Verdict::Not);
         assert_eq!(why, "a (1) is not less than b (2)");
@@ -229,10 +230,10 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let pairs = [Pair { name: "best", paper: 3.12, here: exact(0.57) }];
+        let pairs = [Pair { name: "best", paper: 3.12, here: Estimate::exact(0.57) }];
         let (_, why) = of_figures(&pairs, Tolerance::Percent(10.0), Some(1.0));
         assert_eq!(why, "best: 0.570 is not above 1");
-        let pairs = [Pair { name: "best", paper: 3.12, here: exact(1.57) }];
+        let pairs = [Pair { name: "best", paper: 3.12, here: Estimate::exact(1.57) }];
         let (_, why) = of_figures(&pairs, Tolerance::Percent(10.0), Some(1.0));
         assert_eq!(why, "best: 1.57 instead of 3.12");
     }
@@ -241,7 +242,7 @@ mod tests {
     fn orders() {
         use Verdict::{Not, OrderOnly, Reproduced};
         let judged = |text: &str, of: &[(&str, f64)]| {
-            let here = |name: &str| of.iter().find(|it| it.0 == name).map(|it| exact(it.1));
+            let here = |name: &str| of.iter().find(|it| it.0 == name).map(|it| Estimate::exact(it.1));
             of_order(&Order::parse(text).unwrap(), Tolerance::Percent(10.0), &here)
         };
         let times = |fifo, cfs| [("flsched", 1.0), ("fifo", fifo), ("cfs", cfs)];
