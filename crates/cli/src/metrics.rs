@@ -33,7 +33,6 @@ pub struct Metrics {
 impl Metrics {
     /// Writes the file: the policy is not attached yet. An error if that is not possible.
     pub fn start(file: PathBuf, spec: &PolicySpec, scope: Scope) -> Result<Self> {
-        let settings = spec.to_string().split_once(':').map_or_else(String::new, |(_, it)| it.to_owned());
         let scope = if scope == Scope::Partial { "partial" } else { "machine" };
         let mut metrics = Self {
             file,
@@ -41,7 +40,7 @@ impl Metrics {
             labels: [
                 ("policy", spec.policy.name.to_owned()),
                 ("version", spec.policy.version.to_owned()),
-                ("settings", settings),
+                ("settings", spec.settings()),
                 ("scope", scope.to_owned()),
             ],
             ejections: 0,

@@ -96,8 +96,9 @@ impl FromStr for PolicySpec {
     }
 }
 
-impl fmt::Display for PolicySpec {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl PolicySpec {
+    /// The settings as the user writes them behind the policy's name: `slice_us=5000,reach=2`. Empty: there are none.
+    pub fn settings(&self) -> String {
         let shown = |(name, value): (&String, &u64)| {
             let value = self.policy.knob(name).map_or_else(|_| value.to_string(), |knob| knob.show(*value));
             format!("{name}={value}")
@@ -106,10 +107,15 @@ impl fmt::Display for PolicySpec {
             let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
             format!("{name}={}", pids.join("+"))
         };
-        let settings: Vec<String> =
-            self.knobs.iter().map(shown).chain(self.pids.iter().map(listed)).collect();
+        self.knobs.iter().map(shown).chain(self.pids.iter().map(listed)).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl fmt::Display for PolicySpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = self.settings();
         let colon = if settings.is_empty() { "" } else { ":" };
-        write!(out, "{}{colon}{}", self.policy.name, settings.join(","))
+        write!(out, "{}{colon}{settings}", self.policy.name)
     }
 }
 

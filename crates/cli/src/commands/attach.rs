@@ -231,9 +231,9 @@ fn keep_attached(
 
 /// Policy and version, and what the user has set, as the subject of a sentence: `flsched 0.1.0, slice_us=5000,`.
 fn name_of(spec: &PolicySpec) -> String {
-    let (policy, shown) = (spec.policy, spec.to_string());
-    let settings = shown.split_once(':').map(|(_, settings)| format!(", {settings},"));
-    format!("{} {}{}", policy.name, policy.version, settings.unwrap_or_default())
+    let (policy, settings) = (spec.policy, spec.settings());
+    let settings = if settings.is_empty() { settings } else { format!(", {settings},") };
+    format!("{} {}{settings}", policy.name, policy.version)
 }
 
 /// Prints what each statistic grew by.
