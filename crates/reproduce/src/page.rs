@@ -80,17 +80,16 @@ pub fn html(papers: &[Vec<Judged<'_>>]) -> String {
 fn with_anchors<'a>(events: impl Iterator<Item = Event<'a>>) -> Vec<Event<'a>> {
     let mut events: Vec<Event<'a>> = events.collect();
     for index in 0..events.len() {
-        let text: String = events[index..]
-            .iter()
-            .take_while(|it| !matches!(it, Event::End(TagEnd::Heading(_))))
+        let (before, after) = events.split_at_mut(index + 1);
+        let Event::Start(Tag::Heading { id, .. }) = &mut before[index] else { continue };
+        let inside = after.iter().take_while(|it| !matches!(it, Event::End(TagEnd::Heading(_))));
+        let text: String = inside
             .filter_map(|it| match it {
                 Event::Text(text) => Some(text.as_ref()),
                 _ => None,
             })
             .collect();
-        if let Event::Start(Tag::Heading { id, .. }) = &mut events[index] {
-            *id = Some(CowStr::from(text.to_lowercase().replace(' ', "-")));
-        }
+        *id = Some(CowStr::from(text.to_lowercase().replace(' ', "-")));
     }
     events
 }
