@@ -33,10 +33,11 @@ pub fn run(args: &Reproduce) -> Result<u8> {
         return Ok(0);
     }
     let choice = Choice { quick: args.quick, only: args.only.clone(), again: args.again };
-    let jobs = jobs(&papers, &Results::new(&root), &choice, VERSION)?;
+    let before = Results::new(&root);
+    let jobs = jobs(&papers, &before, &choice, VERSION)?;
     if let Some(path) = &args.out {
         // Before hours of measuring: a folder that is not there is noticed now.
-        write_page(path, &judge(&root, &papers)?)?;
+        write_page(path, &judge(&papers, &before)?)?;
     }
     let cancel = signals::stop_flag()?;
     let mut failures = Vec::new();
@@ -57,7 +58,8 @@ pub fn run(args: &Reproduce) -> Result<u8> {
             }
         }
     }
-    let judged = judge(&root, &papers)?;
+    // The files that were read before may have been measured again.
+    let judged = judge(&papers, &Results::new(&root))?;
     show(&judged, args)?;
     if let Some(path) = &args.out {
         write_page(path, &judged)?;
@@ -90,9 +92,8 @@ fn name(job: &Job<'_>) -> String {
     format!("{}-{}", job.paper.id, job.measurement.name)
 }
 
-fn judge<'a>(root: &Path, papers: &'a [Paper]) -> Result<Vec<Vec<Judged<'a>>>> {
-    let results = Results::new(root);
-    Ok(papers.iter().map(|paper| assess(paper, &results)).collect::<Result<_, _>>()?)
+fn judge<'a>(papers: &'a [Paper], results: &Results) -> Result<Vec<Vec<Judged<'a>>>> {
+    Ok(papers.iter().map(|paper| assess(paper, results)).collect::<Result<_, _>>()?)
 }
 
 fn write_page(path: &Path, judged: &[Vec<Judged<'_>>]) -> Result<()> {
@@ -102,7 +103,7 @@ fn write_page(path: &Path, judged: &[Vec<Judged<'_>>]) -> Result<()> {
 /// Runs the command, and writes its result when it is complete.
 fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> Result<()> {
     let line = measurement.line();
-    let words = shell_words(&line)?;
+    let words = words(measurement)?;
     let bytes = match Cli::try_parse_from(&words).map_err(|error| Usage(error.to_string()))?.command {
         Command::Compare(mut args) => {
             if args.on == Some(Target::Sim) && args.jobs.is_none() {
@@ -156,8 +157,10 @@ fn slim(mut report: Report) -> Report {
     report
 }
 
-fn shell_words(line: &str) -> Result<Vec<String>> {
-    shell_words::split(line).map_err(|error| Usage(format!("`{line}`: {error}")).into())
+/// The whole command line.
+fn words(measurement: &Measurement) -> Result<Vec<String>, Usage> {
+    let words = measurement.words().map_err(Usage)?;
+    Ok(std::iter::once("flsched".to_owned()).chain(words).collect())
 }
 
 /// How long things take here, learned from what is done.
@@ -197,7 +200,7 @@ fn show(judged: &[Vec<Judged<'_>>], args: &Reproduce) -> Result<()> {
 fn list(root: &Path, papers: &[Paper], args: &Reproduce) -> Result<()> {
     let wanted = chosen(papers, &args.only)?;
     let results = Results::new(root);
-    let judged = judge(root, papers)?;
+    let judged = judge(papers, &results)?;
     let mut out = io::stdout().lock();
     for row in judged.iter().flatten().filter(|it| wanted.iter().any(|row| row.id == it.row.id)) {
         writeln!(out, "{:<38}{:<16}{}", row.row.id, row.verdict(), row.row.place)?;
@@ -229,7 +232,7 @@ mod tests {
     fn every_measurement_can_be_planned() {
         for paper in paper::load(&project()).unwrap() {
             for measurement in &paper.measurements {
-                let words = shell_words(&measurement.line()).unwrap();
+                let words = words(measurement).unwrap();
                 match Cli::try_parse_from(&words)
                     .unwrap_or_else(|error| panic!("{}: {error}", paper.id))
                     .command
@@ -237,7 +240,7 @@ mod tests {
                     Command::Compare(args) => {
                         let plan = compare::plan(&args, &words)
                             .unwrap_or_else(|error| panic!("{words:?}: {error:#}"));
-                        assert_eq!(::shell_words::join(&plan.spec.command_line), measurement.line());
+                        assert_eq!(shell_words::join(&plan.spec.command_line), measurement.line());
                     }
                     Command::Sim(args) => drop(sim::setup(&args).unwrap()),
                     other => panic!("{other:?}"),
