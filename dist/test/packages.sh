@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Builds the packages, and uses them as their users do: in clean roots of Debian 12 and 13, which are made here and kept
-# in the cache folder. What is done there is in in-root.sh.
+# in the cache folder. in-root.sh runs inside them.
 set -eu
 cd "$(dirname "$0")/../.."
 # shellcheck source=setup.sh
 . ./setup.sh
 
-cache=${FLSCHED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/flsched}
+cache=$(cache_folder)
 fail() {
 	printf 'FAILED: %s\n' "$*" >&2
 	exit 1
