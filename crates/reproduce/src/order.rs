@@ -8,7 +8,7 @@ pub struct Order {
     pub groups: Vec<Group>,
 }
 
-/// What is not separated by ` < `.
+/// A part of an order between two ` < `.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// At least one.

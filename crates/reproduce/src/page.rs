@@ -179,7 +179,7 @@ fn here(line: &Line<'_>, of: &Estimate) -> String {
     }
 }
 
-/// What was measured where, and why it differs. What is the same for several schedulers is said once.
+/// Says where the figures were measured and why they differ. Schedulers with the same remark share a line.
 fn remarks(judged: &Judged<'_>) -> String {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for line in &judged.lines {

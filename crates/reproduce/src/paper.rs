@@ -23,7 +23,7 @@ pub struct Paper {
     pub cited: String,
     /// The paper's scheduler: its name in rows, and the schedulers here that are it.
     pub subject: Subject,
-    /// What is run.
+    /// The commands that give its figures here.
     pub measurements: Vec<Measurement>,
     /// What it reports.
     pub rows: Vec<Row>,
@@ -99,7 +99,7 @@ pub struct Row {
     pub without: Option<Without>,
 }
 
-/// What is compared.
+/// The part of a claim that is compared with results.
 #[derive(Debug, Clone)]
 pub enum Claim {
     /// Figures, in the file's order.

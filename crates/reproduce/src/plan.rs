@@ -20,7 +20,7 @@ pub struct Choice {
 pub struct Job<'a> {
     /// Of which paper.
     pub paper: &'a Paper,
-    /// What is run.
+    /// The command.
     pub measurement: &'a Measurement,
 }
 
@@ -46,7 +46,7 @@ pub fn jobs<'a>(
             }
         }
     }
-    // What is done soon is not kept waiting by what takes a night.
+    // A short measurement does not wait for one that takes a night.
     jobs.sort_by(|one, other| one.measurement.takes_min.total_cmp(&other.measurement.takes_min));
     Ok(jobs)
 }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(names(&papers, folder.path(), &all, "0.1.0"), ["m", "n"]);
         let (folder, _) = project(&[("cfs", &[1.0])]);
         assert_eq!(names(&papers, folder.path(), &all, "0.1.0"), ["n"]);
-        // Another version measures again, and so does whoever asks for it.
+        // Another version measures again, and so does `--again`.
         assert_eq!(names(&papers, folder.path(), &all, "0.2.0"), ["m", "n"]);
         let again = Choice { again: true, ..Choice::default() };
         assert_eq!(names(&papers, folder.path(), &again, "0.1.0"), ["m", "n"]);

@@ -134,7 +134,7 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
         }
         _ => return Err(Usage(format!("`{line}` is neither a comparison nor a simulation")).into()),
     };
-    // What could not be read again would be measured again for ever.
+    // A result that cannot be read would be measured again by each call.
     let found = Found::parse(&bytes).map_err(|what| anyhow!("the result {what}"))?;
     if !found.is_of(measurement) {
         return Err(anyhow!("the result does not name the command line `{line}`"));
