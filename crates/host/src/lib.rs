@@ -19,7 +19,6 @@ mod starvation;
 pub mod status;
 mod supervise;
 mod topology;
-mod wait;
 
 pub use class::start_in_sched_ext;
 pub use cpu_list::read_cpu_list;
@@ -30,7 +29,6 @@ pub use loader::{Running, Scope, check_machine, start, try_load};
 pub use partial::{Obstacle, check_partial};
 pub use starvation::{StarvationWatch, release_children};
 pub use supervise::{Backoff, Change, Supervisor};
-pub use wait::wait_for;
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler
 /// loads; empty on a healthy kernel. Source: `/sys/kernel/btf/vmlinux`.

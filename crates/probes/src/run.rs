@@ -1,16 +1,15 @@
 //! The command that is measured, under the default scheduler and then under the policy.
 use crate::Error;
-use flsched_host::{Running, Scope, start, wait_for};
+use flsched_host::{Running, Scope, start};
+use flsched_process::wait_or_terminate;
 use flsched_spec::{PolicySpec, UsageError};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What to measure.
 pub struct Request<'a> {
@@ -37,9 +36,6 @@ pub fn default_command() -> Result<Vec<OsString>, UsageError> {
 
 /// The name of the default scheduler in reports.
 pub(crate) const DEFAULT: &str = "eevdf";
-
-/// Pause between two checks whether to stop. Long, so as not to disturb the command.
-const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Request<'_> {
     /// The command as the user would type it.
@@ -85,22 +81,14 @@ impl Request<'_> {
             .stdout(io::stderr().as_fd().try_clone_to_owned()?)
             .spawn()
             .map_err(|source| Error::Start { program: name(), source })?;
-        let mut stopped = false;
-        let status = loop {
-            if let Some(status) = wait_for(&mut child, CHECK_INTERVAL)? {
-                break (status, began.elapsed());
-            }
-            if self.stop.load(Ordering::Relaxed) && !stopped {
-                stopped = true;
-                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
-            }
-        };
+        let status = wait_or_terminate(&mut child, self.stop)?;
+        let elapsed = began.elapsed();
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        match status {
-            (status, elapsed) if status.success() => Ok(elapsed.as_secs_f64()),
-            (status, _) => Err(Error::Failed { program: name(), scheduler: scheduler.into(), status }),
+        match status.success() {
+            true => Ok(elapsed.as_secs_f64()),
+            false => Err(Error::Failed { program: name(), scheduler: scheduler.into(), status }),
         }
     }
 }

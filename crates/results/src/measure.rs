@@ -5,19 +5,17 @@ use crate::sets::Sets;
 use crate::store::FOLDER;
 use anyhow::{Context, Result, bail};
 use flsched_files::replace;
+use flsched_process::wait_or_terminate;
 use flsched_spec::UsageError;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Unfinished reports, under the project's folder: nothing there is published.
 const UNFINISHED: &str = "target/results";
-const POLL: Duration = Duration::from_millis(100);
 
 /// What to measure.
 #[derive(Debug, Clone, Default)]
@@ -130,8 +128,9 @@ fn measure_one(program: &Path, root: &Path, job: &Job<'_>, stop: &Arc<AtomicBool
             command.env("PATH", with_folder_of(program)?);
         }
     }
-    let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-    let status = wait(child, stop)?;
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+    // Also after a signal: `flsched` takes its machine down first.
+    let status = wait_or_terminate(&mut child, stop).context("cannot wait for flsched")?;
     if !status.success() {
         bail!("flsched ended with {status}");
     }
@@ -149,22 +148,6 @@ fn with_folder_of(program: &Path) -> Result<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = program.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&path));
     std::env::join_paths(folders).context("the program's folder cannot stand in PATH")
-}
-
-/// Until it has ended, also after a signal: `flsched` takes its machine down first.
-fn wait(mut child: Child, stop: &Arc<AtomicBool>) -> Result<ExitStatus> {
-    let mut passed_on = false;
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for flsched")? {
-            return Ok(status);
-        }
-        if stop.load(Ordering::Relaxed) && !passed_on {
-            // A terminal has sent it already; once more changes nothing.
-            let _ = kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM);
-            passed_on = true;
-        }
-        std::thread::sleep(POLL);
-    }
 }
 
 #[cfg(test)]
@@ -254,7 +237,7 @@ mod tests {
         let start = Instant::now();
         let (folder, ended) = measured("cp half.json \"$json\"; exec sleep 30", true);
         assert_eq!(ended, Ended::Interrupted);
-        assert!(published(&folder).is_empty() && start.elapsed() < Duration::from_secs(10));
+        assert!(published(&folder).is_empty() && start.elapsed() < std::time::Duration::from_secs(10));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
     Backoff, Change, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children,
-    start_in_sched_ext, wait_for,
+    start_in_sched_ext,
 };
+use flsched_process::wait_for;
 use nix::unistd::Pid;
 use std::io;
 use std::process::{Child, Command};

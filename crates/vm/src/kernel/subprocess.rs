@@ -1,8 +1,8 @@
 //! Runs apt and related programs: with a time limit, cancellable, and killed when this program ends.
 use super::KernelError;
-use nix::sys::prctl::set_pdeathsig;
+use flsched_process::{end_with_parent, wait_for};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, getppid};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// Pause between two checks whether to stop.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two reports of a program's last line.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -115,15 +117,7 @@ impl Running {
         command.stdout(stdout).stderr(stderr);
         // A separate process group, so that apt's download helpers can be killed with it.
         command.process_group(0);
-        let parent = Pid::this();
-        // SAFETY: between fork and exec there are only async-signal-safe system calls.
-        unsafe {
-            command.pre_exec(move || {
-                set_pdeathsig(Signal::SIGKILL)?;
-                // The parent may have died before the call above took effect.
-                if getppid() == parent { Ok(()) } else { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) }
-            });
-        }
+        end_with_parent(&mut command);
         let child = command.spawn().map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => {
                 let package = match tool.as_str() {
@@ -168,9 +162,8 @@ impl Running {
     ) -> Result<ExitStatus, KernelError> {
         let start = Instant::now();
         loop {
-            let status = self
-                .child
-                .try_wait()
+            let left = limit.saturating_sub(start.elapsed());
+            let status = wait_for(&mut self.child, left.min(CHECK_INTERVAL))
                 .map_err(|e| KernelError::Failed { doing: doing.to_owned(), detail: e.to_string() })?;
             if let Some(status) = status {
                 self.ended = true;
@@ -181,11 +174,10 @@ impl Running {
             if cancel.load(Ordering::Relaxed) {
                 return Err(KernelError::Interrupted);
             }
-            if start.elapsed() > limit {
+            if left.is_zero() {
                 return Err(KernelError::TimedOut { doing: doing.to_owned(), limit });
             }
             meanwhile();
-            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

@@ -1,11 +1,9 @@
 //! The QEMU process. It is killed when this program ends or its value is dropped.
 use crate::VmError;
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
-use nix::unistd::{getpid, getppid, setsid};
+use flsched_process::end_with_parent;
+use nix::unistd::setsid;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,7 +19,6 @@ impl Qemu {
     pub fn start(program: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, VmError> {
         let messages = folder.join(MESSAGES);
         let messages = File::create(&messages).map_err(|error| VmError::io("create", &messages, error))?;
-        let ours = getpid();
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -29,19 +26,10 @@ impl Qemu {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(messages);
-        let prepare = move || {
-            // Detached from the terminal: Ctrl-C goes to this program, which decides how the VM
-            // ends.
-            setsid()?;
-            set_pdeathsig(Signal::SIGKILL)?;
-            // If the parent died before that call, the kernel sends no signal.
-            if getppid() != ours {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-            Ok(())
-        };
-        // SAFETY: between fork and exec only async-signal-safe system calls are made.
-        unsafe { command.pre_exec(prepare) };
+        // Detached from the terminal: Ctrl-C goes to this program, which decides how the VM ends.
+        // SAFETY: between fork and exec there is only an async-signal-safe system call.
+        unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
+        end_with_parent(&mut command);
         command.spawn().map(Self).map_err(|error| VmError::io("start", program, error))
     }
 

@@ -5,6 +5,7 @@ use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
 use crate::{Scheduler, environment};
 use flsched_host::{Running, Scope, sched_ext, start};
+use flsched_process::end_with_parent;
 use flsched_spec as spec;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -169,11 +170,8 @@ impl Peer {
                 .process_group(0);
             // A killed `compare` leaves nothing attached: the kernel kills the peer with it, and then
             // restores the default scheduler.
-            // SAFETY: between fork and exec there is only an async-signal-safe system call.
-            unsafe {
-                command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
-            }
-            Ok(Self { process: command.spawn()?, output })
+            let process = end_with_parent(&mut command).spawn()?;
+            Ok(Self { process, output })
         };
         let mut peer = match spawn() {
             Ok(peer) => peer,

@@ -1,7 +1,7 @@
 //! A workload's process: started in its class, waited for, and ended with all its descendants.
 use super::class::{self, Class};
 use crate::execute::ExecError;
-use flsched_host::wait_for;
+use flsched_process::{end_with_parent, wait_for};
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
@@ -56,14 +56,10 @@ impl Child {
             .stdout(output.writer()?)
             .stderr(error.writer()?)
             .process_group(0);
-        let parent = Pid::this();
+        end_with_parent(&mut command);
         // SAFETY: between fork and exec there are only async-signal-safe system calls.
         unsafe {
             command.pre_exec(move || {
-                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-                if Pid::parent() != parent {
-                    return Err(Errno::ESRCH.into());
-                }
                 raise_file_limit();
                 class.enter()
             });

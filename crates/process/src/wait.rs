@@ -1,13 +1,32 @@
-//! Waits for the end of a child process, with a time limit.
+//! Waits for the end of a child process.
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Pause between two checks where the kernel gives no descriptor of the process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+/// Pause between two checks whether to stop. Long, so as not to disturb what is measured.
+const STOP_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Waits for a child's end. When `stop` is set, the child gets SIGTERM, once, and is waited for all the same.
+pub fn wait_or_terminate(child: &mut Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
+    let mut stopped = false;
+    loop {
+        if let Some(status) = wait_for(child, STOP_INTERVAL)? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) && !stopped {
+            stopped = true;
+            let _ = kill(Pid::from_raw(child.id() as libc::pid_t), Signal::SIGTERM);
+        }
+    }
+}
 
 /// Waits for a child's end for this time at most; a signal also ends the wait. `None`: the child still runs.
 pub fn wait_for(child: &mut Child, at_most: Duration) -> io::Result<Option<ExitStatus>> {
@@ -53,6 +72,13 @@ fn check_until(child: &mut Child, at_most: Duration) -> io::Result<Option<ExitSt
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_stop_ends_the_child() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let status = wait_or_terminate(&mut child, &AtomicBool::new(true)).unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM));
+    }
 
     #[test]
     fn an_end_is_noticed_when_it_comes() {
