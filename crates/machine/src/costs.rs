@@ -1,6 +1,6 @@
 //! Costs, in nanoseconds of a CPU's time.
 use crate::file::Source;
-use crate::sourced::Sourced;
+use crate::sourced::{Certainty, Sourced};
 use crate::{Callback, Distance, Error, Ns};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -152,13 +152,17 @@ pub type Callbacks = BTreeMap<String, Ns>;
 
 /// The same for fast access. Waiting for locks is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallbackCosts([Ns; Callback::COUNT]);
+pub struct CallbackCosts {
+    ns: [Ns; Callback::COUNT],
+    /// How sure they are.
+    pub certainty: Certainty,
+}
 
 impl CallbackCosts {
     /// The cost of one call.
     #[inline]
     pub fn of(&self, callback: Callback) -> Ns {
-        self.0[callback as usize]
+        self.ns[callback as usize]
     }
 
     pub(crate) fn check(source: &Source<'_>, scheduler: &str, of: &Sourced<Callbacks>) -> Result<(), Error> {
@@ -178,8 +182,8 @@ impl CallbackCosts {
     }
 }
 
-impl From<&Callbacks> for CallbackCosts {
-    fn from(named: &Callbacks) -> Self {
-        Self(Callback::ALL.map(|callback| named[callback.name()]))
+impl From<&Sourced<Callbacks>> for CallbackCosts {
+    fn from(named: &Sourced<Callbacks>) -> Self {
+        Self { ns: Callback::ALL.map(|callback| named[callback.name()]), certainty: named.certainty }
     }
 }

@@ -13,6 +13,7 @@ mod file;
 mod machine;
 pub mod measure;
 mod places;
+mod price;
 mod sourced;
 mod speed;
 mod startup;
@@ -25,6 +26,7 @@ pub use error::Error;
 pub use file::MachineFile;
 pub use machine::Machine;
 pub use places::{CpuLocation, MAX_CPUS, MAX_GROUPS, Places};
+pub use price::Price;
 pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
 

@@ -5,7 +5,7 @@ use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, FULL_SPEED, Governor, Speed};
 use crate::startup::Startup;
 use crate::topology::{Distance, Place};
-use crate::{Clock, Clocks, CpuId, CpuLocation, Error, MAX_CPUS, Ns, Places};
+use crate::{Clock, Clocks, CpuId, CpuLocation, Error, MAX_CPUS, Ns, Places, Price};
 use std::collections::BTreeMap;
 
 /// A machine.
@@ -31,6 +31,8 @@ pub struct Machine {
     pub startup: Option<Startup>,
     /// By scheduler; `default` for those that are not named.
     callbacks: BTreeMap<String, CallbackCosts>,
+    /// By [`Price`].
+    certainties: [Option<Certainty>; Price::COUNT],
 }
 
 /// The machines that this build knows.
@@ -132,6 +134,11 @@ impl Machine {
         self.callbacks.get(name).copied().unwrap_or(self.callbacks["default"])
     }
 
+    /// How sure this price is; `None`: it is none of the machine's.
+    pub fn certainty(&self, price: Price) -> Option<Certainty> {
+        self.certainties[price as usize]
+    }
+
     /// How many CPUs there are.
     #[inline]
     pub fn nr_cpus(&self) -> usize {
@@ -197,6 +204,7 @@ impl Machine {
 impl From<MachineFile> for Machine {
     fn from(file: MachineFile) -> Self {
         let (places, capacity) = file.topology.get_ref().cores();
+        let certainties = Price::ALL.map(|price| price.certainty(&file));
         let smt = file.smt.iter().flat_map(|percent| percent.iter());
         Self {
             threads: threads(&places),
@@ -211,7 +219,8 @@ impl From<MachineFile> for Machine {
             },
             costs: file.costs,
             startup: file.startup,
-            callbacks: file.callbacks.iter().map(|(name, of)| (name.clone(), (&**of).into())).collect(),
+            callbacks: file.callbacks.iter().map(|(name, of)| (name.clone(), of.into())).collect(),
+            certainties,
             name: file.name,
             description: file.description,
         }

@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::{Deref, Range};
 use toml::Spanned;
 
-/// How sure a number is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How sure a number is; the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// Printed in a publication or a data sheet.
@@ -17,6 +17,25 @@ pub enum Certainty {
     Estimated,
     /// Chosen so that a result comes out, which is therefore no evidence.
     Fitted,
+}
+
+impl Certainty {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 5] =
+        [Self::Published, Self::Measured, Self::Inferred, Self::Estimated, Self::Fitted];
+
+    /// The name in machine files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Measured => "measured",
+            Self::Inferred => "inferred",
+            Self::Estimated => "estimated",
+            Self::Fitted => "fitted",
+        }
+    }
 }
 
 /// A value of a machine's file with its origin, which is for the reader of the file.

@@ -182,3 +182,37 @@ fn governors_need_frequencies() {
     let error = find("ryzen-3400g").with_governor("ondemand").unwrap_err();
     assert!(error.to_string().contains("schedutil"), "{error}");
 }
+
+#[test]
+fn all_cpu_time_is_spent_on_something() {
+    for (machine, scheduler, workload) in [
+        ("knc-31s1p", "cfs", "hackbench:process-pipe:8:20"),
+        ("knc-31s1p", "flsched", "npb:cg:228:1"),
+        ("ryzen-3400g", "eevdf", "make:2:20"),
+        ("i7-2670qm", "fifo", "hogs:32:20:2048"),
+    ] {
+        let outcome = run(find(machine), scheduler, workload);
+        let busy = outcome.busy_share * outcome.whole_s * outcome.cpus as f64;
+        let spent = outcome.cpu_time.busy_ns as f64 / 1e9;
+        // The switch to the idle task counts as idle time.
+        assert!(close(spent, busy, 0.03), "{scheduler}, {workload}: {spent} of {busy} s");
+        let shares: f64 = outcome.cpu_time.rests_on.values().sum();
+        assert!(close(shares, 1.0, 1e-9), "{shares}");
+    }
+}
+
+#[test]
+fn a_result_says_how_certain_its_prices_are() {
+    let outcome = run(find("knc-31s1p").with_cpus(4).unwrap(), "flsched", "hogs:4:100");
+    let share =
+        |name: &str| outcome.cpu_time.uses.iter().find(|it| it.name == name).map_or(0.0, |it| it.share);
+    // Four threads of a core take from each other as long again as they work.
+    assert!(close(share("work"), 0.5, 0.02), "{:?}", outcome.cpu_time);
+    assert!(close(share("smt, frequency"), 0.5, 0.02), "{:?}", outcome.cpu_time);
+    assert!(close(outcome.cpu_time.rests_on["published"], 0.5, 0.02), "{:?}", outcome.cpu_time);
+    let outcome = run(find("instructions-clock"), "eevdf", "hackbench:process-pipe:1:100");
+    let sure = outcome.cpu_time.rests_on["measured"];
+    assert!(sure > 0.9, "{:?}", outcome.cpu_time);
+    let text = flsched_sim::output::render(&outcome);
+    assert!(text.contains("CPU time rests on") && text.contains("% measured"), "{text}");
+}

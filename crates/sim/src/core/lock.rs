@@ -11,6 +11,7 @@
 //! clock, can still come first.
 use super::{Core, CpuId};
 use crate::engine::Ns;
+use flsched_machine::Price;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A lock's number.
@@ -98,7 +99,7 @@ impl Core {
         let last = self.count_taken(id);
         if last != self.here {
             self.spin(id, self.locks.locks[id.0].free_at);
-            self.cpus[self.here].clock += self.travel_ns(last);
+            self.fetch_line(self.travel_ns(last));
             self.pass_on(id);
         }
         self.locks.locks[id.0].taken_at = self.cpus[self.here].clock;
@@ -112,7 +113,7 @@ impl Core {
         lock.copies.resize(count, 0);
         if std::mem::replace(&mut lock.copies[self.here], lock.writes) != lock.writes {
             let last = lock.last;
-            self.spend(self.travel_ns(last));
+            self.spend(Price::Handover, self.travel_ns(last));
         }
     }
 
@@ -130,7 +131,7 @@ impl Core {
         let (now, travel) = (self.cpus[self.here].clock, self.travel_ns(last));
         let at = book(&mut self.locks.locks[id.0].moves, now, travel);
         self.spin(id, at);
-        self.cpus[self.here].clock += travel;
+        self.fetch_line(travel);
         self.pass_on(id);
     }
 
@@ -155,8 +156,15 @@ impl Core {
             counts.contended += 1;
             counts.spun += ns;
             self.counts.spun += ns;
+            self.spent.add(Price::LockWait, ns);
             *clock = until;
         }
+    }
+
+    /// A line takes as long to a slow CPU as to a fast one.
+    fn fetch_line(&mut self, ns: Ns) {
+        self.cpus[self.here].clock += ns;
+        self.spent.add(Price::Handover, ns);
     }
 
     fn pass_on(&mut self, id: LockId) {

@@ -7,6 +7,7 @@ mod lock;
 mod meter;
 mod perf;
 mod recording;
+mod spent;
 mod task;
 mod task_struct;
 mod weight;
@@ -18,6 +19,7 @@ pub use lock::{LockCounts, LockId, Locks};
 pub use meter::{Meter, STEP_MHZ};
 pub use perf::Pace;
 pub use recording::{QueueLength, Recording, Slice, Tuning, WakeUp};
+pub use spent::Spent;
 pub use task::{SCHED_BATCH, SCHED_FIFO, SCHED_NORMAL, SCHED_RR, Scheduling, State, Task, TaskSpec};
 pub use task_struct::{CpuMask, TaskStruct};
 pub use weight::{NICE_0, load_weight};
@@ -25,7 +27,7 @@ pub use weight::{NICE_0, load_weight};
 use crate::Violation;
 use crate::engine::{Event, EventQueue, Ns, Random};
 pub use flsched_machine::CpuId;
-use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine};
+use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use std::sync::Arc;
 
 /// A task's number, from 0; its pid is one more.
@@ -85,6 +87,8 @@ pub struct Core {
     pub locks: Locks,
     /// All counts.
     pub counts: Counts,
+    /// What CPU time was spent on.
+    pub spent: Spent,
     /// The frequencies of the machine's domains.
     pub frequencies: Frequencies,
     /// What the caches contain.
@@ -138,6 +142,7 @@ impl Core {
             tasks: Vec::new(),
             locks,
             counts: Counts::default(),
+            spent: Spent::default(),
             here: 0,
             random: Random::new(seed, 0),
             online: CpuMask::first(count),
@@ -171,9 +176,11 @@ impl Core {
     }
 
     /// The simulated CPU works for this time at full speed, or longer at another speed.
-    pub fn spend(&mut self, ns: Ns) {
+    pub fn spend(&mut self, price: Price, ns: Ns) {
         let state = &mut self.cpus[self.here];
-        state.clock += state.pace.time(ns);
+        let time = state.pace.time(ns);
+        state.clock += time;
+        self.spent.add(price, time);
     }
 
     /// The simulated CPU calls `callback` of a scheduler with these costs.
@@ -182,6 +189,7 @@ impl Core {
         let ns = state.pace.time(costs.of(callback));
         state.clock += ns;
         self.counts.called(callback, ns);
+        self.spent.add_callback(costs.certainty, ns);
     }
 
     /// From now on `cpu` is simulated, not before the present event.

@@ -5,7 +5,7 @@
 //! [`Pace`]. When that changes while a task runs, the end of its remaining work is computed anew.
 use super::{Core, CpuId, TaskId};
 use crate::engine::Ns;
-use flsched_machine::FULL_SPEED;
+use flsched_machine::{FULL_SPEED, Price};
 
 /// How many times longer than at full speed work takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +123,11 @@ impl Core {
         let state = &mut self.cpus[cpu];
         let since = state.working_since.take()?;
         if let Some(curr) = state.curr {
-            let work = &mut self.tasks[curr].work_left;
-            *work = work.saturating_sub(state.pace.work(until.saturating_sub(since)));
+            let left = &mut self.tasks[curr].work_left;
+            let time = until.saturating_sub(since);
+            let work = state.pace.work(time);
+            *left = left.saturating_sub(work);
+            self.spent.add_work(work, time);
         }
         Some(since)
     }
@@ -151,7 +154,9 @@ impl Core {
         self.counts.reloading += ns;
         // A fast core does not make memory faster: the time is given, and the work is what fills
         // it.
-        self.tasks[task].work_left += self.cpus[cpu].pace.work(ns);
+        let work = self.cpus[cpu].pace.work(ns);
+        self.tasks[task].work_left += work;
+        self.spent.assign(Price::Load, work);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::classes::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, TaskId};
 use crate::engine::display_ns;
 use crate::env::abi::*;
+use flsched_machine::Price;
 
 impl Class for Ext {
     fn name(&self) -> &str {
@@ -250,7 +251,7 @@ impl Class for Ext {
             core.resched(cpu);
             if flags & KICK_WAIT != 0 && cpu != core.here {
                 let travel = core.machine.costs.ipi_ns.at(core.machine.distance(core.here, cpu));
-                core.spend(2 * travel);
+                core.spend(Price::Ipi, 2 * travel);
             }
         }
     }

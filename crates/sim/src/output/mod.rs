@@ -1,10 +1,12 @@
 //! The results of a run: as data, and as a table.
+mod cpu_time;
 mod frequencies;
 mod perf;
 mod table;
 mod timeline;
 mod trace;
 
+pub use cpu_time::{CpuTime, Use};
 pub use frequencies::{CpuFrequencies, FrequencyReport};
 pub use perf::read_perf_script;
 pub use table::render;
@@ -70,6 +72,8 @@ pub struct Outcome {
     pub stats: BTreeMap<String, u64>,
     /// Wake-ups, switches, yields, ticks and lock hand-overs.
     pub events: u64,
+    /// What the CPUs' time was spent on, and how sure its prices are.
+    pub cpu_time: CpuTime,
 }
 
 /// A kind of lock.
@@ -161,6 +165,7 @@ impl Outcome {
             callbacks: callbacks.collect(),
             stats: classes.iter().flat_map(|class| class.statistics()).collect(),
             events: core.counts.events,
+            cpu_time: CpuTime::of(core),
         }
     }
 }

@@ -26,6 +26,8 @@ pub fn render(outcome: &Outcome) -> String {
         ("waiting for locks", format!("{:.2} % of the whole run", outcome.lock_wait_share * 100.0)),
         ("frequency while busy", outcome.frequencies.as_ref().map_or(String::new(), mean_frequency)),
         ("wake-up to running", latency.join(", ")),
+        ("CPU time rests on", outcome.cpu_time.rests_on()),
+        ("largest unmeasured prices", outcome.cpu_time.least_sure()),
         ("fairness", format!("{:.4} (1: all tasks got the same share)", outcome.fairness)),
     ];
     let mut table = empty(&[]);

@@ -2,6 +2,7 @@
 use super::Simulation;
 use crate::core::{CpuId, CpuMask, State, TaskId};
 use crate::engine::{Event, Ns};
+use flsched_machine::Price;
 
 /// How long to wait for a task that must not be moved.
 const RETRY_NS: Ns = 1_000_000;
@@ -46,7 +47,7 @@ impl Simulation {
         }
         let here = self.core.online_near(0);
         self.interrupt(here);
-        self.core.spend(*self.core.machine.costs.syscall_ns);
+        self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
         self.set_affinity(task, &mask);
         self.settle(here);
     }

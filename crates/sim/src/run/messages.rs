@@ -7,12 +7,16 @@ use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
 use crate::workload::{ChannelId, Outcome, Step};
-use flsched_machine::ChannelCosts;
+use flsched_machine::{ChannelCosts, Price};
 
 impl Simulation {
     pub(super) fn costs_of(&self, channel: ChannelId) -> ChannelCosts {
         let costs = &self.core.machine.costs;
         if self.world.channels[channel].is_pipe() { *costs.pipe_ns } else { *costs.socket_ns }
+    }
+
+    pub(super) fn price_of(&self, channel: ChannelId) -> Price {
+        if self.world.channels[channel].is_pipe() { Price::Pipe } else { Price::Socket }
     }
 
     /// How long a task copies for this step, in addition to the system call.

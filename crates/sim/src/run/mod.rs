@@ -15,7 +15,7 @@ use crate::output::Outcome;
 use crate::startup::TaskSlabs;
 use crate::workload::{Program, World};
 use crate::{Error, Setup, Violation};
-use flsched_machine::{CallbackCosts, Machine};
+use flsched_machine::{CallbackCosts, Machine, Price};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -224,7 +224,7 @@ impl Simulation {
                 self.interrupt(cpu);
                 self.core.cpus[cpu].is_interrupt_sent = false;
                 if self.core.cpus[cpu].curr.is_none() {
-                    self.core.spend(*self.core.machine.costs.idle_exit_ns);
+                    self.core.spend(Price::IdleExit, *self.core.machine.costs.idle_exit_ns);
                 }
                 self.settle(cpu);
             }

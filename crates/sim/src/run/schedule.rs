@@ -4,7 +4,7 @@ use super::Simulation;
 use crate::classes::{Dequeue, Enqueue, Wake};
 use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
-use flsched_machine::Callback;
+use flsched_machine::{Callback, Price};
 
 /// The states of a task for accounting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Simulation {
         self.account(task, Phase::Sleeping);
         self.core.counts.wakeups += 1;
         self.core.counts.events += 1;
-        self.core.spend(*self.core.machine.costs.wakeup_ns);
+        self.core.spend(Price::WakeUp, *self.core.machine.costs.wakeup_ns);
         self.core.tasks[task].woken_at = Some(self.core.clock());
         let class = self.core.tasks[task].class;
         // `ttwu_runnable()`: it has never left its run queue, and stays there.
@@ -259,7 +259,7 @@ impl Simulation {
                 self.update_idle(cpu, true, true);
             }
         }
-        self.core.spend(*self.core.machine.costs.switch_ns);
+        self.core.spend(Price::Switch, *self.core.machine.costs.switch_ns);
         self.core.counts.switches += 1;
         self.core.counts.events += 1;
     }
@@ -316,7 +316,7 @@ impl Simulation {
             return;
         }
         self.interrupt(cpu);
-        self.core.spend(*self.core.machine.costs.tick_ns);
+        self.core.spend(Price::Tick, *self.core.machine.costs.tick_ns);
         self.core.see_frequency(cpu);
         self.core.counts.ticks += 1;
         self.core.counts.events += 1;

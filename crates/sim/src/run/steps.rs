@@ -4,6 +4,7 @@ use crate::core::{CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::startup::{first_work_ns, grace_period_end};
 use crate::workload::{Child, Step, View};
+use flsched_machine::Price;
 
 /// How much a call may be longer or shorter than its cost.
 const RIPPLE_PERCENT: u64 = 2;
@@ -30,7 +31,7 @@ impl Simulation {
         let step = self.world.actors[task].program.next(&mut view);
         self.core.tasks[task].work_left = match step {
             Step::Run(ns) => ns,
-            _ => self.ripple(self.cost_of(task, &step)),
+            _ => self.cost_of(task, &step),
         };
         if matches!(step, Step::Exit) {
             self.core.tasks[task].switches_of_program = Some(self.core.tasks[task].switches());
@@ -49,18 +50,22 @@ impl Simulation {
     }
 
     /// How long a task works on a step before it takes effect.
-    fn cost_of(&self, task: TaskId, step: &Step) -> Ns {
+    fn cost_of(&mut self, task: TaskId, step: &Step) -> Ns {
         let costs = &self.core.machine.costs;
         let startup = self.core.machine.startup.as_ref();
-        match step {
-            Step::Run(ns) => *ns,
-            Step::Write(_) | Step::Read(_) => *costs.syscall_ns + self.copy_ns(step),
-            Step::Make(channel) => *costs.syscall_ns + self.costs_of(*channel).make,
-            Step::Fork(child) => {
-                costs.fork_ns.of(child.is_thread) + self.task_slabs.ns(self.count_alive(), startup)
+        let call = (Price::Syscall, *costs.syscall_ns);
+        let nothing = (Price::Syscall, 0);
+        let [(price, ns), (further, further_ns)] = match step {
+            Step::Write(channel) | Step::Read(channel) => {
+                [(self.price_of(*channel), self.copy_ns(step)), call]
             }
-            Step::Exit => costs.exit_ns.of(self.core.tasks[task].is_thread()),
-            Step::Prepare(preparation) => preparation.ns(startup),
+            Step::Make(channel) => [(self.price_of(*channel), self.costs_of(*channel).make), call],
+            Step::Fork(child) => [
+                (Price::Fork, costs.fork_ns.of(child.is_thread)),
+                (Price::Startup, self.task_slabs.ns(self.count_alive(), startup)),
+            ],
+            Step::Exit => [(Price::Exit, costs.exit_ns.of(self.core.tasks[task].is_thread())), nothing],
+            Step::Prepare(preparation) => [(Price::Startup, preparation.ns(startup)), nothing],
             Step::Sleep(_)
             | Step::SleepUntil(_)
             | Step::SynchronizeRcu
@@ -70,12 +75,16 @@ impl Simulation {
             | Step::Signal(_)
             | Step::Broadcast(_)
             | Step::WaitChildren { .. }
-            | Step::SetAffinity(_) => *costs.syscall_ns,
+            | Step::SetAffinity(_) => [call, nothing],
             // In user space, as long as no task sleeps.
-            Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) => 0,
-            Step::DisableMigration | Step::EnableMigration => 0,
-            Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => 0,
-        }
+            Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) => return 0,
+            Step::DisableMigration | Step::EnableMigration | Step::Run(_) => return 0,
+            Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => return 0,
+        };
+        let all = self.ripple(ns + further_ns);
+        self.core.spent.assign(price, all - all.min(further_ns));
+        self.core.spent.assign(further, all.min(further_ns));
+        all
     }
 
     /// No call takes exactly as long as the last one. Otherwise two seeds of a workload that draws
@@ -116,7 +125,7 @@ impl Simulation {
             Step::Await(waiting) => self.await_round(cpu, task, waiting),
             Step::Down(semaphore) => {
                 if !self.world.semaphores[semaphore].down(task) {
-                    self.core.spend(*self.core.machine.costs.syscall_ns);
+                    self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
                     self.retry(cpu, task, Step::Down(semaphore));
                 }
             }
@@ -167,7 +176,7 @@ impl Simulation {
     fn up(&mut self, task: TaskId, semaphore: usize) {
         let woken = self.world.semaphores[semaphore].up();
         if woken.is_some() {
-            self.core.spend(*self.core.machine.costs.syscall_ns);
+            self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
         }
         self.wake_all(task, Vec::new(), woken);
     }
@@ -205,7 +214,9 @@ impl Simulation {
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
         let task = self.new_task(&spec, program);
         let ns = first_work_ns(is_thread, self.core.machine.startup.as_ref());
-        self.core.tasks[task].work_left = self.ripple(ns);
+        let ns = self.ripple(ns);
+        self.core.spent.assign(Price::Startup, ns);
+        self.core.tasks[task].work_left = ns;
         self.wake_new(task);
     }
 

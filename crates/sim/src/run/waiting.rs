@@ -3,12 +3,13 @@ use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
 use crate::workload::{Arrival, BarrierId, Step, Wait, Waiting};
+use flsched_machine::Price;
 
 impl Simulation {
     pub(super) fn arrive(&mut self, cpu: CpuId, task: TaskId, barrier: BarrierId, wait: Wait) {
         // The counter's cache line comes from the CPU of the previous arrival.
         if let Some(last) = self.world.barriers[barrier].line_at.replace(cpu) {
-            self.core.spend(self.core.travel_ns(last));
+            self.core.spend(Price::Handover, self.core.travel_ns(last));
         }
         match self.world.barriers[barrier].arrive(task) {
             Arrival::Early { round } => {
@@ -20,7 +21,7 @@ impl Simulation {
                     self.cut_short(poller);
                 }
                 if !sleepers.is_empty() {
-                    self.core.spend(*self.core.machine.costs.syscall_ns);
+                    self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
                 }
                 self.wake_all(task, sleepers, None);
             }
@@ -36,7 +37,7 @@ impl Simulation {
         let waited = self.core.clock() - since;
         if wait.block_after.is_some_and(|after| waited >= after) {
             self.world.barriers[barrier].sleep(task);
-            self.core.spend(*self.core.machine.costs.syscall_ns);
+            self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
             self.retry(cpu, task, Step::Await(waiting));
             return;
         }
@@ -49,7 +50,10 @@ impl Simulation {
         waiting.has_polled = true;
         let until_sleep = wait.block_after.map_or(Ns::MAX, |after| after - waited);
         let entry = if wait.yields { *self.core.machine.costs.syscall_ns } else { 0 };
-        self.core.tasks[task].work_left = wait.poll.min(until_sleep).max(1) + entry;
+        let poll = wait.poll.min(until_sleep).max(1);
+        self.core.tasks[task].work_left = poll + entry;
+        self.core.spent.assign(Price::Spin, poll);
+        self.core.spent.assign(Price::Syscall, entry);
         self.world.actors[task].pending = Some(Step::Await(waiting));
     }
 
@@ -58,12 +62,15 @@ impl Simulation {
         let cpu = self.core.tasks[task].cpu;
         let now = self.core.clock();
         let is_polling = self.core.cpus[cpu].curr == Some(task) && self.core.stop_work(cpu, now).is_some();
-        self.core.tasks[task].work_left = 0;
+        let left = std::mem::take(&mut self.core.tasks[task].work_left);
+        self.core.spent.cancel(Price::Spin, left);
         if is_polling {
             let travel = self.core.travel_ns(cpu);
             let state = &self.core.cpus[cpu];
             // The time is given, and the work is what fills it.
-            self.core.tasks[task].work_left = state.pace.work(travel);
+            let work = state.pace.work(travel);
+            self.core.tasks[task].work_left = work;
+            self.core.spent.assign(Price::Handover, work);
             self.core.start_work(cpu, now.max(state.clock));
         }
     }

@@ -15,6 +15,7 @@ use super::domains::Domains;
 use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight};
 use crate::engine::Ns;
+use flsched_machine::Price;
 use nohz::Nohz;
 use place::Wakee;
 use std::sync::Arc;
@@ -186,7 +187,7 @@ impl<R: Rules> Fair<R> {
 
     /// Charges the time in which the cache lines with another CPU's state arrive.
     fn fetch_state(&self, core: &mut Core, cpu: CpuId) {
-        core.spend(core.travel_ns(cpu));
+        core.spend(Price::Handover, core.travel_ns(cpu));
     }
 }
 
