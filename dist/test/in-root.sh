@@ -84,7 +84,14 @@ tar -tf /packages/flsched-*.tar.gz | sed 's|^[^/]*|/usr/local|' | xargs rm
 find /usr/local ! -type d | diff /tmp/local - >$log || fail "the tarball leaves files"
 ok "the tarball comes and goes"
 
-# With what is recommended, and a compiler: virtual machines and all workloads that the program brings.
+# With what is recommended, and a compiler: virtual machines and all workloads that the program brings. The QEMU of Debian 12
+# is too old for them, as docs/how-to/install.md says.
+if grep -q VERSION_CODENAME=bookworm /etc/os-release; then
+	sed -n 's/^\(deb .*\) bookworm main$/\1 bookworm-backports main/p' /etc/apt/sources.list \
+		>/etc/apt/sources.list.d/backports.list
+	apt update
+	apt install -t bookworm-backports qemu-system-x86
+fi
 apt install /packages/flsched_*.deb gcc libc6-dev
 runs 0 '^6\.18\.' flsched vm --kernel 6.18 --clock wall -- uname -r
 runs 0 '' flsched vm -- true
