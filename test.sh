@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# All tests: units in milliseconds, then the policies on stock kernels in virtual machines.
+# All tests: units, then the policies on stock kernels in virtual machines.
 #   ./test.sh            everything, on the kernels that differ most (14 minutes)
-#   ./test.sh units      only what needs no virtual machine
+#   ./test.sh units      only the tests inside the crates; they need no virtual machine and take seconds
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (20 minutes)
+# All but the last first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
+# workspace once more, as tests, and some 40 crates that only tests need or need with other features.
 set -eu
 cd "$(dirname "$0")"
 . ./setup.sh

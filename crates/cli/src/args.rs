@@ -29,21 +29,21 @@ pub enum Command {
     Status(Status),
     /// Run a command on a stock sched_ext kernel in a virtual machine
     Vm(Vm),
-    /// Build the QEMU of the parallel clock, once (about 4 minutes), or print where it is
+    /// Build the QEMU that the parallel clock needs, once (about 4 minutes), or print its path
     Emulator(Emulator),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
-    /// Count the locks that scheduling takes while a command runs, and time the waits for them
+    /// Count the locks that the scheduler takes while a command runs, and the time spent waiting for them
     Locks(Overhead),
-    /// Count the calls of the scheduler's functions while a command runs, and time them
+    /// Count the calls of the scheduler's functions while a command runs, and the time spent in them
     Costs(Overhead),
-    /// Run a workload on a simulated machine: the same policies on models of machines
+    /// Run a workload under a policy on a simulated machine
     Sim(Sim),
-    /// Run the experiments of the three papers, and print which of their claims come out
+    /// Run the experiments of the three papers, and print which of their claims are reproduced
     Reproduce(Reproduce),
-    /// Write a machine file of this machine, for sim --machine: what the kernel says of its CPUs, measured costs
+    /// Measure this machine and write a machine file, with which the simulator models it
     Calibrate(Calibrate),
-    /// (inside a comparison) run what a comparison at the other end of a pipe asks for
+    /// (inside a comparison) run what a comparison at the other end of a pipe requests
     #[command(hide = true)]
     MeasureAgent(MeasureAgent),
     /// (inside a comparison) be one of the built-in workloads
@@ -64,7 +64,7 @@ pub struct Doctor {
     after_help = "Each policy has its own knobs: flsched attach POLICY --help"
 )]
 pub struct Attach {
-    /// A policy of your own, by its file, instead of one of the build
+    /// Attach the policy in this file instead of a built-in one
     #[arg(long, value_name = "FILE.bpf.c")]
     pub policy: Option<String>,
     /// The policy, then its knobs
@@ -74,22 +74,23 @@ pub struct Attach {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The policy, with knobs if necessary: flsched:slice_us=5000; or one of your own, by its file:
+    /// A built-in policy, or the file of your own; either may be followed by knobs: flsched:slice_us=5000,
     /// my.bpf.c:slice_us=5000
     #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
     pub policy: String,
-    /// Schedule only the command and its children with it; all other tasks stay with the default scheduler
+    /// Schedule only the command and its children; all other tasks stay with the default scheduler
     #[arg(long)]
     pub partial: bool,
-    /// Do so even where other tasks keep CPUs busy, so that the kernel makes the command wait for them
+    /// With --partial: start even if other tasks keep CPUs busy. The kernel runs those tasks first, so the command can
+    /// wait long for a CPU
     #[arg(long, requires = "partial")]
     pub force: bool,
-    /// How threads and processes of OpenMP and Open MPI wait for each other: sleep (they release their CPU at
-    /// once instead of spinning or yielding). Variables that you have set stay as they are [default: as the
-    /// command waits by itself]
+    /// How OpenMP threads and Open MPI processes wait for each other: sleep (a waiter releases its CPU at once,
+    /// instead of spinning or yielding). This sets environment variables of the command; those that you have set
+    /// stay as they are [default: the runtime's own way]
     #[arg(long, value_name = "HOW")]
     pub waits: Option<Waits>,
-    /// The command
+    /// Command to run
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -102,79 +103,82 @@ pub struct Emulator {
 
 #[derive(Debug, Subcommand)]
 pub enum EmulatorAction {
-    /// Fetch QEMU's source from Debian, patch, compile and test it, unless it is there already
+    /// Fetch QEMU's source from Debian, patch, compile and test it; nothing is done if that is built already
     Build,
-    /// Print the path of the program
+    /// Print the path of the QEMU that was built; exit with 125 if there is none
     Status,
 }
 
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Print it as JSON
+    /// Print the status as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Cgroup {
-    /// Three levels with a CPU controller, as in a login session under systemd
+    /// A cgroup three levels deep with the CPU controller enabled, as in a login session under systemd
     Login,
-    /// None
+    /// The root cgroup
     Root,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
-    /// KVM where it works, else emulation
+    /// KVM if it works here and the clock is wall, else emulation
     Auto,
-    /// Hardware virtualisation
+    /// Hardware virtualization; needs --clock wall
     Kvm,
-    /// Emulation
+    /// Emulation by QEMU
     Tcg,
 }
 
 #[derive(Debug, Args)]
 pub struct Vm {
-    /// List the kernels on this machine and those known
+    /// List the kernels: this machine's own, those downloaded, and those that can be downloaded
     #[arg(long, conflicts_with = "command")]
     pub list: bool,
-    /// A series (6.18), a version (6.18.15), a release, an image file with a / in its name, host or default
+    /// Kernel to boot: a series (6.18), a version (6.18.15), a release (as `uname -r` prints it), the path of an image
+    /// (with a / in it), host (this machine's kernel), or default (host if it has sched_ext, else series 6.18)
     #[arg(long, value_name = "VERSION|PATH", default_value = "default")]
     pub kernel: String,
-    /// CPUs of the machine [default: 4, on the wall clock 2]
+    /// Number of virtual CPUs, 1 to 255 [default: 4; 2 with --clock wall]
     #[arg(long, value_name = "N", conflicts_with = "topology")]
     pub cpus: Option<u32>,
-    /// Sockets, cores and threads: 2s4c2t or sockets=2,cores=4,threads=2
+    /// Virtual CPUs as sockets, cores in a socket and threads in a core: 2s4c2t or sockets=2,cores=4,threads=2; with
+    /// NUMA nodes, 2n1s4c2t
     #[arg(long, value_name = "TOPOLOGY")]
     pub topology: Option<String>,
-    /// Memory: 1G, 512M, or MiB [default: fits the CPUs]
+    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB and 64 MiB a CPU]
     #[arg(long, value_name = "M")]
     pub memory: Option<String>,
-    /// Further arguments of the kernel, as on its command line: "isolcpus=3 nohz_full=3"
+    /// Arguments to add to the kernel's command line: "isolcpus=3 nohz_full=3"
     #[arg(long, value_name = "ARGUMENTS", default_value = "", hide_default_value = true)]
     pub append: String,
-    /// What a second is in the machine: parallel (each CPU has its own time, an instruction is 1 ns: shows speed),
-    /// parallel:turn=250,pause=40,jitter=7 (instructions in a round, ns that PAUSE costs, a seed that draws
-    /// the rounds), work (all CPUs take turns on one: shows work), wall (real time) [default: parallel; wall
-    /// without FLSCHED's own QEMU, or with --accel kvm]
+    /// How time passes in the virtual machine: parallel (each CPU executes one instruction a nanosecond, all at the
+    /// same time: shows speed), work (the same, but one CPU after the other: shows the work done), or wall (real
+    /// time). Settings of parallel: parallel:turn=250,pause=40,jitter=7 (instructions in a round [1000], cost of the
+    /// PAUSE instruction in ns [140], seed of random rounds [none]) [default: parallel; wall if `flsched emulator
+    /// build` has not been run, or with --accel kvm]
     #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
     /// What executes the machine's instructions
     #[arg(long, value_enum, default_value = "auto")]
     pub accel: Accel,
-    /// In which cgroup the command runs
+    /// Cgroup in which the command runs
     #[arg(long, value_enum, default_value = "login")]
     pub cgroup: Cgroup,
-    /// A host file or folder to copy into the machine, at the same path (repeatable)
+    /// File or folder of this machine to copy into the virtual machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
-    /// End the command after this many seconds
+    /// End the command after this many seconds of real time, with exit code 124
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Print to standard error which kernel boots, on what, and how long it took
+    /// Print the kernel, the CPUs, the way of execution and the boot time to standard error
     #[arg(long, short)]
     pub verbose: bool,
-    /// The command
+    /// Command to run in the virtual machine
     #[arg(last = true, required_unless_present = "list", value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -190,129 +194,130 @@ fn targets() -> impl TypedValueParser<Value = Target> {
 #[derive(Debug, Args)]
 #[command(after_help = workloads())]
 pub struct Compare {
-    /// What to compare, the baseline first: eevdf, batch, fifo, rr, eevdf:slice_us=20000 (another base
-    /// slice), a policy with knobs (flsched:slice_us=5000), any scx_* program in PATH ('scx_x:ARG ARG');
-    /// with +sleep behind it (eevdf+sleep), OpenMP and Open MPI are asked to sleep while they wait
-    /// [default: eevdf,batch,fifo,rr,flsched]
+    /// Schedulers to compare, the baseline first: eevdf, batch, fifo, rr; eevdf:slice_us=20000 (EEVDF with another
+    /// base slice); a policy, with knobs if necessary (flsched:slice_us=5000); a scx_* program in PATH
+    /// ('scx_x:ARG ARG'). With +sleep appended (eevdf+sleep), OpenMP threads and Open MPI processes sleep while they
+    /// wait [default: eevdf,batch,fifo,rr,flsched]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,
-    /// A policy of your own, to be named like the file in --schedulers: my.bpf.c has policy my (repeatable)
+    /// File of a policy of your own; --schedulers names it like the file: my for my.bpf.c (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
-    /// What runs (repeatable), see below; sizes left out fit the CPUs [default: hackbench and spin-barrier, unless
-    /// --npb or a CMD is given]
+    /// Workload to run, see below (repeatable). Sizes that are left out are chosen by the number of CPUs [default:
+    /// hackbench and spin-barrier, unless --npb or a CMD is given]
     #[arg(long = "workload", value_name = "NAME[:PARAMS]")]
     pub workloads: Vec<String>,
-    /// Each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
+    /// Run each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
     #[arg(long, value_name = "DIR")]
     pub npb: Option<PathBuf>,
-    /// Threads of the NPB programs (OMP_NUM_THREADS) [default: as in your environment, else one a CPU]
+    /// Threads of each NPB program [default: OMP_NUM_THREADS of your environment, else the number of CPUs]
     #[arg(long, value_name = "N", requires = "npb", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub npb_threads: Option<u32>,
-    /// Measured runs of each scheduler on each workload, after one warm-up
+    /// Measured runs of each scheduler on each workload, after one warm-up run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Where to run [default: host where it can run sched_ext, else vm]
+    /// Where to run [default: host if this machine can run sched_ext, else vm]
     #[arg(long, value_parser = targets())]
     pub on: Option<Target>,
-    /// With --on sim: a machine that comes with flsched, or a file: ./mine.toml [default: knc-31s1p]
+    /// With --on sim: the machine to simulate, a built-in one (as in `flsched sim --help`) or a file, ./mine.toml
+    /// [default: knc-31s1p]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// With --on sim: how many runs at a time; the report is the same [default: 1]
+    /// With --on sim: number of runs at a time, which does not change the report [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
-    /// CPUs of the virtual machine [default: 4, on the wall clock 2], or of the simulated one [default: as
-    /// it is]
+    /// Number of CPUs of the virtual machine [default: 4; 2 with --clock wall] or the simulated one [default: as
+    /// its machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
-    /// Sockets, cores and threads of the virtual machine
+    /// CPUs of the virtual machine as sockets, cores in a socket and threads in a core: 2s4c2t
     #[arg(long, value_name = "TOPOLOGY", conflicts_with = "cpus")]
     pub topology: Option<String>,
-    /// Memory of the virtual machine
+    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB and 64 MiB a CPU]
     #[arg(long, value_name = "M")]
     pub memory: Option<String>,
-    /// Kernel of the virtual machine
+    /// Kernel of the virtual machine, as for `flsched vm` [default: default]
     #[arg(long, value_name = "VERSION|PATH")]
     pub kernel: Option<String>,
-    /// What a second is: parallel (each CPU has its own time, an instruction is 1 ns: shows speed),
-    /// parallel:turn=250,pause=40,jitter=7 (instructions in a round, ns that PAUSE costs, a seed that draws
-    /// the rounds), work (all CPUs take turns on one: shows work), wall (real time) [default: parallel in a
-    /// virtual machine, wall on the host]
+    /// How time passes: parallel (each CPU executes one instruction a nanosecond, all at the same time: shows speed),
+    /// work (the same, but one CPU after the other: shows the work done), or wall (real time). Settings of parallel:
+    /// parallel:turn=250,pause=40,jitter=7 (instructions in a round [1000], cost of the PAUSE instruction in ns [140],
+    /// seed of random rounds [none]) [default: parallel in a virtual machine, wall on the host]
     #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
-    /// In which cgroup the command runs
+    /// Cgroup in which the command runs
     #[arg(long, value_enum, default_value = "login")]
     pub cgroup: Cgroup,
-    /// A host file or folder to copy into the virtual machine, at the same path (repeatable)
+    /// File or folder of this machine to copy into the virtual machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
-    /// Break down by cause the CPU time of one more run of each scheduler on each workload: user, kernel, switching,
-    /// lock waits, idle while tasks wait, ... (not with --on sim nor --clock work)
+    /// Add a breakdown of the CPU time by cause: user, kernel, switching, lock waits, idle while tasks wait, ... It
+    /// takes one more run of each scheduler on each workload. Not with --on sim or --clock work
     #[arg(long)]
     pub why: bool,
-    /// Seed of the order of runs, and in the simulator of the runs [default: drawn, and printed]
+    /// Seed of the order of runs and, with --on sim, of the runs themselves [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Limit of one run, in seconds of real time
+    /// Time limit of one run, in seconds of real time
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub timeout: u64,
-    /// Write the results as JSON, after every run
+    /// Write the results to this file as JSON; it is rewritten after every run
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the results as a page with charts, after every run
+    /// Write the results to this file as an HTML page with charts; it is rewritten after every run
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// A command to compare the schedulers on
+    /// Command to compare the schedulers on
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub struct Overhead {
-    /// The policy to measure beside the default scheduler, with knobs if necessary: flsched:slice_us=5000; or one of
-    /// your own, by its file: my.bpf.c:slice_us=5000
+    /// The policy to measure beside the default scheduler: a built-in one, or the file of your own; either may be
+    /// followed by knobs: flsched:slice_us=5000, my.bpf.c:slice_us=5000
     #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
     pub policy: String,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// The command; what it prints goes to standard error [default: hackbench -p -g 4 -l 100]
+    /// Command to measure; its output goes to standard error [default: hackbench -p -g 4 -l 100]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What has been measured by the same command and version stays as it is in results/papers/; after \
-                  Ctrl-C the next call goes on."
+    after_help = "Results are kept in results/papers/. What the same command and version has measured is not measured \
+                  again, so after Ctrl-C the next call continues."
 )]
 pub struct Reproduce {
-    /// Only what takes about 15 minutes together on two cores
+    /// Run the short measurements only: about 15 minutes in all on two cores
     #[arg(long)]
     pub quick: bool,
-    /// Only this row, by its name in --list (repeatable)
+    /// Only this row, that is, this claim of a paper; --list prints the names (repeatable)
     #[arg(long, value_name = "ROW")]
     pub only: Vec<String>,
-    /// Measure again what has been measured
+    /// Measure again what has a result already
     #[arg(long)]
     pub again: bool,
-    /// Print the rows, and the commands that have no result yet; run nothing
+    /// Print the rows and the commands that have no result yet; run nothing
     #[arg(long, conflicts_with = "again")]
     pub list: bool,
-    /// Write all rows as a page
+    /// Write all rows to this file as an HTML page
     #[arg(long, short, value_name = "FILE.html")]
     pub out: Option<PathBuf>,
-    /// The project's folder [default: the nearest one above with results/papers]
+    /// Folder of the project [default: the working folder, or the nearest one above it, that has results/papers]
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct Calibrate {
-    /// Write to this file, as in mine.toml, for sim --machine ./mine.toml [default: standard output]
+    /// File to write, such as mine.toml for `flsched sim --machine ./mine.toml` [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Batches of each measurement
+    /// Batches of each measurement, 3 to 10000: more batches take longer and give steadier medians
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     pub batches: u64,
 }
@@ -322,27 +327,28 @@ pub struct Calibrate {
 pub struct Sim {
     #[command(subcommand)]
     pub other: Option<SimOther>,
-    /// One that comes with flsched (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
-    /// a file: ./mine.toml; another governor: ryzen-3400g:powersave; all CPUs equally fast: :even
+    /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
+    /// a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
+    /// appended, all CPUs are equally fast
     #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]", default_value = "knc-31s1p")]
     pub machine: String,
-    /// The same kind of machine with this many CPUs [default: as it is]
+    /// Number of CPUs; all else stays as in the machine file [default: as the machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<usize>,
-    /// eevdf, batch, cfs, fifo, rr, or a policy, with settings if necessary: eevdf:slice_us=3000,
+    /// Scheduler: eevdf, batch, cfs, fifo, rr, or a policy; with settings if necessary: eevdf:slice_us=3000,
     /// flsched:slice_us=5000
     #[arg(long, value_name = "S", default_value = "flsched")]
     pub scheduler: String,
-    /// A policy of your own, to be named like the file in --scheduler: my.bpf.c has policy my (repeatable)
+    /// File of a policy of your own; --scheduler names it like the file: my for my.bpf.c (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
-    /// What runs, see below
+    /// Workload to run, see below
     #[arg(long, value_name = "NAME[:PARAMS]", default_value = "hackbench")]
     pub workload: String,
-    /// Seed of everything random; the same seed gives the same result
+    /// Seed of all random numbers; the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Give up after this many simulated seconds
+    /// Stop with an error after this many simulated seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub limit: u64,
     #[command(flatten)]
@@ -362,13 +368,13 @@ pub struct Showing {
 /// What to make of a recording.
 #[derive(Debug, Args)]
 pub struct Drawing {
-    /// Write which task ran where and when as a trace for ui.perfetto.dev
+    /// Write to this file which task ran on which CPU and when, as a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Write the same as a picture
+    /// Write the same as an SVG picture
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// What the colours of the picture show: the task that runs, or the frequency of the CPU
+    /// What the colours of the picture stand for: the task that runs, or the frequency of the CPU
     #[arg(long, value_name = "WHAT", default_value = "task", requires = "svg")]
     pub svg_colours: SvgColours,
 }
@@ -381,20 +387,22 @@ pub enum SvgColours {
 
 #[derive(Debug, Subcommand)]
 pub enum SimOther {
-    /// Run random scenarios under all checks; one that fails is shrunk and written to a file
+    /// Run random scenarios with all checks; a scenario that fails is shrunk and written to a file
     Fuzz(Fuzz),
-    /// Run a scenario from a file, as `flsched sim fuzz` writes it
+    /// Run a scenario file, such as `flsched sim fuzz` writes
     Replay(Replay),
-    /// Draw what a real machine did
+    /// Draw which task ran on which CPU on a real machine, from what perf recorded
     Draw(Draw),
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "perf record -a -e sched:sched_switch,sched:sched_wakeup,power:cpu_frequency CMD\nperf script > FILE"
+    after_help = "FILE is made by:\n  perf record -a -e sched:sched_switch,sched:sched_wakeup,power:cpu_frequency CMD\n  \
+                  perf script > FILE"
 )]
 pub struct Draw {
-    /// Text of perf script with sched:sched_switch and, for colours by frequency, power:cpu_frequency
+    /// Output of `perf script`, with the events sched:sched_switch and, for --svg-colours frequency,
+    /// power:cpu_frequency
     pub file: PathBuf,
     #[command(flatten)]
     pub drawing: Drawing,
@@ -402,28 +410,28 @@ pub struct Draw {
 
 #[derive(Debug, Args)]
 pub struct Fuzz {
-    /// One scenario for each seed from A to B - 1
+    /// Seeds, one scenario each, from A to B - 1
     #[arg(long, value_name = "A..B", default_value = "0..1000")]
     pub seeds: Seeds,
-    /// How many at a time; the output is the same
+    /// Number of scenarios at a time, which does not change the output
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
-    /// Draw from these schedulers only [default: all]
+    /// Schedulers to choose from at random [default: all]
     #[arg(long, value_name = "S,S", value_delimiter = ',')]
     pub schedulers: Vec<String>,
-    /// A policy of your own, to be named like the file in --schedulers (repeatable)
+    /// File of a policy of your own; --schedulers names it like the file: my for my.bpf.c (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
-    /// The folder for scenarios that fail
+    /// Folder for the files of scenarios that fail
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// A scenario
+    /// Scenario file, in TOML
     pub file: PathBuf,
-    /// A policy of your own that the scenario names (repeatable)
+    /// File of a policy of your own that the scenario names (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 //! often, 1 it failed, 128 + N signal N ended it; a command that was run passes on its own.
 use std::process::ExitCode;
 
-/// An error that is the caller's to mend: exit code 2.
+/// An error that the caller can correct: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
@@ -15,7 +15,7 @@ pub const NOT_EXECUTABLE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 pub const INTERRUPTED: u8 = 130;
 
-/// Prints the error, if any, and says the exit code.
+/// Prints the error, if any, and returns the exit code.
 pub fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(code) => code.into(),

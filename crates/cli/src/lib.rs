@@ -7,6 +7,7 @@ mod stderr;
 mod args;
 mod commands;
 mod exit;
+mod files;
 mod machine;
 mod metrics;
 mod overhead;
@@ -18,7 +19,7 @@ mod signals;
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
-/// Does what the command line asks for.
+/// Runs the command of the command line.
 pub fn main() -> ExitCode {
     if flsched_vm::guest::is_guest_init() {
         flsched_vm::guest::main();

@@ -10,12 +10,14 @@ use std::sync::atomic::AtomicBool;
 
 /// `--cpus` or `--topology`.
 pub fn topology(cpus: Option<u32>, topology: Option<&str>, default_cpus: u32) -> Result<Topology, Usage> {
-    let topology = match topology {
-        Some(text) => text.parse().map_err(|e| Usage(format!("--topology {text}: {e}")))?,
-        None => Topology::flat(cpus.unwrap_or(default_cpus)),
-    };
-    topology.check().map_err(|e| Usage(format!("--cpus/--topology: {e}")))?;
-    Ok(topology)
+    match topology {
+        Some(text) => text.parse().map_err(|e| Usage(format!("--topology {text}: {e}"))),
+        None => {
+            let topology = Topology::flat(cpus.unwrap_or(default_cpus));
+            topology.check().map_err(|e| Usage(format!("--cpus {}: {e}", topology.cpus())))?;
+            Ok(topology)
+        }
+    }
 }
 
 /// `--memory`, or what fits the CPUs.

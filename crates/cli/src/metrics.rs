@@ -1,6 +1,6 @@
 //! `--metrics FILE`: what a policy does, for the textfile collector of Prometheus's node_exporter.
 //!
-//! The file is in Prometheus's text format and not in OpenMetrics: the collector knows neither OpenMetrics's names of
+//! The file is in Prometheus's text format and not in OpenMetrics: the collector reads neither OpenMetrics's names of
 //! counters, so that it would lose their types and help texts, nor all of its types, for which it would refuse the file.
 use anyhow::{Context, Result};
 use flsched_host::{Running, Scope};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Pause between two writes. Prometheus usually reads every 15 or 60 s.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The file. It is removed when the policy is detached as its user wants; after a failure it stays and says that the
+/// The file. It is removed when the policy is detached as its user wants; after a failure it stays and reports that the
 /// policy is not attached.
 pub struct Metrics {
     file: PathBuf,

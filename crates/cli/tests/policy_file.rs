@@ -146,7 +146,7 @@ fn what_is_asked_for_wrongly_is_refused() {
     let text = folder.fails(2, &["sim", "--policy", "my.bpf.c", "--policy", "./my.bpf.c"]);
     assert!(text.contains("there is a policy `my` already"), "{text}");
     let text = folder.fails(2, &["compare", "--on", "sim", "--schedulers", "eevdf,my.bpf.c"]);
-    assert!(text.contains("`my.bpf.c` is a policy's file: it goes with the option --policy"), "{text}");
+    assert!(text.contains("`my.bpf.c` is the file of a policy: name it with the option --policy"), "{text}");
 }
 
 #[test]

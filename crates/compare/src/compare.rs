@@ -80,7 +80,7 @@ pub enum CompareError {
         report: Option<Box<Report>>,
     },
     /// No further run is possible.
-    #[error("the comparison cannot go on")]
+    #[error("the comparison cannot continue")]
     Executor {
         /// The reason.
         source: ExecError,

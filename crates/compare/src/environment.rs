@@ -34,7 +34,7 @@ pub struct Environment {
     pub boost: Option<bool>,
     /// Load averages over 1, 5 and 15 minutes before the first run.
     pub load_average: Vec<f64>,
-    /// The cgroup of the runs; the fair class pays for each of its levels.
+    /// The cgroup of the runs; the fair class spends time on each of its levels.
     pub cgroup: Option<String>,
     /// Kernel settings that affect scheduling, by name under `/proc/sys/kernel`.
     pub sysctl: BTreeMap<String, String>,

@@ -144,7 +144,7 @@ pub struct Proof {
 pub struct Attachment {
     /// `enabled`, `disabled`, …
     pub state: String,
-    /// The scheduler's name, as the kernel knows it.
+    /// The scheduler's name in the kernel.
     pub ops: Option<String>,
     /// Schedulers enabled since boot: unchanged over a run, so no other scheduler was attached in
     /// between.

@@ -1,7 +1,7 @@
 //! The library behind `flsched compare`: workloads under schedulers, side by side.
 //!
 //! The modules, from the bottom up: [`clock`], [`environment`], [`contender`], [`waits`] and [`workload`] describe what
-//! is compared and where. [`execute`] describes the input and the result of one run, and [`executors`] carry out runs
+//! is compared and where. [`execute`] describes the input and the result of one run, and [`executors`] do runs
 //! on this machine, in a virtual machine or in the simulator. [`stats`] and [`verdict`] compute figures from times;
 //! [`residency`] is time by frequency. [`result`] is the report as data; [`report`] shows it and [`output`] writes it.
 //! [`spec`] is what to compare and [`plan`] is the order of runs. `summary` makes the report of the runs so far, and

@@ -1,5 +1,5 @@
 //! Where a report goes. It is written after every run, so that an interrupted comparison loses
-//! nothing, and each time as a whole, so that a reader never sees half a report.
+//! nothing, and each time as a whole, so that a reader never gets half a report.
 use crate::report::html;
 use crate::result::Report;
 use flsched_files::replace;

@@ -83,7 +83,7 @@ pub struct Evidence {
     pub untimed_runs: usize,
 }
 
-/// Applies the rule; the text says what decided.
+/// Applies the rule; the text is the reason.
 pub fn decide(evidence: &Evidence) -> (Verdict, String) {
     let cant_tell = |reason: String| (Verdict::CantTell, reason);
     let Some(ratio) = evidence.ratio else {

@@ -18,7 +18,7 @@ pub enum Waits {
 struct Setting {
     name: &'static str,
     value: &'static str,
-    /// Another name for the same, which LLVM's runtime does not want beside this one: it warns and takes one.
+    /// Another name for the same, which LLVM's runtime does not accept beside this one: it warns and uses one of them.
     rival: Option<&'static str>,
 }
 
@@ -26,7 +26,7 @@ const fn setting(name: &'static str, value: &'static str) -> Setting {
     Setting { name, value, rival: None }
 }
 
-/// MPICH is not here: it polls whatever its environment says, unless it has threads of its own.
+/// MPICH is not here: it polls whatever its environment is, unless it has threads of its own.
 const SLEEP: [Setting; 5] = [
     // All OpenMP runtimes. LLVM's then also sleeps while other threads of the team have tasks.
     Setting { name: "OMP_WAIT_POLICY", value: "passive", rival: Some("KMP_LIBRARY") },
@@ -44,7 +44,7 @@ impl Waits {
     /// All of them.
     pub const ALL: [Self; 1] = [Self::Sleep];
 
-    /// The name users know.
+    /// The name that users write.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",

@@ -1,4 +1,4 @@
-//! What to know before believing a comparison's figures, each with what would mend it.
+//! Warnings about a comparison's figures, each with its remedy.
 use crate::Target;
 use crate::clock::Clock;
 use crate::environment::Environment;

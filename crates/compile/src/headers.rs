@@ -30,7 +30,7 @@ impl Headers {
         Ok(Self { folder })
     }
 
-    /// A folder for what comes out.
+    /// A folder for the output.
     pub(crate) fn scratch(&self) -> Result<TempDir, Error> {
         TempDir::new_in(self.folder.path()).map_err(Error::io("cannot make a temporary folder"))
     }

@@ -1,4 +1,4 @@
-//! Writes a file as a whole or not at all: a reader never sees half of it, and an interruption leaves the old
+//! Writes a file as a whole or not at all: a reader never gets half of it, and an interruption leaves the old
 //! one.
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Errors of `tempfile_in` would name the temporary file, which the user has never heard of.
+    // Errors of `tempfile_in` would name the temporary file, which means nothing to the user.
     let mut file =
         tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path))?;
     file.as_file_mut().write_all(content)?;

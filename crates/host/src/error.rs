@@ -26,7 +26,7 @@ pub enum Error {
         holder.as_ref().map(|h| format!(" (by {h})")).unwrap_or_default()
     )]
     Busy {
-        /// Its name as the kernel knows it.
+        /// Its name in the kernel.
         ops: String,
         /// The process that seems to hold it.
         holder: Option<String>,
@@ -66,7 +66,7 @@ pub enum Error {
         what: String,
     },
     /// In partial mode its tasks would starve.
-    #[error("{0}; {REMEDY}; --force does it all the same")]
+    #[error("{0}; {REMEDY}; to attach nevertheless: --force")]
     CpusBusy(Obstacle),
     /// Ejected again and again; the machine stays on the default scheduler.
     #[error(

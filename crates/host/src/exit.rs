@@ -11,13 +11,13 @@ pub struct ExitReport {
     pub reason: String,
     /// The kernel ejected it (stall, error, SysRq): not a normal end.
     pub ejected: bool,
-    /// The kernel asks for a restart (CPU hotplug).
+    /// The kernel requests a restart (CPU hotplug).
     pub restart: bool,
     /// The kernel's debug dump, if it made one.
     pub dump: Option<String>,
 }
 
-/// Bit of the exit code by which the kernel asks for a restart (SCX_ECODE_ACT_RESTART).
+/// Bit of the exit code by which the kernel requests a restart (SCX_ECODE_ACT_RESTART).
 const ACT_RESTART: i64 = 1 << 48;
 
 // Offsets of struct user_exit_info in scx's user_exit_info_common.h.

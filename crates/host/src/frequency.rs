@@ -12,7 +12,7 @@ const CPUINFO: &str = "/proc/cpuinfo";
 /// The CPUs' frequencies: which CPUs share one, and which governor chooses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frequencies {
-    /// By CPU number; `None`: cpufreq says nothing of that CPU.
+    /// By CPU number; `None`: cpufreq reports nothing of that CPU.
     pub cpus: BTreeMap<usize, Option<Scaling>>,
     /// For each CPU the first of those that run at its frequency: threads of a core, cores of one clock.
     pub domains: BTreeMap<usize, usize>,

@@ -1,6 +1,6 @@
 //! Schedulers on this machine, with one generic loader.
 //!
-//! Nothing here knows a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
+//! Nothing here depends on a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
 //! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
 //! reads the state that the kernel reports.
 mod class;

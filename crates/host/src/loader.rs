@@ -166,7 +166,7 @@ impl Running {
         Ok(named.map(|(index, statistic)| (statistic.name.clone(), count(index))).collect())
     }
 
-    /// Writes an entry of one of the policy's array maps, for tests that stand in for hardware.
+    /// Writes an entry of one of the policy's array maps, for tests that replace hardware.
     pub fn set_entry(&self, map: &str, key: u32, value: &[u8]) -> Result<(), Error> {
         let failed = |what: String| malformed(self.policy, what);
         let found = self.object.maps().find(|it| it.name() == map);

@@ -1,4 +1,4 @@
-//! What `/sys/kernel/sched_ext` says.
+//! Reads `/sys/kernel/sched_ext`.
 use std::fs;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ const ROOT: &str = "/sys/kernel/sched_ext";
 pub struct Status {
     /// `disabled`, `enabling`, `enabled`, `disabling`, or a further state of newer kernels.
     pub state: String,
-    /// Name of the scheduler that is attached, as the kernel knows it.
+    /// Name in the kernel of the scheduler that is attached.
     pub ops: Option<String>,
     /// How many times a scheduler was enabled since boot.
     pub enable_seq: u64,
@@ -66,7 +66,7 @@ pub(crate) fn hotplug_seq() -> Option<u64> {
 }
 
 /// The process that probably attached the scheduler called `ops`: one whose name begins like it, or
-/// a `flsched` that holds one of this build's policies. The kernel itself does not say which.
+/// a `flsched` that holds one of this build's policies. The kernel itself does not report which.
 pub(crate) fn holder(ops: &str) -> Option<String> {
     let me = std::process::id();
     fs::read_dir("/proc").ok()?.filter_map(Result::ok).find_map(|entry| {

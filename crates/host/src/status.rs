@@ -10,7 +10,7 @@ use std::fs;
 pub struct Status {
     /// `uname -r`.
     pub kernel: String,
-    /// `default` or the name of the sched_ext scheduler as the kernel knows it.
+    /// `default` or the name in the kernel of the sched_ext scheduler.
     pub scheduler: String,
     /// Policy and version, if it is one of this build's.
     pub policy: Option<String>,

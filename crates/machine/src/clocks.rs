@@ -18,7 +18,7 @@ pub struct Clock {
     pub range_mhz: Option<(u64, u64)>,
 }
 
-/// What cpufreq says of a CPU.
+/// What cpufreq reports of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scaling {
     /// Least frequency, in MHz.

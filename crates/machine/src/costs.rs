@@ -1,5 +1,5 @@
 //! Costs, in nanoseconds of a CPU's time.
-use crate::file::Source;
+use crate::source::Source;
 use crate::sourced::{Certainty, Sourced};
 use crate::{Callback, Distance, Error, Ns};
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,7 @@ impl CallbackCosts {
         let wrong = |what: String| source.wrong(of.span(), &section, what);
         let names = Callback::ALL.map(Callback::name);
         if let Some(odd) = of.keys().find(|name| !names.contains(&name.as_str())) {
-            return Err(wrong(format!("{odd} is none of {}", names.join(", "))));
+            return Err(wrong(format!("unknown callback {odd} (valid: {})", names.join(", "))));
         }
         for name in names {
             let ns = *of.get(name).ok_or_else(|| wrong(format!("{name} is missing")))?;

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The user can correct both, with another name, number or file.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is no such machine, or its file is not valid; the text says what, where, and what to do.
+    /// There is no such machine, or its file is not valid; the text has what, where, and what to do.
     #[error(transparent)]
     Usage(#[from] UsageError),
     /// Its file cannot be read.

@@ -1,14 +1,13 @@
 //! The form of `machines/NAME.toml`, read and written.
 use crate::Error;
 use crate::costs::{CallbackCosts, Callbacks, Costs};
+use crate::source::Source;
 use crate::sourced::Sourced;
 use crate::speed::{CacheSizes, Frequency, check_smt};
 use crate::startup::Startup;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml_edit::Item;
 
@@ -65,7 +64,7 @@ impl MachineFile {
         document.to_string()
     }
 
-    /// What no file can say by its form alone.
+    /// Checks that the file's form alone does not imply.
     fn check(&self, source: &Source<'_>) -> Result<(), Error> {
         self.topology.get_ref().check(source, self.topology.span())?;
         source.within("tick_hz", self.tick_hz.spanned(), 1..=10_000)?;
@@ -83,38 +82,6 @@ impl MachineFile {
     }
 }
 
-/// A file's text, for messages that say where.
-pub(crate) struct Source<'a> {
-    text: &'a str,
-    path: &'a str,
-}
-
-impl Source<'_> {
-    /// `field`, which is at `span`, is wrong.
-    pub(crate) fn wrong(&self, span: Range<usize>, field: &str, what: impl AsRef<str>) -> Error {
-        let line = self.text[..span.start].lines().count().max(1);
-        // A span may begin behind the end of its line's text.
-        let line = if self.text[..span.start].ends_with('\n') { line + 1 } else { line };
-        Error::usage(format!("{}, line {line}: {field}: {}", self.path, what.as_ref()))
-    }
-
-    /// Refuses a number that is not in the range.
-    pub(crate) fn within<T>(
-        &self,
-        field: &str,
-        of: &Spanned<T>,
-        range: RangeInclusive<T>,
-    ) -> Result<(), Error>
-    where
-        T: Copy + PartialOrd + Display,
-    {
-        if range.contains(of.get_ref()) {
-            return Ok(());
-        }
-        let what = format!("{} is not from {} to {}", of.get_ref(), range.start(), range.end());
-        Err(self.wrong(of.span(), field, what))
-    }
-}
 #[cfg(test)]
 mod tests {
     use super::*;

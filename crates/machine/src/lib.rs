@@ -1,4 +1,4 @@
-//! Machines: what `machines/NAME.toml` says of one, and what follows from it.
+//! Machines: what `machines/NAME.toml` describes, and what follows from it.
 //!
 //! - [`MachineFile`]: the file, read and written; each number is [`Sourced`]
 //! - [`Machine`]: CPUs with their places, speeds and costs, by name or from a file
@@ -14,6 +14,7 @@ mod machine;
 pub mod measure;
 mod places;
 mod price;
+mod source;
 mod sourced;
 mod speed;
 mod startup;
@@ -28,8 +29,7 @@ pub use machine::Machine;
 pub use places::{CpuLocation, MAX_CPUS, MAX_GROUPS, Places};
 pub use price::Price;
 pub use sourced::{Certainty, Sourced};
-pub use speed::{CacheSizes, Domain, FULL_SPEED, Frequency, Governor, LoadTimes, Speed};
-
+pub use speed::{CacheSizes, Domain, Frequency, Governor, LoadTimes, Speed};
 pub use startup::Startup;
 pub use topology::{Distance, Numbering, Place, Small, Topology};
 
@@ -37,3 +37,6 @@ pub use topology::{Distance, Numbering, Place, Small, Topology};
 pub type CpuId = usize;
 /// Nanoseconds.
 pub type Ns = u64;
+/// `SCX_CPUPERF_ONE`, and the kernel's `SCHED_CAPACITY_SCALE`: the machine's fastest core at its
+/// highest frequency, with one thread running.
+pub const FULL_SPEED: u32 = 1024;

@@ -2,10 +2,10 @@
 use crate::costs::{CallbackCosts, Costs};
 use crate::file::MachineFile;
 use crate::sourced::{Certainty, Sourced};
-use crate::speed::{Domain, FULL_SPEED, Governor, Speed};
+use crate::speed::{Domain, Governor, Speed};
 use crate::startup::Startup;
 use crate::topology::{Distance, Place};
-use crate::{Clock, Clocks, CpuId, CpuLocation, Error, MAX_CPUS, Ns, Places, Price};
+use crate::{Clock, Clocks, CpuId, CpuLocation, Error, FULL_SPEED, MAX_CPUS, Ns, Places, Price};
 use std::collections::BTreeMap;
 
 /// A machine.
@@ -35,7 +35,7 @@ pub struct Machine {
     certainties: [Option<Certainty>; Price::COUNT],
 }
 
-/// The machines that this build knows.
+/// The built-in machines.
 const KNOWN: &[(&str, &str)] = &[
     ("epyc-2s-768t", include_str!("../../../machines/epyc-2s-768t.toml")),
     ("i7-2670qm", include_str!("../../../machines/i7-2670qm.toml")),
@@ -173,7 +173,7 @@ impl Machine {
     }
 
     /// The clocks of its CPUs that are online, for the policies' tables. A frequency that does not
-    /// follow what the CPU does is none to choose by.
+    /// follow what the CPU does gives nothing to choose by.
     pub fn clocks(&self, online: impl Iterator<Item = CpuId>) -> Clocks {
         let domain = self.speed.frequency.as_ref().map_or(Domain::Core, |frequency| *frequency.domain);
         let varying = self.speed.frequency.as_ref().filter(|frequency| frequency.varies());

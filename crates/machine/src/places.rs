@@ -39,7 +39,7 @@ struct Group {
     padding: [u16; 2],
 }
 
-/// Where a CPU is, as the machine says.
+/// Where a CPU is, as the machine reports it.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuLocation {
     /// The CPU's number.
@@ -118,7 +118,7 @@ impl Places {
         self.groups.iter().flat_map(|group| group.bits().map(|(_, cpu)| cpu)).collect()
     }
 
-    /// For the variable of a policy that has this name; `None`: it is none of these.
+    /// For the variable of a policy that has this name; `None`: it is another variable.
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         match name {
             "places" => Some(self.places.iter().flat_map(Place::bytes).collect()),
@@ -228,7 +228,7 @@ mod tests {
             .collect()
     }
 
-    /// Every CPU has one place, and its group knows it there.
+    /// Every CPU has one place, and is listed there by its group.
     fn check(places: &Places, locations: &[CpuLocation]) {
         assert_eq!(places.warning, None);
         let mut seen = 0;
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn caches_of_one_core_join_their_node() {
-        // As the firmware of the Xeon Phi says: no cache but each core's own.
+        // As the firmware of the Xeon Phi reports it: no cache but each core's own.
         for (threads, groups) in [(2, 2), (4, 4)] {
             let locations: Vec<_> = machine(1, 57, 1, threads);
             let places = Places::of(&locations, flat_distance);

@@ -1,4 +1,4 @@
-//! Numbers that say where they are from and how sure they are.
+//! Numbers with their source and their certainty.
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, Range};
 use toml::Spanned;
@@ -15,7 +15,7 @@ pub enum Certainty {
     Inferred,
     /// From experience with such machines.
     Estimated,
-    /// Chosen so that a result comes out, which is therefore no evidence.
+    /// Chosen so that a certain result is obtained, which is therefore no evidence.
     Fitted,
 }
 

@@ -1,15 +1,11 @@
 //! What makes one CPU faster than another, and one moment than the next.
-use crate::file::Source;
+use crate::source::Source;
 use crate::sourced::Sourced;
 use crate::topology::{Place, Topology};
 use crate::{Error, Ns};
 use flsched_spec::UsageError;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-
-/// `SCX_CPUPERF_ONE`, and the kernel's `SCHED_CAPACITY_SCALE`: the machine's fastest core at its
-/// highest frequency, with one thread running.
-pub const FULL_SPEED: u32 = 1024;
 
 /// What requests a frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +15,7 @@ pub enum Governor {
     Performance,
     /// `intel_pstate`'s own, in active mode: by the share of time in which the CPU was not idle.
     Powersave,
-    /// By the utilisation that the scheduler sees, or by what sched_ext asks for.
+    /// By the utilization that the scheduler measures, or by what sched_ext requests.
     Schedutil,
 }
 
@@ -200,7 +196,7 @@ impl CacheSizes {
     }
 }
 
-/// Checks `[smt]`: a core of several threads must say what they take from each other.
+/// Checks `[smt]`: with several threads in a core, their speeds must be given.
 pub(crate) fn check_smt(
     source: &Source<'_>,
     shares: Option<&Sourced<Vec<u32>>>,
@@ -213,7 +209,7 @@ pub(crate) fn check_smt(
             _ => Err(source.wrong(
                 topology.span(),
                 "[topology]",
-                format!("cores have {threads} threads: [smt] must say how fast each of 1 to {threads} is"),
+                format!("cores have {threads} threads: [smt] must have a speed for each of 1 to {threads} running threads"),
             )),
         };
     };
@@ -231,10 +227,10 @@ pub(crate) fn check_smt(
 /// All of it; what a machine's file leaves out is the same everywhere and always.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Speed {
-    /// Of each CPU's core against the fastest one's, from 1 to [`FULL_SPEED`]; by CPU.
+    /// Of each CPU's core against the fastest one's, from 1 to [`FULL_SPEED`](crate::FULL_SPEED); by CPU.
     pub capacity: Vec<u32>,
     /// Speed of a thread by the number of its core's running threads, from one on; the last value
-    /// holds for all larger numbers. Of [`FULL_SPEED`].
+    /// holds for all larger numbers. Of [`FULL_SPEED`](crate::FULL_SPEED).
     pub smt: Vec<u32>,
     /// `None`: all CPUs are always at their highest.
     pub frequency: Option<Frequency>,

@@ -1,6 +1,6 @@
 //! What starting programs and tasks costs beside `[costs]`, where counts are so exact that it matters.
 use crate::costs::{ByKind, check};
-use crate::file::Source;
+use crate::source::Source;
 use crate::sourced::Sourced;
 use crate::{Error, Ns};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Where a machine's CPUs are.
-use crate::file::Source;
+use crate::source::Source;
 use crate::sourced::Certainty;
-use crate::speed::FULL_SPEED;
-use crate::{Error, MAX_CPUS};
+use crate::{Error, FULL_SPEED, MAX_CPUS};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use toml::Spanned;

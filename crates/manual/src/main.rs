@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Write flsched's manual pages and completions of shells
+/// Write flsched's manual pages and shell completions
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
-    /// Where to: man/flsched.1, …, completions/flsched.bash, completions/_flsched, completions/flsched.fish
+    /// Folder to write to: man/flsched.1, …, completions/flsched.bash, completions/_flsched, completions/flsched.fish
     folder: PathBuf,
 }
 

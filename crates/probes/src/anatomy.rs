@@ -171,7 +171,7 @@ impl Code {
                             function.kfuncs.extend([kernel_name(target.name()?).to_owned()]);
                         }
                         (CALL, TO_FUNCTION, Some(target)) => {
-                            // Relative to the next instruction; -1 stands for the symbol itself.
+                            // Relative to the next instruction; -1 means the symbol itself.
                             let start = target.address().wrapping_add_signed((i64::from(immediate) + 1) * 8);
                             function.functions.extend(target.section_index().map(|index| (index.0, start)));
                         }

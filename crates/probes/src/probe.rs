@@ -25,7 +25,7 @@ pub(crate) fn map<'a>(object: &'a Object, name: &str) -> Map<'a> {
     object.maps().find(|map| map.name() == name).unwrap_or_else(|| unreachable!("{name} is in src/bpf"))
 }
 
-/// A kernel function and the cookie that the program sees there.
+/// A kernel function and the cookie that the program gets there.
 pub(crate) type Target = (String, u64);
 
 /// Attaches a program to the entry or return of functions; returns those that the kernel refuses.

@@ -14,7 +14,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// Pause between two checks whether to stop. Long, so as not to disturb what is measured.
 const STOP_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Waits for a child's end. When `stop` is set, the child gets SIGTERM, once, and is waited for all the same.
+/// Waits for a child's end. When `stop` is set, the child gets SIGTERM, once, and is still waited for.
 pub fn wait_or_terminate(child: &mut Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
     let mut stopped = false;
     loop {

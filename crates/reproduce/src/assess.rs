@@ -22,7 +22,7 @@ pub struct Judged<'a> {
 pub struct Line<'a> {
     /// How it is reproduced.
     pub way: &'a Way,
-    /// The scheduler that stands for the paper's; `None`: the claim is not about it.
+    /// The scheduler that is measured in place of the paper's; `None`: the claim is not about it.
     pub subject: Option<&'a str>,
     /// Where it was measured; empty while nothing is.
     pub found: Vec<Rc<Found>>,
@@ -57,7 +57,7 @@ impl Judged<'_> {
     }
 }
 
-/// Judges all rows of a paper, in its order; or says which row asks for what its results never have.
+/// Judges all rows of a paper, in its order; an error names the row that needs what its results never have.
 pub fn assess<'a>(paper: &'a Paper, results: &Results) -> Result<Vec<Judged<'a>>, UsageError> {
     let judged = |row: &'a Row| {
         let mut lines = Vec::new();

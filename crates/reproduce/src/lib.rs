@@ -2,7 +2,7 @@
 //!
 //! [`paper`] reads `results/papers/*.toml`: rows with the paper's figures or their [`order`], the commands that are run,
 //! and the [`reading`]s that take figures from the [`results`]. [`mod@assess`] applies the rules of [`verdict`], [`page`] shows
-//! it, and [`plan`] says what remains to be run. `flsched reproduce` runs it; `flsched-results render` puts the page
+//! it, and [`plan`] lists what remains to be run. `flsched reproduce` runs it; `flsched-results render` puts the page
 //! into the documentation.
 pub mod assess;
 pub mod order;

@@ -41,7 +41,7 @@ impl Order {
         let groups = groups.map_err(|what| format!("order `{text}`: {what}"))?;
         match groups.as_slice() {
             [one] if one.together == Together::Open => {
-                Err(format!("order `{text}`: ` < ` or ` = ` (with spaces) says what the order is"))
+                Err(format!("order `{text}`: it needs ` < ` or ` = `, with spaces around"))
             }
             _ => Ok(Self { groups }),
         }
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         for (text, what) in [
-            ("a", "says what the order is"),
-            ("a<b", "says what the order is"),
+            ("a", "needs ` < ` or ` = `"),
+            ("a<b", "needs ` < ` or ` = `"),
             ("a = b, c < d", "has both"),
             ("a <  < b", "a name is missing"),
         ] {

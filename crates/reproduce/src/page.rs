@@ -9,7 +9,7 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 const CSS: &str = include_str!("page.css");
 
-/// How many rows have which verdict, for each paper and each scheduler that stands for its own.
+/// How many rows have which verdict, for each paper and each scheduler that is compared in place of its own.
 pub fn tally(papers: &[Vec<Judged<'_>>]) -> String {
     let mut titles = vec!["paper".to_string(), "as".into(), "claims".into()];
     titles.extend(Verdict::ALL.map(|it| it.to_string()));
@@ -250,7 +250,7 @@ fn clock(paper: &Paper, line: &Line<'_>) -> String {
     own(line.way).next().map_or("–".into(), |index| planned_clock(&paper.measurements[index]))
 }
 
-/// The clock that a command line asks for.
+/// The clock of a command line.
 fn planned_clock(measurement: &Measurement) -> String {
     let words = measurement.words().unwrap_or_default();
     let after = |option: &str| words.iter().skip_while(|it| *it != option).nth(1).map(String::as_str);

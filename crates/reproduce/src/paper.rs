@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Where the papers are described, under the project's folder; the results stand beside them.
+/// Where the papers are described, under the project's folder; the results are beside them.
 pub const FOLDER: &str = "results/papers";
 
 /// A paper.
@@ -209,7 +209,7 @@ pub fn load(root: &Path) -> Result<Vec<Paper>, UsageError> {
     Ok(papers)
 }
 
-/// The file as it stands.
+/// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -331,9 +331,7 @@ fn row(table: RowTable, measurements: &[Measurement]) -> Result<Row, String> {
         (Some(why), None, true) => Some(Without::Missing(why)),
         (None, Some(why), true) => Some(Without::Impossible(why)),
         _ => {
-            return Err(
-                "exactly one of [[row.way]], `missing` and `impossible` says how it is reproduced".into()
-            );
+            return Err("exactly one of [[row.way]], `missing` and `impossible` is needed".into());
         }
     };
     let tolerance = match (table.tolerance, table.tolerance_percent) {
@@ -366,7 +364,7 @@ fn row(table: RowTable, measurements: &[Measurement]) -> Result<Row, String> {
             text,
         },
         (None, None) if without.is_some() => Claim::None,
-        (None, None) => return Err("`values` or `order` says what is compared".into()),
+        (None, None) => return Err("`values` or `order` is missing: what is compared".into()),
         (Some(_), Some(_)) => return Err("`values` and `order` exclude each other".into()),
     };
     let names = claim.names();
@@ -416,8 +414,7 @@ fn way(table: WayTable, names: &[&str], measurements: &[Measurement]) -> Result<
     let mut figures = Vec::new();
     for name in names {
         let value = table.figures.get(*name).or(table.take.as_ref());
-        let value =
-            value.ok_or_else(|| format!("neither `take` nor `figures` says what `{name}` is here"))?;
+        let value = value.ok_or_else(|| format!("neither `take` nor `figures` defines `{name}`"))?;
         let taken = taken(value, name)?;
         let instead = |name: &str| table.instead.get(name).map_or(name, String::as_str).to_string();
         figures.push((name.to_string(), taken.with(taken.reading().with_schedulers(&instead))));
@@ -535,11 +532,7 @@ mod tests {
                 "take = \"time off",
                 "row `figure-1`: way 1: `time off cfs over flsched on npb:bt:*`",
             ),
-            (
-                "take =",
-                "note =",
-                "row `figure-1`: way 1: neither `take` nor `figures` says what `bt cfs` is here",
-            ),
+            ("take =", "note =", "row `figure-1`: way 1: neither `take` nor `figures` defines `bt cfs`"),
             ("{ cg = {", "{ gc = {", "row `figure-1`: way 1: unknown figure `gc`"),
             ("largest =", "longest =", "row `figure-1`: way 1: `{ longest = "),
             ("tolerance_percent = 10", "", "row `figure-1`: `tolerance` or `tolerance_percent` is missing"),

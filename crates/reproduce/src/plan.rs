@@ -4,7 +4,7 @@ use crate::paper::{Measurement, Paper, Row};
 use crate::results::{Gap, Results};
 use flsched_spec::UsageError;
 
-/// What the user asks for.
+/// What the user requests.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Only measurements that are marked as quick.

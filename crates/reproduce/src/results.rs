@@ -48,7 +48,7 @@ pub enum Gap {
     Missing(String),
     /// Its run failed.
     Failed(String),
-    /// The row asks for what such a result never has.
+    /// The row needs what such a result never has.
     Wrong(String),
 }
 

@@ -1,8 +1,9 @@
 //! What is measured into one file.
 use crate::command;
 use crate::overhead::Overhead;
-use crate::sets::Comparison;
+use crate::sets::{Comparison, OVERHEAD, Sets};
 use crate::store;
+use flsched_spec::UsageError;
 
 /// One `flsched` to run.
 #[derive(Debug, Clone, Copy)]
@@ -50,5 +51,20 @@ impl Job<'_> {
                 .is_ok_and(|it| command::published(&it.command_line) == command::line(comparison)),
             Self::Overhead(overhead) => overhead.is_of(bytes),
         }
+    }
+}
+
+impl Sets {
+    /// What belongs to the sets of these names; none: all.
+    pub fn jobs(&self, names: &[String]) -> Result<Vec<Job<'_>>, UsageError> {
+        let known = || self.sets.iter().map(|set| set.name.clone()).chain([OVERHEAD.to_string()]);
+        if let Some(name) = names.iter().find(|name| known().all(|it| it != **name)) {
+            return Err(UsageError::unknown("set", name, &known().collect::<Vec<_>>()));
+        }
+        let is_chosen = |name: &str| names.is_empty() || names.iter().any(|it| it == name);
+        let chosen = self.sets.iter().filter(|set| is_chosen(&set.name));
+        let comparisons = chosen.flat_map(|set| &set.comparisons).map(Job::Comparison);
+        let overhead = self.overhead.iter().filter(|_| is_chosen(OVERHEAD)).map(Job::Overhead);
+        Ok(comparisons.chain(overhead).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! What is published: reports of `flsched compare`, `flsched locks` and `flsched costs`, committed under `results/`.
 //!
-//! [`sets`] says what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
-//! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed by hand.
+//! [`sets`] defines what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
+//! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed in.
 pub mod blocks;
 pub mod command;
 mod expand;

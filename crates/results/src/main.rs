@@ -20,7 +20,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
-    /// The project's folder [default: the nearest one above with results/sets.toml]
+    /// Folder of the project [default: the working folder, or the nearest one above it, that has results/sets.toml]
     #[arg(long, value_name = "DIR", global = true)]
     root: Option<PathBuf>,
     #[command(subcommand)]
@@ -36,13 +36,13 @@ enum Command {
 /// Measure sets of results/sets.toml again, one comparison after the other
 #[derive(Debug, Args)]
 struct Measure {
-    /// Sets [default: all]
+    /// Sets to measure [default: all]
     #[arg(value_name = "SET")]
     sets: Vec<String>,
-    /// Only the comparison that writes this file (repeatable)
+    /// Measure only the comparison that writes this file of results/ (repeatable)
     #[arg(long, value_name = "FILE")]
     only: Vec<String>,
-    /// Leave out what has been measured by the same command line
+    /// Leave out comparisons that the same command line has measured already
     #[arg(long)]
     missing: bool,
     /// Print the command lines and measure nothing
@@ -50,10 +50,10 @@ struct Measure {
     dry_run: bool,
 }
 
-/// Replace what stands between `<!-- results: … -->` and `<!-- /results -->`
+/// Replace the text between `<!-- results: … -->` and `<!-- /results -->` by what the results are now
 #[derive(Debug, Args)]
 struct Render {
-    /// Change nothing; exit with 1 if something differs
+    /// Change nothing; exit with 1 if a text differs
     #[arg(long)]
     check: bool,
 }
@@ -78,10 +78,13 @@ fn root(given: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(root) = given {
         return root.canonicalize().with_context(|| format!("--root {}", root.display()));
     }
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let here = std::env::current_dir().context("cannot find the working folder")?;
     let found = here.ancestors().find(|folder| folder.join(sets::FILE).is_file());
     let missing = || {
-        UsageError(format!("no {} here or above: go to the project's folder, or use --root DIR", sets::FILE))
+        UsageError(format!(
+            "no {} here or in a folder above: change to the project's folder, or use --root DIR",
+            sets::FILE
+        ))
     };
     Ok(found.ok_or_else(missing)?.to_path_buf())
 }

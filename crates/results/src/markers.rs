@@ -10,7 +10,7 @@ const CLOSE: &str = "<!-- /results -->";
 pub struct Block {
     /// Of the opening marker, from 1.
     pub line: usize,
-    /// Nothing but spaces stands before the opening marker.
+    /// Only spaces precede the opening marker.
     pub starts_line: bool,
     /// Between `results:` and `-->`.
     pub text: String,
@@ -18,7 +18,7 @@ pub struct Block {
     pub content: Range<usize>,
 }
 
-/// All blocks of a document; or the line and what is wrong there. Examples in code are none.
+/// All blocks of a document; or the line and what is wrong there. Examples in code do not count.
 pub fn find(document: &str) -> Result<Vec<Block>, (usize, String)> {
     let mut blocks = Vec::new();
     let mut at = 0;
@@ -42,7 +42,7 @@ pub fn find(document: &str) -> Result<Vec<Block>, (usize, String)> {
     Ok(blocks)
 }
 
-/// The blocks that begin in a line. Returns where to go on: after the line that the last one ends in.
+/// The blocks that begin in a line. Returns where to continue: after the line that the last one ends in.
 fn of_line(document: &str, line: Range<usize>, blocks: &mut Vec<Block>) -> Result<usize, (usize, String)> {
     let (mut at, mut end) = (line.start, line.end);
     let number = |at: usize| document[..at].matches('\n').count() + 1;

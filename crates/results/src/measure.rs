@@ -37,7 +37,7 @@ pub enum Ended {
     Interrupted,
 }
 
-/// The reports that the user wants measured, in the order of the sets.
+/// The reports to be measured, in the order of the sets.
 pub fn chosen<'a>(root: &Path, sets: &'a Sets, choice: &Choice) -> Result<Vec<Job<'a>>, UsageError> {
     let mut jobs = sets.jobs(&choice.sets)?;
     if !choice.only.is_empty() {
@@ -147,7 +147,7 @@ fn measure_one(program: &Path, root: &Path, job: &Job<'_>, stop: &Arc<AtomicBool
 fn with_folder_of(program: &Path) -> Result<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = program.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&path));
-    std::env::join_paths(folders).context("the program's folder cannot stand in PATH")
+    std::env::join_paths(folders).context("the program's folder cannot be added to PATH")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Copies of a policy that lack one of its mechanisms: what is each of them worth?
 //!
-//! `results/patched/NAME.patch` changes a file of `policies/`. Its first line says what is different. The copy becomes
+//! `results/patched/NAME.patch` changes a file of `policies/`. Its first line describes the difference. The copy becomes
 //! the scheduler NAME of `flsched compare --policy`.
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub fn file(name: &str) -> PathBuf {
     Path::new(COPIES).join(name).with_extension("bpf.c")
 }
 
-/// Makes the copy anew, from the policy as it is now.
+/// Makes the copy again, from the policy as it is now.
 pub fn make(root: &Path, name: &str) -> Result<()> {
     let patch = Path::new(PATCHES).join(name).with_extension("patch");
     if !root.join(&patch).is_file() {

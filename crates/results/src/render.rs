@@ -1,4 +1,4 @@
-//! Puts blocks into the documentation, or says where it is out of date.
+//! Puts blocks into the documentation, or reports where it is out of date.
 use crate::blocks::{self, Context, Picture, kind};
 use crate::markers::{self, Block, Request};
 use crate::sets::Sets;

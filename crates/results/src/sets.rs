@@ -1,7 +1,6 @@
 //! `results/sets.toml`: what is measured and published.
 use crate::expand::expand;
 use crate::floor::one_cpu_workload;
-use crate::job::Job;
 use crate::overhead::Overhead;
 use flsched_reproduce::text::one_line;
 use flsched_spec::{Target, UsageError, Workload};
@@ -13,7 +12,7 @@ use toml::{Table, Value};
 pub const FILE: &str = "results/sets.toml";
 /// On one CPU hardly anything but the work is left under these.
 const FLOOR_SCHEDULERS: [&str; 3] = ["eevdf", "batch", "fifo"];
-/// Keys of a set that say nothing about how a comparison is measured.
+/// Keys of a set that have no effect on how a comparison is measured.
 const OWN_KEYS: [&str; 5] = ["name", "about", "like", "comparison", "floor"];
 
 /// The set of all `[[overhead]]`, as the command line names it.
@@ -22,8 +21,8 @@ pub const OVERHEAD: &str = "overhead";
 /// All sets, in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub struct Sets {
-    sets: Vec<Set>,
-    overhead: Vec<Overhead>,
+    pub(crate) sets: Vec<Set>,
+    pub(crate) overhead: Vec<Overhead>,
 }
 
 /// Comparisons that are measured and shown together.
@@ -54,7 +53,7 @@ pub struct Comparison {
     pub floor: Option<String>,
 }
 
-/// Defaults stand in the set, a comparison may have its own.
+/// The set has the defaults; a comparison may have its own.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -114,9 +113,7 @@ impl Sets {
             some => tables(some, "overhead")?.into_iter().map(overhead).collect::<Result<_, _>>()?,
         };
         if let Some(key) = file.keys().next() {
-            return Err(format!(
-                "`{key}` at the top is unknown: only [[set]] and [[overhead]] can stand there"
-            ));
+            return Err(format!("`{key}` at the top is unknown: valid are [[set]] and [[overhead]]"));
         }
         let mut inherited: Vec<Table> = Vec::new();
         let mut sets: Vec<Set> = Vec::new();
@@ -133,8 +130,8 @@ impl Sets {
             inherited.push(table);
         }
         let all = Self { sets, overhead };
-        let jobs = all.jobs(&[]).map_err(|error| error.to_string())?;
-        let files: Vec<&str> = jobs.iter().map(|job| job.file()).collect();
+        let overhead = all.overhead.iter().map(|it| &it.file);
+        let files: Vec<&String> = all.comparisons().map(|it| &it.file).chain(overhead).collect();
         match files.iter().enumerate().find(|(index, file)| files[..*index].contains(file)) {
             Some((_, file)) => Err(format!("two comparisons write {file}")),
             None => Ok(all),
@@ -158,26 +155,13 @@ impl Sets {
         self.sets.iter().flat_map(|set| &set.comparisons)
     }
 
-    /// What belongs to the sets of these names; none: all.
-    pub fn jobs(&self, names: &[String]) -> Result<Vec<Job<'_>>, UsageError> {
-        let known = || self.sets.iter().map(|set| set.name.clone()).chain([OVERHEAD.to_string()]);
-        if let Some(name) = names.iter().find(|name| known().all(|it| it != **name)) {
-            return Err(UsageError::unknown("set", name, &known().collect::<Vec<_>>()));
-        }
-        let is_chosen = |name: &str| names.is_empty() || names.iter().any(|it| it == name);
-        let chosen = self.sets.iter().filter(|set| is_chosen(&set.name));
-        let comparisons = chosen.flat_map(|set| &set.comparisons).map(Job::Comparison);
-        let overhead = self.overhead.iter().filter(|_| is_chosen(OVERHEAD)).map(Job::Overhead);
-        Ok(comparisons.chain(overhead).collect())
-    }
-
     /// The comparison that writes this file.
     pub fn comparison(&self, file: &str) -> Option<&Comparison> {
         self.comparisons().find(|comparison| comparison.file == file)
     }
 }
 
-/// What `like` names comes first, what the set itself says replaces it.
+/// The settings of the set that `like` names, replaced by those that the set itself has.
 fn with_inherited(table: Table, earlier: &[Table]) -> Result<Table, String> {
     let Some(like) = table.get("like").and_then(Value::as_str) else {
         return Ok(table);

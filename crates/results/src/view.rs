@@ -18,7 +18,7 @@ pub(crate) struct Selection<'a> {
     pub(crate) workloads: Vec<&'a str>,
     /// None: all.
     pub(crate) schedulers: Vec<&'a str>,
-    /// A file, `none`, or what the sets say.
+    /// A file, `none`, or what the sets have.
     pub(crate) floor: Option<&'a str>,
     pub(crate) subject: &'a str,
 }
@@ -57,7 +57,7 @@ impl View {
         };
         for (report, file) in reports.iter().zip(&of.files).skip(1) {
             comparable(first, report).map_err(|what| {
-                format!("{first_file} and {file} differ in {what}: they cannot stand in one table")
+                format!("{first_file} and {file} differ in {what}: they cannot be in one table")
             })?;
         }
         let schedulers = columns(&reports, &of.schedulers)?;
@@ -141,7 +141,7 @@ pub(crate) fn arm<'a>(
     let names: Vec<String> = workloads(report).into_iter().map(String::from).collect();
     let workload = [workload.to_string(), full_name(workload)].into_iter().find(|it| names.contains(it));
     let Some(workload) = workload else {
-        return Err(UsageError(format!("the workload is none of its: {}", names.join(", "))));
+        return Err(UsageError(format!("it has no such workload; it has: {}", names.join(", "))));
     };
     let results = results_of(report, &workload);
     let names: Vec<String> = results.iter().map(|it| it.scheduler.clone()).collect();
@@ -350,7 +350,9 @@ pub(crate) mod tests {
     fn short_names_mean_the_workload_with_its_defaults() {
         let measured = report(&[("spin-barrier:32:150:12500", &[("eevdf", 1.0), ("flsched", 0.5)])]);
         assert_eq!(arm(&measured, "spin-barrier", "flsched").unwrap().scheduler, "flsched");
-        assert!(arm(&measured, "spin-barrier:8", "flsched").unwrap_err().to_string().contains("none of its"));
+        assert!(
+            arm(&measured, "spin-barrier:8", "flsched").unwrap_err().to_string().contains("no such workload")
+        );
         assert!(arm(&measured, "spin-barrier", "flshed").unwrap_err().to_string().contains("`flsched`?"));
     }
 }

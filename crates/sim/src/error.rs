@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why there is no result.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Something named or set by the user is not valid; the text says what, where, and what to do.
+    /// Something named or set by the user is not valid; the text has what, where, and what to do.
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read.
@@ -43,7 +43,7 @@ impl Error {
         UsageError::unknown(kind, name, valid).into()
     }
 
-    /// The user can mend it by typing something else.
+    /// The user can correct it by typing something else.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_) | Self::File { .. })
     }

@@ -14,10 +14,10 @@ pub(crate) struct Line {
     pub(crate) what: What,
 }
 
-/// What a line says.
+/// What a line reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum What {
-    /// `sched_switch`; `state`: `R` if `prev` wants to go on.
+    /// `sched_switch`; `state`: `R` if `prev` can go on.
     Switch { prev: String, state: char, next: String },
     /// `sched_wakeup` and its kin.
     Wake { waker: String, woken: String, to: CpuId },

@@ -50,7 +50,7 @@ impl TaskSlabs {
         tasks >= self.0 * TASKS_PER_SLAB
     }
 
-    /// How much longer a fork takes while so many tasks are alive.
+    /// How much longer a fork takes while so many tasks exist.
     pub(crate) fn ns(&self, tasks: usize, costs: Option<&Startup>) -> Ns {
         costs.filter(|_| self.are_full(tasks)).map_or(0, |costs| *costs.task_slab_ns)
     }
@@ -61,7 +61,7 @@ impl TaskSlabs {
     }
 }
 
-/// What a new task does before its program goes on.
+/// What a new task does before its program continues.
 pub(crate) fn first_work_ns(is_thread: bool, costs: Option<&Startup>) -> Ns {
     costs.map_or(0, |costs| costs.start_ns.of(is_thread))
 }

@@ -1,4 +1,4 @@
-//! Reads what a policy says of itself out of its object: the tags that `KNOB()`, `CHOICE()`, `PID_LIST()` and
+//! Reads a policy's description from its object: the tags that `KNOB()`, `CHOICE()`, `PID_LIST()` and
 //! `STAT()` of `policies/common.bpf.h` leave in the type information (BTF), and the knobs' initial values.
 use crate::{Knob, PidList, Policy, Statistic};
 use btf_rs::{Btf, BtfType, Type};
@@ -24,7 +24,7 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
 
     let tables = ops_tables(&file);
     if tables != 1 {
-        let what = format!("SCX_OPS_DEFINE(NAME_ops, …) stands in its source {tables} times, not once");
+        let what = format!("its source has SCX_OPS_DEFINE(NAME_ops, …) {tables} times; a policy has it once");
         return Err(Malformed(what));
     }
     let mut counted: Vec<(u32, Statistic)> = Vec::new();

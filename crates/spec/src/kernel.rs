@@ -70,7 +70,7 @@ impl Kernel {
     /// All kernel schedulers.
     pub const ALL: [Self; 5] = [Self::Eevdf, Self::Batch, Self::Fifo, Self::Rr, Self::Cfs];
 
-    /// The name that users know.
+    /// The name that users write.
     pub fn name(self) -> &'static str {
         match self {
             Self::Eevdf => "eevdf",

@@ -3,7 +3,7 @@ use crate::{Kernel, Knob, Malformed, PidList, Statistic, UsageError, describe};
 use serde::{Deserialize, Serialize};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-/// A scheduler for sched_ext, and what it says of itself in its source.
+/// A scheduler for sched_ext, and how its source describes it.
 #[derive(Debug)]
 pub struct Policy {
     /// As in `NAME.bpf.c`.
@@ -100,7 +100,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The name under which the kernel knows it.
+    /// Its name in the kernel.
     pub fn ops_name(&self) -> String {
         format!("{}_{}", self.name, self.version)
     }
@@ -161,7 +161,9 @@ impl PolicyFile {
     /// An error for a path where only a name is accepted.
     pub(crate) fn refuse_path(word: &str) -> Result<(), UsageError> {
         match Self::is_path(word) {
-            true => Err(UsageError(format!("`{word}` is a policy's file: it goes with the option --policy"))),
+            true => {
+                Err(UsageError(format!("`{word}` is the file of a policy: name it with the option --policy")))
+            }
             false => Ok(()),
         }
     }

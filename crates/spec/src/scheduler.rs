@@ -65,7 +65,9 @@ impl Scheduler {
         let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names(target));
         UsageError(match target {
             Target::Sim => message,
-            Target::Host | Target::Vm => format!("{message}; peers are programs called {PEERS}… in PATH"),
+            Target::Host | Target::Vm => {
+                format!("{message}; or a program in PATH whose name begins with {PEERS}")
+            }
         })
     }
 
@@ -211,7 +213,10 @@ mod tests {
     fn unknown_says_what_would_do() {
         let message = error("evedf", Target::Vm);
         assert!(message.contains("unknown scheduler `evedf`; did you mean `eevdf`?"), "{message}");
-        assert!(message.contains("eevdf, batch, fifo, rr") && message.ends_with("in PATH"), "{message}");
+        assert!(
+            message.contains("eevdf, batch, fifo, rr") && message.ends_with("begins with scx_"),
+            "{message}"
+        );
         let message = error("flshced", Target::Sim);
         assert!(message.contains("did you mean `flsched`?") && !message.contains("PATH"), "{message}");
         assert!(error("scx_not_there", Target::Host).contains("unknown scheduler `scx_not_there`"));

@@ -71,7 +71,7 @@ impl PolicySpec {
 impl FromStr for PolicySpec {
     type Err = UsageError;
 
-    /// `NAME[:KNOB=VALUE[,KNOB=VALUE…]]`. A value that has a name may stand alone: `flsched:paper`. Processes in a
+    /// `NAME[:KNOB=VALUE[,KNOB=VALUE…]]`. A value that has a name may be given alone: `flsched:paper`. Processes in a
     /// list have plus signs between them: `rr2:pids=12+34`.
     fn from_str(text: &str) -> Result<Self, UsageError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));

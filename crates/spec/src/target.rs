@@ -17,7 +17,7 @@ impl Target {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Host, Self::Vm, Self::Sim];
 
-    /// The name that users know.
+    /// The name that users write.
     pub fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -29,9 +29,9 @@ impl Target {
     /// What it is.
     pub fn doc(self) -> &'static str {
         match self {
-            Self::Host => "This machine, as it is",
+            Self::Host => "This machine and its kernel",
             Self::Vm => "A virtual machine with a stock kernel",
-            Self::Sim => "The simulator",
+            Self::Sim => "The simulator, on a model of a machine",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Errors for invalid words: which word, what is valid, and what was probably meant.
 use std::ops::RangeInclusive;
 
-/// The command line asks for something that does not exist; exit code 2.
+/// The command line names something that does not exist; exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);

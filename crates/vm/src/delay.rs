@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// On the clocks that count instructions a time stamp is an instruction, and that is a nanosecond.
 const COUNTING: u64 = 1_000_000_000;
 
-/// Long enough to know the host's frequency to a thousandth.
+/// Long enough to measure the host's frequency to a thousandth.
 const MEASURE: Duration = Duration::from_millis(10);
 
 /// The value of the kernel argument `lpj` (loops per jiffy), if it can be known.

@@ -59,7 +59,7 @@ pub enum VmError {
     /// QEMU or process 1 ended before the command did.
     #[error("the VM ended before the command did: {reason}{log}")]
     GuestDied {
-        /// What QEMU or process 1 had to say.
+        /// The messages of QEMU or of process 1.
         reason: String,
         /// What was kept of the guest's log.
         log: KeptLog,
@@ -101,7 +101,7 @@ pub enum VmError {
 }
 
 impl VmError {
-    /// The exit code, from which a script learns what happened.
+    /// The exit code, by which a script can find out what happened.
     ///
     /// | code | meaning |
     /// |---|---|

@@ -21,7 +21,7 @@ pub const STDERR_PORT: &str = "flsched.stderr";
 /// What process 1 has to do; packed into the initramfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Program and arguments. Empty: only say that the machine is up (the KVM probe).
+    /// Program and arguments. Empty: only report that the machine is up (the KVM probe).
     pub argv: Vec<OsString>,
     /// The command's whole environment.
     pub env: Vec<(OsString, OsString)>,
@@ -33,7 +33,7 @@ pub struct Assignment {
     pub hostname: String,
 }
 
-/// Where in the tree of cgroups the command runs. The kernel's fair class pays for every level with
+/// Where in the tree of cgroups the command runs. The kernel's fair class spends time on every level with
 /// a CPU controller; other classes do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,7 +103,7 @@ pub enum GuestMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "do")]
 pub enum HostMessage {
-    /// Answer, so that the host knows the machine is alive.
+    /// Answer, which shows the host that the machine runs.
     ///
     /// The host asks rather than the guest telling: an idle guest's clock runs ahead of real time
     /// where it counts instructions, so a guest cannot know when a second is over.

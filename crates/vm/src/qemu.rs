@@ -170,7 +170,7 @@ impl Machine<'_> {
             Engine::Kvm => return,
             Engine::Emulation => "max,-la57",
             Engine::Counting => "max,-la57,-erms,-fsrm",
-            // Debian 12's QEMU, which does for the others, does not know the last three.
+            // Debian 12's QEMU, which is good enough for the others, does not have the last three.
             Engine::Parallel(_) => "max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
         };
         arguments.add("-cpu", features);
@@ -222,7 +222,7 @@ impl Machine<'_> {
             "panic=-1",
             // After an oops, the kernel's state is undefined: no result is better than a wrong one.
             "oops=panic",
-            // No self-tests of the ciphers: they would go on in the background for a second after
+            // No self-tests of the ciphers: they would continue in the background for a second after
             // the command has started, and be measured along with it.
             "cryptomgr.notests=1",
         ]

@@ -128,7 +128,7 @@ fn assemble(text: &str, parts: &[(String, u32)]) -> Result<Topology, String> {
             "c" | "core" | "cores" => 2,
             "t" | "thread" | "threads" => 3,
             _ => {
-                let why = format!("`{name}` is none of nodes, sockets, cores, threads");
+                let why = format!("unknown part `{name}` (valid: nodes, sockets, cores, threads)");
                 return Err(unreadable(text, &why));
             }
         };
@@ -178,7 +178,7 @@ mod tests {
             ("256", "at most 255"),
             ("16s16c1t", "at most 255"),
             ("4294967295s4294967295c2t", "at most 255"),
-            ("2x", "`x` is none of"),
+            ("2x", "unknown part `x`"),
             ("2s2s", "twice"),
             ("s2", "a number is expected"),
             ("2s4", "a letter is expected"),

@@ -65,14 +65,15 @@ fn command_of(policy: &'static Policy) -> Command {
                 .help("Schedule only tasks of class SCHED_EXT; all others stay with the default scheduler"),
         )
         .arg(Arg::new("force").long("force").requires("partial").action(ArgAction::SetTrue).help(
-            "Do so even where other tasks keep CPUs busy, so that the kernel makes SCHED_EXT wait for them",
+            "With --partial: attach even if other tasks keep CPUs busy. The kernel runs those tasks first, so tasks of class \
+             SCHED_EXT can wait long for a CPU",
         ))
         .arg(
             Arg::new("stats")
                 .long("stats")
                 .value_name("SECONDS")
                 .value_parser(value_parser!(u64).range(1..=86400))
-                .help("Print the policy's statistics at this interval, as counts since the last line"),
+                .help("Print the policy's statistics at this interval, as counts since the line before"),
         )
         .arg(
             Arg::new("metrics")
@@ -81,7 +82,8 @@ fn command_of(policy: &'static Policy) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help(
                     "Write the policy's statistics to this file every 5 s, for the textfile collector of Prometheus's \
-                     node_exporter (which reads *.prom). Removed at the end; after a failure it has flsched_attached 0",
+                     node_exporter (which reads *.prom). The file is removed at the end; after a failure it stays, with \
+                     flsched_attached 0",
                 ),
         )
         .args(policy.knobs.iter().map(option_of))

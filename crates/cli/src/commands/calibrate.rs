@@ -1,7 +1,7 @@
 //! `flsched calibrate`: a machine file of this machine.
 use crate::args;
-use anyhow::{Context, Result};
-use flsched_files::replace;
+use crate::files::write;
+use anyhow::Result;
 use flsched_host::Frequencies;
 use flsched_machine::measure::{Cpufreq, calibrate, describe};
 use std::io::{self, Write};
@@ -17,9 +17,7 @@ pub fn run(args: &args::Calibrate) -> Result<u8> {
     let name = stem.map_or(NAME.into(), |stem| stem.to_string_lossy());
     let text = describe(&name, &found, cpufreq).to_toml();
     match &args.out {
-        Some(path) => {
-            replace(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?
-        }
+        Some(path) => write(path, text.as_bytes())?,
         None => io::stdout().write_all(text.as_bytes())?,
     }
     Ok(0)

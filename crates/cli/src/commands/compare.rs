@@ -15,7 +15,7 @@ use flsched_compare::{
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{NpbProgram, Program};
-use flsched_vm::{Topology, VmSpec};
+use flsched_vm::{Memory, Topology, VmSpec};
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -63,14 +63,14 @@ pub fn run(args: &args::Compare) -> Result<u8> {
     }
 }
 
-/// What a command line asks for.
+/// What a command line requests.
 pub struct Plan {
     /// What to compare.
     pub spec: CompareSpec,
     place: Place,
 }
 
-/// What these words of a command line ask for, with all that it takes built.
+/// Reads the command line, and builds the programs that it needs.
 pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
     policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
     let place = place_of(args)?;
@@ -97,7 +97,7 @@ pub fn carry_out(
 #[derive(Clone, Copy)]
 enum Place {
     Host,
-    Vm { topology: Topology, clock: flsched_vm::Clock },
+    Vm { topology: Topology, memory: Memory, clock: flsched_vm::Clock },
     Sim,
 }
 
@@ -112,7 +112,8 @@ fn place_of(args: &args::Compare) -> Result<Place> {
         Target::Vm => {
             let clock = args.clock.unwrap_or_default();
             let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
-            Place::Vm { topology, clock }
+            let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
+            Place::Vm { topology, memory, clock }
         }
         Target::Sim => Place::Sim,
     })
@@ -125,7 +126,7 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
             let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
             (Target::Host, cpus, args.clock.map_or(Clock::Wall, Clock::from))
         }
-        Place::Vm { topology, clock } => (Target::Vm, topology.cpus(), clock.into()),
+        Place::Vm { topology, clock, .. } => (Target::Vm, topology.cpus(), clock.into()),
         Place::Sim => return simulated_spec_of(args, &schedulers, words),
     };
     let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
@@ -149,6 +150,7 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
             ("--topology", args.topology.is_some()),
             ("--memory", args.memory.is_some()),
             ("--kernel", args.kernel.is_some()),
+            ("--include", !args.include.is_empty()),
         ];
         if let Some((option, _)) = of_a_vm.iter().find(|(_, given)| *given) {
             return Err(Usage(format!("{option} describes a virtual machine: use it with --on vm")).into());
@@ -201,12 +203,12 @@ fn executor(
     progress: &Progress,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Executor>> {
-    let (topology, clock) = match *place {
+    let (topology, memory, clock) = match *place {
         Place::Host => {
             flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
             return Ok(Box::new(HostExecutor::new(cancel.clone())));
         }
-        Place::Vm { topology, clock } => (topology, clock),
+        Place::Vm { topology, memory, clock } => (topology, memory, clock),
         Place::Sim => {
             let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
             let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
@@ -215,7 +217,6 @@ fn executor(
         }
     };
     clock.check(flsched_vm::Accel::Auto)?;
-    let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
     let kernel = machine::kernel(args.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
@@ -273,7 +274,7 @@ fn name_files(outputs: &Outputs) -> io::Result<()> {
     Ok(())
 }
 
-/// Inside a virtual machine: do the runs that are asked for on standard input.
+/// Inside a virtual machine: do the runs that are requested on standard input.
 pub fn agent(args: &args::MeasureAgent) -> Result<u8> {
     for policy in args.policy.chunks_exact(3) {
         policy_file::add_object(&policy[0], &policy[1], Path::new(&policy[2]))?;

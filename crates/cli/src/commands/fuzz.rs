@@ -1,7 +1,7 @@
 //! `flsched sim fuzz`: random scenarios.
-use super::sim::write;
 use crate::args;
 use crate::exit::{FAILURE, Usage};
+use crate::files::write;
 use crate::policy_file;
 use anyhow::Result;
 use flsched_sim::scenario::{self, Scenario};
@@ -15,7 +15,7 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
         Scheduler::read(scheduler, Target::Sim)?;
     }
     if !args.out.is_dir() {
-        return Err(Usage(format!("--out {}: is not a folder", args.out.display())).into());
+        return Err(Usage(format!("--out: {} is not a folder", args.out.display())).into());
     }
     let mut out = io::stdout().lock();
     let mut report = |line: String| -> Result<()> {

@@ -2,12 +2,12 @@
 use super::{compare, sim};
 use crate::args::{Cli, Command, Reproduce};
 use crate::exit::{self, Usage};
+use crate::files::write;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use flsched_compare::{CompareError, Outputs, Report};
-use flsched_files::replace;
 use flsched_reproduce::assess::{Judged, assess, own};
 use flsched_reproduce::page;
 use flsched_reproduce::paper::{self, Measurement, Paper};
@@ -80,10 +80,13 @@ fn root(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(root) = given {
         return root.canonicalize().with_context(|| format!("--root {}", root.display()));
     }
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let here = std::env::current_dir().context("cannot find the working folder")?;
     let found = here.ancestors().find(|folder| folder.join(paper::FOLDER).is_dir());
     let missing = || {
-        Usage(format!("no {} here or above: go to the project's folder, or use --root DIR", paper::FOLDER))
+        Usage(format!(
+            "no {} here or in a folder above: change to the project's folder, or use --root DIR",
+            paper::FOLDER
+        ))
     };
     Ok(found.ok_or_else(missing)?.to_path_buf())
 }
@@ -97,7 +100,7 @@ fn judge<'a>(papers: &'a [Paper], results: &Results) -> Result<Vec<Vec<Judged<'a
 }
 
 fn write_page(path: &Path, judged: &[Vec<Judged<'_>>]) -> Result<()> {
-    replace(path, page::html(judged).as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+    write(path, page::html(judged).as_bytes())
 }
 
 /// Runs the command, and writes its result when it is complete.
@@ -140,8 +143,7 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
         return Err(anyhow!("the result does not name the command line `{line}`"));
     }
     let path = root.join(&measurement.file);
-    replace(&path, &[&bytes[..], b"\n"].concat())
-        .with_context(|| format!("cannot write {}", measurement.file.display()))
+    write(&path, &[&bytes[..], b"\n"].concat())
 }
 
 /// Without each CPU's frequencies, which no row takes: of a large machine they are most of the report.
@@ -163,7 +165,7 @@ fn words(measurement: &Measurement) -> Result<Vec<String>, Usage> {
     Ok(std::iter::once("flsched".to_owned()).chain(words).collect())
 }
 
-/// How long things take here, learned from what is done.
+/// How long things take here, from what has been done.
 #[derive(Default)]
 struct Estimate {
     planned_min: f64,

@@ -1,9 +1,9 @@
 //! `flsched sim`, and `replay`: a workload, or a scenario, on a simulated machine.
 use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
+use crate::files::write;
 use crate::{machine, policy_file, signals};
-use anyhow::{Context, Result};
-use flsched_files::replace;
+use anyhow::Result;
 use flsched_machine::Machine;
 use flsched_sim::core::Recording;
 use flsched_sim::output::Colouring;
@@ -106,7 +106,7 @@ fn play(simulation: Simulation, title: &str, showing: &Showing) -> Result<u8> {
 fn draw_real(args: &args::Draw) -> Result<u8> {
     let Drawing { trace, svg, svg_colours } = &args.drawing;
     if trace.is_none() && svg.is_none() {
-        return Err(Usage("draw: --svg FILE or --trace FILE says what to make of it".into()).into());
+        return Err(Usage("draw: nothing to write; add --svg FILE or --trace FILE".into()).into());
     }
     let (path, text) = read(&args.file)?;
     let recording = output::read_perf_script(&text, &path)?;
@@ -145,9 +145,4 @@ fn read(file: &Path) -> Result<(String, String), Error> {
         Ok(text) => Ok((path, text)),
         Err(cause) => Err(Error::File { path, cause }),
     }
-}
-
-/// As a whole or not at all.
-pub(super) fn write(path: &Path, content: &[u8]) -> Result<()> {
-    replace(path, content).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -117,7 +117,7 @@ fn passed_on() -> Vec<(OsString, OsString)> {
 /// Carries input and output between us and the command; returns when its output has ended.
 fn carry(vm: &mut Vm) -> Result<()> {
     if let Some(stdin) = vm.take_stdin() {
-        // Not joined: it may block for ever in a read of the terminal.
+        // Not joined: it may block without limit in a read of the terminal.
         thread::spawn(move || {
             let mut port = &stdin;
             let _ = io::copy(&mut io::stdin().lock(), &mut port);
@@ -162,7 +162,7 @@ fn list() -> Result<u8> {
     progress.end();
     let listed = listed.map_err(VmError::from)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{:<34} {:<8} {:<22} scheduler programs", "KERNEL", "SERIES", "WHERE")?;
+    writeln!(out, "{:<34} {:<8} {:<22} SCHEDULERS", "KERNEL", "SERIES", "WHERE")?;
     for kernel in listed {
         let size =
             kernel.download_bytes.map(|bytes| format!(" ({} MB)", bytes / 1_000_000)).unwrap_or_default();
@@ -181,7 +181,7 @@ fn list() -> Result<u8> {
         };
         let place = match kernel.place {
             Place::Host => "this machine's own".into(),
-            Place::Cached => "at hand".into(),
+            Place::Cached => "downloaded".into(),
             Place::Available => format!("to download{size}"),
             Place::Gone => "no longer offered".to_owned(),
         };

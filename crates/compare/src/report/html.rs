@@ -257,7 +257,7 @@ fn method(report: &Report) -> Markup {
                         other programs.",
                     Clock::Wall => "Time is real time. It is disturbed by whatever else happens on the machine, so \
                         only the ratios count, and only beyond the noise.",
-                    Clock::Model => "The machine is simulated: its file says what everything costs there, and how \
+                    Clock::Model => "The machine is simulated: its file has what everything costs there, and how \
                         sure that is. The runs of a scheduler differ by their seeds.",
                 }
             }

@@ -33,7 +33,7 @@ pub fn render(report: &Report, style: Style) -> String {
         let _ = writeln!(text, "\n{workload}\n{}", table(&results, style, terms));
         let time_is = results.first().and_then(|result| words::time_is(result, report.clock));
         if let Some(time_is) = time_is {
-            let _ = writeln!(text, "{time_is}; medians of what else it says:");
+            let _ = writeln!(text, "{time_is}; medians of its other figures:");
         }
         if let Some(published) = words::published(report, workload) {
             let _ = writeln!(text, "{}", wrap(&published, style.width, "  "));

@@ -141,7 +141,7 @@ pub fn workload_main(arguments: &[String]) -> i32 {
 
 fn run_built_in(arguments: &[String]) -> Result<i32, UsageError> {
     let (name, parameters) = arguments.split_first().ok_or(UsageError("no name".into()))?;
-    let none = || UsageError(format!("`{name}` with {} parameters is none", parameters.len()));
+    let none = || UsageError(format!("there is no workload `{name}` with {} parameters", parameters.len()));
     let (words, folder) = match (name.as_str(), arguments) {
         (co_threads::PROCESS, _) => return co_threads::run_process(parameters),
         ("make", [_]) => return Err(none()),

@@ -186,7 +186,7 @@ pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     Ok((Sample::of(forks), lives))
 }
 
-/// The time to start a thread, as its creator sees it, and the time from its start until it has been joined.
+/// The time to start a thread, as its creator measures it, and the time from its start until it has been joined.
 pub fn thread(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
     let mut starts = Vec::new();
     let lives = pinned(cpu, || {

@@ -64,7 +64,7 @@ pub fn describe(name: &str, of: &Calibration, cpufreq: Cpufreq<'_>) -> MachineFi
     let frequency = frequency(cpufreq, &of.layout);
     let speed = match frequency {
         Some(_) => "frequencies as cpufreq has them",
-        None => "frequencies do not change: cpufreq says nothing, or pins them",
+        None => "frequencies do not change: cpufreq reports none, or keeps them constant",
     };
     MachineFile {
         name: name.to_owned(),
@@ -167,7 +167,7 @@ fn frequency(cpufreq: Cpufreq<'_>, layout: &Layout) -> Option<Frequency> {
         _ if first.is_pinned() => return None,
         "powersave" => Sourced::measured(Governor::Powersave, says),
         "schedutil" => Sourced::measured(Governor::Schedutil, says),
-        _ => Sourced::estimated(Governor::Schedutil, says + ", which the simulator does not know"),
+        _ => Sourced::estimated(Governor::Schedutil, says + ", which the simulator does not model"),
     };
     let interval_us = match *governor {
         Governor::Powersave => {
@@ -193,7 +193,7 @@ fn frequency(cpufreq: Cpufreq<'_>, layout: &Layout) -> Option<Frequency> {
         min_mhz: Sourced::measured(min, "cpufreq: the lowest of any CPU"),
         turbo_mhz: Sourced::estimated(
             vec![max],
-            "cpufreq: the highest of any CPU; taken for the same with all cores active, which it does not say",
+            "cpufreq: the highest of any CPU; taken for the same with all cores active, which it does not report",
         ),
         scale_mhz: Sourced::estimated(max, "not measured: taken for the highest frequency"),
         interval_us,

@@ -64,7 +64,7 @@ pub struct Calibration {
     pub fork: Sample,
     /// A process from its `fork()` to the end of its parent's `waitpid()`.
     pub child: Sample,
-    /// Starting a thread, as its creator sees it.
+    /// Starting a thread, as its creator measures it.
     pub thread_start: Sample,
     /// A thread from its start until it has been joined.
     pub thread_life: Sample,

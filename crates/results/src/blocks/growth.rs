@@ -46,7 +46,7 @@ fn check(views: &[(&str, View)]) -> Result<(), String> {
             _ if first.rows.len() != view.rows.len() => "the number of workloads",
             _ => continue,
         };
-        return Err(format!("{first_file} and {file} differ in {what}: they cannot stand in one table"));
+        return Err(format!("{first_file} and {file} differ in {what}: they cannot be in one table"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `knobs`: what each policy's source says of its knobs, its lists of processes and its statistics.
+//! `knobs`: each policy's knobs, lists of processes and statistics, as its source documents them.
 use super::table::line;
 use super::{Context, Rendered};
 use crate::markers::Request;

@@ -1,4 +1,4 @@
-//! What can stand between two markers. Each kind has a module; to add one, put it into [`KINDS`].
+//! What can be rendered between two markers. Each kind has a module; to add one, put it into [`KINDS`].
 mod figure;
 mod growth;
 mod knobs;
@@ -17,10 +17,10 @@ use crate::view::{Selection, View};
 use flsched_spec::UsageError;
 use std::path::{Path, PathBuf};
 
-/// What the documentation is about, unless a marker says `subject=…`.
+/// What the documentation is about, unless a marker has `subject=…`.
 pub const SUBJECT: &str = "flsched";
 
-/// What is at hand.
+/// What is available.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The reports.
@@ -53,9 +53,9 @@ pub struct Picture {
 pub struct Kind {
     /// As the marker names it.
     pub name: &'static str,
-    /// Parameters that it knows.
+    /// Parameters that it takes.
     pub keys: &'static [&'static str],
-    /// It stands within a line of text.
+    /// It is within a line of text.
     pub inline: bool,
     render: fn(&Context<'_>, &Request) -> Result<Rendered, String>,
 }
@@ -113,7 +113,7 @@ pub fn kind(request: &Request) -> Result<&'static Kind, UsageError> {
     }
 }
 
-/// What stands between the markers, with the line breaks around it.
+/// The text between the markers, with the line breaks around it.
 pub fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let kind = kind(request).map_err(|error| error.to_string())?;
     let mut rendered = (kind.render)(context, request)?;

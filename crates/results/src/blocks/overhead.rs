@@ -7,7 +7,7 @@ use flsched_spec::UsageError;
 
 /// Columns of a table in the documentation.
 const COLUMNS: u16 = 118;
-/// Rows of the locks that were taken, unless a marker says `most=…`.
+/// Rows of the locks that were taken, unless a marker has `most=…`.
 const MOST: usize = 12;
 
 /// `show=totals`, `show=taken` or `show=waits`.

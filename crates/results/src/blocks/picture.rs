@@ -201,7 +201,7 @@ fn style(size: i32, align: HPos) -> TextStyle<'static> {
     TextStyle::from(("sans-serif", size).into_font()).color(&TEXT).pos(Pos::new(align, VPos::Center))
 }
 
-/// The end says more than the middle: the numbers stand there.
+/// The end matters more than the middle: it has the numbers.
 fn shortened(name: &str) -> String {
     const FIT: usize = 38;
     let count = name.chars().count();

@@ -72,7 +72,7 @@ pub(super) fn commands_of<'a>(reports: impl Iterator<Item = &'a Rc<Report>>) -> 
     format!("<details><summary>Measured with</summary>\n\n```sh\n{}\n```\n\n</details>", lines.join("\n"))
 }
 
-/// What stands where a report is missing: the command lines that measure it.
+/// The text in place of a missing report: the command lines that measure it.
 pub(super) fn not_measured(lines: &[String]) -> String {
     format!("Not measured yet:\n\n```sh\n{}\n```", lines.join("\n"))
 }

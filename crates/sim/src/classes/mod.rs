@@ -1,6 +1,6 @@
 //! The schedulers behind one interface, that of the kernel's `struct sched_class`.
 //!
-//! A class keeps its run queues; the core asks it for a task's CPU and for the next task. The core
+//! A class keeps its run queues; the core calls it for a task's CPU and for the next task. The core
 //! charges the cost of each call and holds the run-queue lock of `cpu` around all calls except
 //! `select_cpu`, as the kernel does. A class itself charges further locks and costs.
 pub mod domains;
@@ -65,7 +65,7 @@ pub trait Class {
     /// A task has been forked, and is not yet awake.
     fn task_new(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// A task is dead and dequeued.
+    /// A task has ended and is dequeued.
     fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
 
     /// Selects the CPU of a task that is woken or new, and was last on `prev`. Not called for tasks
@@ -129,7 +129,7 @@ pub trait Class {
     /// A timer that the class planned fires on `cpu`.
     fn timer(&mut self, _core: &mut Core, _cpu: CpuId, _timer: usize, _generation: u32) {}
 
-    /// Once a second: checks whether a task has waited for longer than the class promises.
+    /// Once a second: checks whether a task has waited for longer than the class allows.
     fn watchdog(&mut self, _core: &mut Core) {}
 
     /// How many tasks wait in run queues, for checking; running ones do not count.

@@ -24,7 +24,7 @@ pub(crate) fn scheduling(scheduler: &Scheduler) -> Scheduling {
     }
 }
 
-/// Whether the scheduler promises that no CPU idles for long while a task that may run there waits.
+/// Whether the scheduler guarantees that no CPU idles for long while a task that may run there waits.
 /// The kernel's classes balance load only now and then, so they do not. Neither does FLSCHED as
 /// published, which only pushes, nor a Smove whose tasks may wait for ticks.
 pub fn keeps_cpus_busy(scheduler: &Scheduler) -> bool {

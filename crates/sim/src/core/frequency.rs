@@ -1,6 +1,6 @@
 //! Frequencies: what each domain runs at, and what its governor makes of how busy it is.
 //!
-//! A domain decides once an interval, as long as it is busy or above what it asks for; a decision
+//! A domain decides once an interval, as long as it is busy or above what it requests; a decision
 //! moves the frequency by at most the machine's step. Sources: `drivers/cpufreq/intel_pstate.c`,
 //! `get_target_pstate()`; `kernel/sched/cpufreq_schedutil.c`, `get_next_freq()`;
 //! `kernel/sched/pelt.c`.

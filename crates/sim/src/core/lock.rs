@@ -1,4 +1,4 @@
-//! Locks as resources: a CPU that wants a lock which another one holds waits, and the wait is
+//! Locks as resources: a CPU that takes a lock which another one holds waits, and the wait is
 //! counted.
 //!
 //! A CPU's work between two events is simulated in one step, on the CPU's own clock, which may be

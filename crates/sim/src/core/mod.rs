@@ -284,7 +284,7 @@ impl Core {
                 task.group_leader = parent.group_leader;
                 task.mm = parent.mm;
                 task.signal = parent.signal;
-                // SAFETY: its leader's, which lives as long as the run.
+                // SAFETY: its leader's, which exists as long as the run.
                 unsafe { (*task.signal).nr_threads += 1 };
             }
         }
@@ -299,13 +299,13 @@ impl Core {
 
     /// A thread ends.
     pub(crate) fn leave_process(&mut self, task: TaskId) {
-        // SAFETY: its leader's, which lives as long as the run.
+        // SAFETY: its leader's, which exists as long as the run.
         unsafe { (*self.tasks[task].signal).nr_threads -= 1 };
     }
 
     /// The task to which C refers by this pointer.
     pub(crate) fn task_at(&self, pointer: *const TaskStruct) -> TaskId {
-        // SAFETY: C has it from Task::as_ptr(), and tasks live as long as the run.
+        // SAFETY: C has it from Task::as_ptr(), and tasks exist as long as the run.
         unsafe { (*pointer).pid as usize - 1 }
     }
 

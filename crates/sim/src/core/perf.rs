@@ -2,7 +2,7 @@
 //! frequency.
 //!
 //! A task's work is given in ns at full speed. A CPU at another speed takes longer for it by its
-//! [`Pace`]. When that changes while a task runs, the end of its remaining work is computed anew.
+//! [`Pace`]. When that changes while a task runs, the end of its remaining work is computed again.
 use super::{Core, CpuId, TaskId};
 use crate::engine::Ns;
 use flsched_machine::{FULL_SPEED, Price};

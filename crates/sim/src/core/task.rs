@@ -1,4 +1,4 @@
-//! A task as the core sees it.
+//! A task in the core.
 use super::task_struct::{CpuMask, ROOT_CGROUP, SchedEntity, SchedExtEntity, SignalStruct, TaskStruct};
 use super::{CpuId, Footprint, TaskId};
 use crate::engine::Ns;
@@ -28,7 +28,7 @@ pub const SCHED_RR: u32 = 2;
 /// See `sched(7)`.
 pub const SCHED_BATCH: u32 = 3;
 
-/// What a task asks for with `sched_setscheduler()`.
+/// What a task requests with `sched_setscheduler()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
     /// `SCHED_OTHER`.
@@ -84,7 +84,7 @@ pub struct TaskSpec {
 #[derive(Debug)]
 pub struct Task {
     shared: Shared,
-    /// The one CPU on which it must stay, while its `cpus_ptr` says so.
+    /// The one CPU on which it must stay, while its `cpus_ptr` has only that one.
     pin: Option<Box<CpuMask>>,
     /// Its number, which does not change.
     pub id: TaskId,
@@ -238,7 +238,7 @@ impl Task {
 impl Deref for Task {
     type Target = TaskStruct;
     fn deref(&self) -> &TaskStruct {
-        // SAFETY: valid until dropped, and C code only touches it while no reference here is alive.
+        // SAFETY: valid until dropped, and C code only touches it while no reference here exists.
         unsafe { self.shared.0.as_ref() }
     }
 }
@@ -251,7 +251,7 @@ impl DerefMut for Task {
 }
 
 /// What a policy and the core both write. It has a fixed address, and no `Box` owns it, which would
-/// promise that there is no other pointer to it.
+/// guarantee that there is no other pointer to it.
 #[derive(Debug)]
 struct Shared(NonNull<TaskStruct>);
 

@@ -1,4 +1,4 @@
-//! `struct task_struct` of `include/sim/types.h`: what a policy sees of a task.
+//! `struct task_struct` of `include/sim/types.h`: what a policy can read of a task.
 use flsched_machine::MAX_CPUS;
 use std::ffi::c_char;
 
@@ -109,7 +109,7 @@ pub struct SchedExtEntity {
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct SignalStruct {
-    /// Threads of the process that are alive.
+    /// Threads of the process that exist.
     pub nr_threads: i32,
 }
 

@@ -18,7 +18,7 @@ pub enum Event {
         /// The CPU.
         cpu: CpuId,
     },
-    /// An interrupt from another CPU asks this one to schedule.
+    /// An interrupt from another CPU makes this one schedule.
     Resched {
         /// The CPU.
         cpu: CpuId,
@@ -39,7 +39,7 @@ pub enum Event {
         /// Its generation when it was planned.
         generation: u32,
     },
-    /// The frequency of a domain's CPUs is chosen anew.
+    /// The frequency of a domain's CPUs is chosen again.
     Frequency {
         /// Index of the machine's frequency domain.
         domain: usize,

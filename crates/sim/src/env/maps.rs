@@ -41,7 +41,7 @@ pub(crate) struct Maps {
 #[derive(Debug)]
 struct Map {
     definition: *const c_void,
-    /// The part that the policy sees. Its address never changes, as the policy keeps a pointer to it.
+    /// The part that the policy accesses. Its address never changes, as the policy keeps a pointer to it.
     shown: *mut SimMap,
     /// The values of an array or a per-CPU array; empty for other types.
     _values: Value,

@@ -56,7 +56,7 @@ impl Class for Ext {
         };
         self.direct = Direct::Open(task);
         let pointer = core.tasks[task].as_ptr();
-        // SAFETY: a callback of the policy, with what its type says.
+        // SAFETY: a callback of the policy, with the arguments of its type.
         let cpu = self.call(core, "select_cpu", || unsafe { select_cpu(pointer, prev as i32, flags) });
         self.direct = Direct::None;
         core.tasks[task].scx.selected_cpu = cpu;
@@ -81,7 +81,7 @@ impl Class for Ext {
             && let Some(runnable) = self.ops().runnable
         {
             let pointer = core.tasks[task].as_ptr();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "runnable", || unsafe { runnable(pointer, flags) });
         }
         // The running task is put back after a change, as of its affinity: it keeps its CPU.
@@ -100,7 +100,7 @@ impl Class for Ext {
         if core.cpus[cpu].curr == Some(task)
             && let Some(stopping) = self.ops().stopping
         {
-            // SAFETY: a callback of the policy, with what its type says; likewise below.
+            // SAFETY: a callback of the policy, with the arguments of its type; likewise below.
             self.call(core, "stopping", || unsafe { stopping(pointer, false) });
         }
         if core.tasks[task].on_rq != ON_RQ_MIGRATING
@@ -141,7 +141,7 @@ impl Class for Ext {
         let queued = core.tasks[prev].scx.flags & TASK_QUEUED != 0;
         if queued && let Some(stopping) = self.ops().stopping {
             let pointer = core.tasks[prev].as_ptr();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "stopping", || unsafe { stopping(pointer, true) });
         }
         let next_class = next.map(|next| core.tasks[next].class);
@@ -162,7 +162,7 @@ impl Class for Ext {
             self.released[cpu] = true;
             if let Some(cpu_release) = self.ops().cpu_release {
                 let mut args = CpuReleaseArgs { reason: 0, task: core.tasks[next].as_ptr() };
-                // SAFETY: a callback of the policy, with what its type says.
+                // SAFETY: a callback of the policy, with the arguments of its type.
                 self.call(core, "cpu_release", || unsafe { cpu_release(cpu as i32, &mut args) });
             }
         }
@@ -173,7 +173,7 @@ impl Class for Ext {
         self.dsqs.remove(next);
         if let Some(running) = self.ops().running {
             let pointer = core.tasks[next].as_ptr();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "running", || unsafe { running(pointer) });
         }
         core.tasks[next].scx.flags |= TASK_RESET_RUNNABLE_AT;
@@ -183,7 +183,7 @@ impl Class for Ext {
         self.update_curr(core, cpu);
         if let Some(tick) = self.ops().tick {
             let pointer = core.tasks[curr].as_ptr();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "tick", || unsafe { tick(pointer) });
         }
         if core.tasks[curr].scx.slice == 0 {
@@ -195,7 +195,7 @@ impl Class for Ext {
         match self.ops().yield_task {
             Some(yield_task) => {
                 let pointer = core.tasks[curr].as_ptr();
-                // SAFETY: a callback of the policy, with what its type says.
+                // SAFETY: a callback of the policy, with the arguments of its type.
                 self.call(core, "yield", || unsafe { yield_task(pointer, std::ptr::null_mut()) });
             }
             None => core.tasks[curr].scx.slice = 0,
@@ -204,7 +204,7 @@ impl Class for Ext {
 
     fn update_idle(&mut self, core: &mut Core, cpu: CpuId, is_idle: bool, changed: bool) {
         if changed && let Some(update_idle) = self.ops().update_idle {
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "update_idle", || unsafe { update_idle(cpu as i32, is_idle) });
         }
         if self.has_builtin_idle {
@@ -216,7 +216,7 @@ impl Class for Ext {
         if let Some(set_cpumask) = self.ops().set_cpumask {
             let pointer = core.tasks[task].as_ptr();
             let mask = core.tasks[task].cpus_ptr;
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "set_cpumask", || unsafe { set_cpumask(pointer, mask) });
         }
     }
@@ -261,7 +261,7 @@ impl Class for Ext {
         match callback {
             Some(callback) => {
                 let name = if is_online { "cpu_online" } else { "cpu_offline" };
-                // SAFETY: a callback of the policy, with what its type says.
+                // SAFETY: a callback of the policy, with the arguments of its type.
                 self.call(core, name, || unsafe { callback(cpu as i32) });
             }
             None => self.restart(core),
@@ -340,7 +340,7 @@ impl Ext {
         }
         if let Some(dequeue) = self.ops().dequeue {
             let pointer = core.tasks[task].as_ptr();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "dequeue", || unsafe { dequeue(pointer, flags) });
         }
     }

@@ -8,7 +8,7 @@ thread_local! {
     static CURRENT: Cell<(*mut Ext, *mut Core)> = const { Cell::new((null_mut(), null_mut())) };
 }
 
-/// While this guard lives, the policy's calls go to the simulation that called [`enter`].
+/// While this guard exists, the policy's calls go to the simulation that called [`enter`].
 pub(super) struct Entered {
     outer: (*mut Ext, *mut Core),
 }

@@ -16,7 +16,7 @@ impl Ext {
             self.released[cpu] = false;
             if let Some(acquire) = self.ops().cpu_acquire {
                 let mut args = 0u64; // its struct is empty
-                // SAFETY: a callback of the policy, with what its type says.
+                // SAFETY: a callback of the policy, with the arguments of its type.
                 self.call(core, "cpu_acquire", || unsafe { acquire(cpu as i32, (&raw mut args).cast()) });
             }
         }
@@ -39,7 +39,7 @@ impl Ext {
             for _ in 0..MOST_LOOPS {
                 self.dispatched = 0;
                 self.dispatching = Some(cpu);
-                // SAFETY: a callback of the policy, with what its type says.
+                // SAFETY: a callback of the policy, with the arguments of its type.
                 self.call(core, "dispatch", || unsafe { dispatch(cpu as i32, pointer) });
                 self.flush(core, cpu);
                 self.dispatching = None;

@@ -49,7 +49,7 @@ impl Ext {
             self.custody[task] = self.custodies;
             let outer = std::mem::replace(&mut self.direct, Direct::Open(task));
             let pointer = core.tasks[task].as_ptr();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "enqueue", || unsafe { enqueue(pointer, flags) });
             self.direct = outer;
             if core.tasks[task].scx.ddsp_dsq_id == DSQ_INVALID {

@@ -98,7 +98,7 @@ impl Ext {
     ) -> Result<Self, Error> {
         let instance = Instance::load(spec, &core.machine, &core.online, kfuncs)?;
         let ops = instance.ops()?;
-        // SAFETY: `ops` points to the object's table, which lives as long as `instance`.
+        // SAFETY: `ops` points to the object's table, which exists as long as `instance`.
         let table = unsafe { &*ops };
         let count = core.nr_cpus();
         let timeout_ms = if table.timeout_ms > 0 { table.timeout_ms } else { DEFAULT_TIMEOUT_MS };
@@ -141,7 +141,7 @@ impl Ext {
     }
 
     fn ops(&self) -> &Ops {
-        // SAFETY: the object's table lives as long as `instance` and is never written.
+        // SAFETY: the object's table exists as long as `instance` and is never written.
         unsafe { &*self.ops }
     }
 

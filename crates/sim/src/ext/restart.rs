@@ -43,7 +43,7 @@ impl Ext {
         }
         if let Some(exit) = self.ops().exit {
             let mut info = ExitInfo::restart();
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "exit", || unsafe { exit((&raw mut info).cast()) });
         }
         self.counted = self.counts();
@@ -78,7 +78,7 @@ impl Ext {
                 self.do_enqueue(core, cpu, task, 0);
             } else if let Some(running) = self.ops().running {
                 let pointer = core.tasks[task].as_ptr();
-                // SAFETY: a callback of the policy, with what its type says.
+                // SAFETY: a callback of the policy, with the arguments of its type.
                 self.call(core, "running", || unsafe { running(pointer) });
             }
         }
@@ -95,7 +95,7 @@ impl Ext {
         let pointer = state.as_ptr();
         if let Some(init_task) = self.ops().init_task {
             let mut args = InitTaskArgs { fork: is_fork };
-            // SAFETY: a callback of the policy, with what its type says.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             let result = self.call(core, "init_task", || unsafe { init_task(pointer, &mut args) });
             if result != 0 {
                 core.fail("init_task", Some(task), format!("it returned {result}"));
@@ -107,7 +107,7 @@ impl Ext {
     pub(super) fn enable_task(&mut self, core: &mut Core, task: TaskId) {
         let (pointer, weight) = (core.tasks[task].as_ptr(), core.tasks[task].scx.weight);
         if let Some(enable) = self.ops().enable {
-            // SAFETY: a callback of the policy, with what its type says; likewise below.
+            // SAFETY: a callback of the policy, with the arguments of its type; likewise below.
             self.call(core, "enable", || unsafe { enable(pointer) });
         }
         if let Some(set_weight) = self.ops().set_weight {
@@ -119,7 +119,7 @@ impl Ext {
     pub(super) fn task_leaves(&mut self, core: &mut Core, task: TaskId) {
         let pointer = core.tasks[task].as_ptr();
         if let Some(disable) = self.ops().disable {
-            // SAFETY: a callback of the policy, with what its type says; likewise below.
+            // SAFETY: a callback of the policy, with the arguments of its type; likewise below.
             self.call(core, "disable", || unsafe { disable(pointer) });
         }
         if let Some(exit_task) = self.ops().exit_task {

@@ -16,7 +16,7 @@ pub fn render(outcome: &Outcome) -> String {
     let own: Vec<String> = outcome.figures.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
     let rows = [
         ("time", format!("{:.9} s{time_is}", outcome.time_s)),
-        ("the workload says", own.join(", ")),
+        ("the workload reports", own.join(", ")),
         ("whole run", format!("{:.6} s, {} tasks", outcome.whole_s, outcome.tasks)),
         ("context switches", count(outcome.context_switches)),
         ("migrations", count(outcome.migrations)),

@@ -54,7 +54,7 @@ impl Simulation {
         }
     }
 
-    /// `migrate_disable_switch()`: the policy sees only the one CPU while the task is off it.
+    /// `migrate_disable_switch()`: the policy is shown only the one CPU while the task is off it.
     pub(super) fn pin_while_off_cpu(&mut self, task: TaskId) {
         let state = &mut self.core.tasks[task];
         if state.migration_disabled > 0 && state.is_queued && state.pin() {

@@ -69,7 +69,7 @@ impl Simulation {
     }
 
     /// A task that has waited for more than two ticks, and a CPU that has idled for as long and where it
-    /// may run; only if the scheduler promises that there is none. A change of online CPUs or of an
+    /// may run; only if the scheduler guarantees that there is none. A change of online CPUs or of an
     /// affinity can disturb a search, so the time counts from the last of these.
     fn waiting_beside_idle(&self) -> Option<(TaskId, CpuId)> {
         let since = self.core.now.checked_sub(2 * self.core.machine.tick_ns + TO_SWITCH_NS)?;

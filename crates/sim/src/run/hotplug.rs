@@ -14,7 +14,7 @@ pub enum Disturbance {
     Offline(CpuId),
     /// A CPU comes back online.
     Online(CpuId),
-    /// A task may run on these CPUs only, if it exists and is alive at that time.
+    /// A task may run on these CPUs only, if it exists at that time.
     Affinity(TaskId, Box<CpuMask>),
 }
 

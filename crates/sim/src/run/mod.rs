@@ -49,7 +49,7 @@ pub struct Simulation {
     /// Highest first: the real-time class, and one for all other tasks.
     classes: Vec<Box<dyn Class>>,
     costs: Vec<CallbackCosts>,
-    /// How many tasks of each class are alive.
+    /// How many tasks of each class exist.
     alive: Vec<usize>,
     task_slabs: TaskSlabs,
     world: World,
@@ -196,9 +196,13 @@ impl Simulation {
             self.core.now = at;
             self.most_events -= 1;
             if self.most_events == 0 {
-                return Err(
-                    Violation { what: "goes round in circles".into(), callback: "", task: None, at }.into()
-                );
+                return Err(Violation {
+                    what: "makes no progress in an endless loop".into(),
+                    callback: "",
+                    task: None,
+                    at,
+                }
+                .into());
             }
             self.handle(event);
             if let Some(violation) = self.core.violation.take() {
@@ -267,7 +271,7 @@ impl Simulation {
         self.core.tasks[task].work_left == 0 && actor.pending.is_none() && actor.to_wake.is_empty()
     }
 
-    /// There are tasks but no further events: in the end the class's watchdog sees it, if it has one.
+    /// There are tasks but no further events: in the end the class's watchdog reports it, if it has one.
     fn stuck(&mut self) -> Violation {
         for _ in 0..WATCHES {
             self.core.now += WATCH_EVERY;

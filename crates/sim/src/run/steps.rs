@@ -13,7 +13,7 @@ impl Simulation {
     /// The running task of `cpu` has done its last piece of work: what is next?
     ///
     /// The cost of a step is spent before the step takes effect, and each of several wake-ups is an
-    /// event of its own. So no CPU runs far ahead of the others, and each sees what they did in
+    /// event of its own. So no CPU runs far ahead of the others, and each gets what they did in
     /// between.
     pub(super) fn step(&mut self, cpu: CpuId) {
         let Some(task) = self.core.cpus[cpu].curr else { return };

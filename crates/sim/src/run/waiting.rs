@@ -57,7 +57,7 @@ impl Simulation {
         self.world.actors[task].pending = Some(Step::Await(waiting));
     }
 
-    /// What the task polls has changed: it sees the change when the cache line has arrived.
+    /// What the task polls has changed: it notices the change when the cache line has arrived.
     fn cut_short(&mut self, task: TaskId) {
         let cpu = self.core.tasks[task].cpu;
         let now = self.core.clock();

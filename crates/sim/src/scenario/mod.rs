@@ -118,7 +118,7 @@ impl Scenario {
         Ok(document.to_string())
     }
 
-    /// What no file can say by its form alone.
+    /// Checks that the file's form alone does not imply.
     fn check(&self) -> Result<(), String> {
         let valid = |cpus: &[usize], of: &str| match cpus.iter().find(|&&cpu| cpu >= self.cpus) {
             Some(cpu) => Err(format!("{of}: CPU {cpu}: there are 0 to {}", self.cpus.saturating_sub(1))),
@@ -172,7 +172,7 @@ impl Scenario {
         self.simulation()?.run()
     }
 
-    /// Runs it, and says what each task did; the first one forked those of the scenario.
+    /// Runs it, and returns what each task did; the first one forked those of the scenario.
     pub fn run_counted(&self) -> Result<(Outcome, Vec<TaskCounts>), Error> {
         self.simulation()?.run_counted()
     }

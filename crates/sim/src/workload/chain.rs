@@ -1,5 +1,4 @@
-//! A wake-up chain: a token goes round a ring of tasks. The task that has it computes, wakes the next
-//! one and sleeps.
+//! A wake-up chain: tasks in a ring. Each computes, wakes the next one and sleeps.
 use super::team::Team;
 use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
 use flsched_spec::workload::Chain;

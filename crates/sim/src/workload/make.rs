@@ -1,5 +1,5 @@
 //! A parallel build: `make` starts a number of compilers at a time. Each is a driver that starts the
-//! compiler proper, waits for it, starts the assembler and waits for that. Most tasks live for
+//! compiler proper, waits for it, starts the assembler and waits for that. Most tasks exist for
 //! milliseconds only.
 use super::{Child, Program, Step, View, Workload, World};
 use crate::engine::Ns;

@@ -98,7 +98,7 @@ pub enum Step {
     Fork(Child),
     /// Prepares its work, or a fork.
     Prepare(Preparation),
-    /// Waits until at most this number of its children are alive.
+    /// Waits until at most this number of its children exist.
     WaitChildren {
         /// The number.
         at_most: usize,
@@ -230,7 +230,7 @@ pub(crate) struct Actor {
     pub(crate) has_waited: bool,
     pub(crate) children: usize,
     pub(crate) parent: Option<TaskId>,
-    /// It waits until at most this number of children are alive.
+    /// It waits until at most this number of children exist.
     pub(crate) waits_for_children: Option<usize>,
 }
 

@@ -36,7 +36,7 @@ fn shape(program: NpbName) -> Shape {
         // rank() with buckets: three loops and the end; 2^23 keys, thousands to a piece.
         NpbName::Is => (84, &[(4, 8_192, 100)]),
         // mg3P and resid: 13 on the finest grid of 256 planes, with 7/8 of the work, 70 on the coarser ones,
-        // whose planes become fewer by half at each level: 64 stands for all.
+        // whose planes become fewer by half at each level: 64 is used for all.
         NpbName::Mg => (3_891, &[(13, 254, 88), (70, 64, 12)]),
         // rhs.f has 5, txinvr and add one each, the solvers two each with their inversions.
         NpbName::Sp => (85_000, &[(13, 62, 100)]),

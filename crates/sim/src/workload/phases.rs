@@ -35,7 +35,7 @@ pub(super) struct Plan {
     /// How often the sequence of stages is repeated.
     pub(super) steps: u64,
     pub(super) stages: Vec<Stage>,
-    /// A thread's share of a loop is this many percent longer or shorter at most, drawn anew each time.
+    /// A thread's share of a loop is this many percent longer or shorter at most, drawn each time.
     pub(super) imbalance_percent: u64,
     pub(super) wait: Wait,
 }

@@ -14,7 +14,7 @@ pub type ConditionId = usize;
 /// How a thread waits at a barrier, as OpenMP runtimes do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// How long it spins before it yields, or for ever.
+    /// How long it spins before it yields, or no limit.
     pub poll: Ns,
     /// It calls `sched_yield()` between two polls.
     pub yields: bool,
@@ -23,7 +23,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Spins for ever.
+    /// Spins without limit.
     pub const SPIN: Self = Self { poll: 10_000_000, yields: false, block_after: None };
     /// One poll (a miss of the cache), then `sched_yield()`, and again.
     pub const YIELD: Self = Self { poll: 100, yields: true, block_after: None };
@@ -103,7 +103,7 @@ impl Barrier {
         }
     }
 
-    /// Has everybody of that round arrived?
+    /// Whether all of that round have arrived.
     pub fn is_over(&self, round: u64) -> bool {
         self.round != round
     }

@@ -1,11 +1,11 @@
-//! The first task of most workloads: makes the others, waits for them, says what came out.
+//! The first task of most workloads: it starts the others, waits for them and reports their results.
 use super::{Child, Program, Step, View};
 use std::collections::VecDeque;
 
 /// Measures from before the first of its children until the last one has ended.
 pub(super) struct Team<F> {
     children: VecDeque<Child>,
-    /// What there is to say when all are dead.
+    /// What to report when all have ended.
     figures: Option<F>,
     said: VecDeque<Step>,
     phase: Phase,

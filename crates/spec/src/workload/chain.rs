@@ -1,4 +1,4 @@
-//! A wake-up chain: a token goes round a ring of tasks. The task that has it computes, wakes the next one and sleeps.
+//! A wake-up chain: tasks in a ring. Each computes, wakes the next one and sleeps.
 use super::parameters::Parameters;
 use crate::UsageError;
 use std::fmt;
@@ -11,7 +11,7 @@ pub(super) const FORM: &str = "chain:TASKS:ROUNDS:WORK_US";
 pub struct Chain {
     /// Processes in the ring.
     pub tasks: u64,
-    /// How often the token goes round.
+    /// Rounds: how often each task runs.
     pub rounds: u64,
     /// How long each computes with it, in µs.
     pub work_us: u64,

@@ -5,7 +5,7 @@ use crate::UsageError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What carries out a sender's and a receiver's work.
+/// What senders and receivers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {

@@ -81,7 +81,7 @@ impl Workload {
         }
     }
 
-    /// Reads a name that may stand for several workloads, as `co-threads:table1` does.
+    /// Reads a name that may mean several workloads, as `co-threads:table1` does.
     pub fn read_all(text: &str, target: Target, cpus: u32) -> Result<Vec<Self>, UsageError> {
         match CoThreads::table(text) {
             Some(tests) => tests?.iter().map(|test| Self::read(&test.to_string(), target)).collect(),
@@ -89,7 +89,7 @@ impl Workload {
         }
     }
 
-    /// The workload that `-- CMD…` asks for.
+    /// The workload of `-- CMD…`.
     pub fn command(argv: Vec<OsString>) -> Result<Self, UsageError> {
         CommandLine::new(argv).map(Program::Command).map(Self::Program)
     }

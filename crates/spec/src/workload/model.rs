@@ -30,7 +30,7 @@ pub enum Model {
     Requests(Requests),
     /// Two processes that wake each other.
     PerfPipe(PerfPipe),
-    /// A token that goes round a ring of tasks.
+    /// Tasks in a ring, each of which wakes the next.
     Chain(Chain),
     /// A parallel build.
     Make(Make),
@@ -44,67 +44,67 @@ pub enum Model {
 pub(super) const ENTRIES: &[Entry<Model>] = &[
     Entry {
         form: hackbench::FORM,
-        what: "groups of 40 tasks that send each other messages",
+        what: "groups of 40 tasks: each of 20 senders sends LOOPS messages to each of 20 receivers",
         read: |words| Hackbench::read(words).map(Model::Hackbench),
     },
     Entry {
         form: hogs::FORM,
-        what: "tasks that only compute, each for MS milliseconds, on KIB of its own",
+        what: "tasks that only compute, each for MS milliseconds, with a working set of KIB KiB each",
         read: |words| Hogs::read(words).map(Model::Hogs),
     },
     Entry {
         form: spin_barrier::FORM,
-        what: "threads that compute, then wait for each other with sched_yield",
+        what: "threads that compute WORK arithmetic steps, then wait for each other with sched_yield, ITERATIONS times",
         read: |words| SpinBarrier::read(words).map(Model::SpinBarrier),
     },
     Entry {
         form: phases::FORM,
-        what: "parallel loops with a barrier after each; WAIT is libomp, spin, yield or futex",
+        what: "PHASES parallel loops of WORK_US µs, by up to IMBALANCE percent more or less, with a barrier after each; WAIT is libomp, spin, yield or futex",
         read: |words| Phases::read(words).map(Model::Phases),
     },
     Entry {
         form: npb::FORM,
-        what: "the shape of bt, cg, ep, ft, is, mg, sp or ua of the NAS Parallel Benchmarks, class A",
+        what: "a model of bt, cg, ep, ft, is, mg, sp or ua of the NAS Parallel Benchmarks, class A; STEPS is its iterations, MOPS a lone thread's operations a µs",
         read: |words| Npb::read(words).map(Model::Npb),
     },
     Entry {
         form: requests::FORM,
-        what: "workers woken for requests: the time is the 99th percentile of the wake-up latency",
+        what: "workers that serve REQUESTS requests each, of WORK arithmetic steps; the time reported is the p99 wake-up latency",
         read: |words| Requests::read(words).map(Model::Requests),
     },
     Entry {
         form: perf_pipe::FORM,
-        what: "two processes that wake each other",
+        what: "two processes that wake each other, LOOPS times",
         read: |words| PerfPipe::read(words).map(Model::PerfPipe),
     },
     Entry {
         form: chain::FORM,
-        what: "a token goes round a ring of tasks that wake each other",
+        what: "a ring of tasks; each computes WORK_US µs, then wakes the next, for ROUNDS rounds",
         read: |words| Chain::read(words).map(Model::Chain),
     },
     Entry {
         form: make::FORM,
-        what: "a parallel build: compilers that start and end",
+        what: "a parallel build of FILES files by up to JOBS compilers at a time",
         read: |words| Make::read(words).map(Model::Make),
     },
     Entry {
         form: co_threads::MODEL_FORM,
-        what: "processes whose threads work on shared data for a fixed time: the time is that of a million operations",
+        what: "processes whose threads change BYTES of shared data for SECONDS seconds; the time reported is that of a million operations",
         read: |words| CoThreads::read_model(words).map(Model::CoThreads),
     },
     Entry {
         form: script::TASKS_FORM,
-        what: "tasks with their steps and needs, from TOML",
+        what: "tasks and what they do, step by step, from a TOML file",
         read: |words| ScriptFile::read(Format::Tasks, words).map(Model::Script),
     },
     Entry {
         form: script::RT_APP_FORM,
-        what: "a workload of rt-app, from JSON",
+        what: "a workload of rt-app, from its JSON file",
         read: |words| ScriptFile::read(Format::RtApp, words).map(Model::Script),
     },
     Entry {
         form: script::TRACE_FORM,
-        what: "tasks as `perf sched script` saw them, or from CSV or JSON",
+        what: "tasks recorded by `perf sched script`, or listed in a CSV or JSON file",
         read: |words| ScriptFile::read(Format::Trace, words).map(Model::Script),
     },
 ];

@@ -14,13 +14,13 @@ const CLASSES: &str = "SWABCDEF";
 pub struct NpbProgram {
     /// The path of the program.
     pub program: PathBuf,
-    /// `OMP_NUM_THREADS`; `None`: as the user's environment says, or as many as there are CPUs.
+    /// `OMP_NUM_THREADS`; `None`: as in the user's environment, or as many as there are CPUs.
     pub threads: Option<u32>,
 }
 
 impl NpbProgram {
-    /// All programs of a folder, by name. `threads` sets `OMP_NUM_THREADS`; without, they have as many as
-    /// the user's environment says, or as there are CPUs.
+    /// All programs of a folder, by name. `threads` sets `OMP_NUM_THREADS`; without it, they have as many as
+    /// in the user's environment, or as there are CPUs.
     pub fn in_folder(folder: &Path, threads: Option<u32>) -> Result<Vec<Self>, UsageError> {
         let wrong = |what: String| UsageError(format!("--npb {}: {what}", folder.display()));
         let entries = std::path::absolute(folder).and_then(|folder| folder.read_dir());

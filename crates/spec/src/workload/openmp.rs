@@ -21,7 +21,7 @@ pub struct OpenMp {
     pub kernel: OpenMpKernel,
     /// Threads of the team.
     pub threads: u64,
-    /// How much work; each kernel's source says what it counts.
+    /// How much work; what it counts is described in each kernel's source.
     pub size: u64,
     /// The path of the compiled program; empty until it has been compiled.
     pub program: PathBuf,
@@ -47,7 +47,7 @@ pub enum OpenMpKernel {
     Stencil,
     /// Threads wait for each other only at the end.
     Ep,
-    /// Each thread reads what all threads wrote, with barriers around.
+    /// Each thread reads what all threads wrote, between two barriers.
     Transpose,
     /// Short phases with a barrier after each.
     Sort,
@@ -68,42 +68,42 @@ const KERNELS: [Description; 6] = [
     Description {
         kernel: OpenMpKernel::Sparse,
         name: "sparse",
-        what: "conjugate gradients, as in NPB's CG, class A: five barriers, two of them with sums, an iteration",
+        what: "conjugate gradients, as in NPB's CG, class A: five barriers an iteration, two of them with sums",
         size: 1,
         sizes: 1..=1_000_000,
     },
     Description {
         kernel: OpenMpKernel::Stencil,
         name: "stencil",
-        what: "heat on a grid, as in NPB's MG and SP: one short parallel region after the other",
+        what: "heat on a grid, as in NPB's MG and SP: many short parallel regions",
         size: 150,
         sizes: 1..=100_000_000,
     },
     Description {
         kernel: OpenMpKernel::Ep,
         name: "ep",
-        what: "as NPB's EP: the threads meet at the end only",
+        what: "independent computations, as in NPB's EP: one barrier, at the end",
         size: 3500,
         sizes: 1..=60_000,
     },
     Description {
         kernel: OpenMpKernel::Transpose,
         name: "transpose",
-        what: "Fourier transforms, as in NPB's FT: all threads read what all wrote, with barriers around",
+        what: "Fourier transforms, as in NPB's FT: each thread reads what all threads wrote, between two barriers",
         size: 30,
         sizes: 1..=1_000_000,
     },
     Description {
         kernel: OpenMpKernel::Sort,
         name: "sort",
-        what: "integers sorted by their digits, as in NPB's IS: short phases with a barrier after each",
+        what: "radix sort of integers, as in NPB's IS: short phases with a barrier after each",
         size: 25,
         sizes: 1..=1_000_000,
     },
     Description {
         kernel: OpenMpKernel::Wavefront,
         name: "wavefront",
-        what: "a pipeline, as in NPB's LU: each thread yields until its neighbour's flag is set",
+        what: "a pipeline, as in NPB's LU: each thread waits for its neighbour's flag with sched_yield",
         size: 40,
         sizes: 1..=1_000_000,
     },

@@ -1,4 +1,4 @@
-//! What stands after a workload's name, separated by colons; what is left out has a default.
+//! The parameters after a workload's name, separated by colons; those that are left out have a default.
 use crate::{UsageError, number};
 use std::ops::RangeInclusive;
 
@@ -19,7 +19,7 @@ pub(super) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// `form` is the whole as users read it: `hackbench:MODE:GROUPS:LOOPS`; `text` is what stands after the name.
+    /// `form` is the whole as users read it: `hackbench:MODE:GROUPS:LOOPS`; `text` is what follows the name.
     pub(super) fn new(form: &'static str, text: &'a str, sizes: Sizes) -> Self {
         Self { form, rest: text, sizes }
     }

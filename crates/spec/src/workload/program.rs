@@ -38,17 +38,17 @@ pub enum Program {
 pub(super) const ENTRIES: &[Entry<Program>] = &[
     Entry {
         form: hackbench::FORM,
-        what: "groups of 40 tasks that send each other messages (rt-tests)",
+        what: "groups of 40 tasks: each of 20 senders sends LOOPS messages to each of 20 receivers (rt-tests)",
         read: |words| Hackbench::read(words).map(Program::Hackbench),
     },
     Entry {
         form: spin_barrier::FORM,
-        what: "threads that compute, then wait for each other with sched_yield",
+        what: "threads that compute WORK arithmetic steps, then wait for each other with sched_yield, ITERATIONS times",
         read: |words| SpinBarrier::read(words).map(Program::SpinBarrier),
     },
     Entry {
         form: openmp::LIBOMP_FORM,
-        what: "an OpenMP program on LLVM's runtime; KERNEL is one of those below",
+        what: "an OpenMP program on LLVM's runtime; KERNEL is one of the OpenMP kernels below",
         read: |words| OpenMp::read(Runtime::Libomp, words).map(Program::OpenMp),
     },
     Entry {
@@ -58,27 +58,27 @@ pub(super) const ENTRIES: &[Entry<Program>] = &[
     },
     Entry {
         form: requests::FORM,
-        what: "workers woken for requests, as in schbench: the time is the 99th percentile of the wake-up latency",
+        what: "workers that serve REQUESTS requests each, of WORK arithmetic steps, as in schbench; the time reported is the p99 wake-up latency",
         read: |words| Requests::read(words).map(Program::Requests),
     },
     Entry {
         form: co_threads::FORM,
-        what: "processes whose threads work on shared data: the time is that of a million operations",
+        what: "processes whose threads change BYTES of shared data for SECONDS seconds; the time reported is that of a million operations",
         read: |words| CoThreads::read(words).map(Program::CoThreads),
     },
     Entry {
         form: co_threads::TABLE_FORM,
-        what: "the same as SCHED_RR2's paper has it in Table I: five tests",
+        what: "the five tests of Table I in SCHED_RR2's paper",
         read: |words| CoThreads::read(words).map(Program::CoThreads),
     },
     Entry {
         form: perf_pipe::FORM,
-        what: "two processes that wake each other (perf bench sched pipe)",
+        what: "two processes that wake each other, LOOPS times (perf bench sched pipe)",
         read: |words| PerfPipe::read(words).map(Program::PerfPipe),
     },
     Entry {
         form: make::FORM,
-        what: "a parallel build of generated C files by the real compiler",
+        what: "a parallel build of FILES generated C files by the C compiler, up to JOBS at a time",
         read: |words| Make::read(words).map(Program::Make),
     },
 ];

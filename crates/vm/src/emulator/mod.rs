@@ -1,7 +1,7 @@
 //! The emulator of the parallel clock: a QEMU with patches of this project, kept in `emulator/` of this crate.
 //!
 //! In stock QEMU the emulated CPUs share one instruction count and run one at a time. The first patch gives each CPU
-//! its own count (`-icount turn=`). The last one mends a race of stock QEMU that kills a guest's kernel on the wall
+//! its own count (`-icount turn=`). The last one fixes a race of stock QEMU that kills a guest's kernel on the wall
 //! clock, so that clock uses this QEMU too if it has been built. [`build()`] fetches Debian's source of QEMU, applies
 //! the patches, compiles and tests the result, and puts it into the cache folder under a name that depends on the
 //! patches. [`find`] finds it there.
@@ -113,7 +113,7 @@ fn check(qemu: &Path) -> Result<(), EmulatorError> {
     if String::from_utf8_lossy(&output.stderr).contains("turn must be from") {
         return Ok(());
     }
-    Err(unfit("it does not know the option `-icount turn=`".into()))
+    Err(unfit("it has no option `-icount turn=`".into()))
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
         };
         assert!(program("icount: turn must be from 10 to 1000000 instructions").is_ok());
         let error = program("Invalid parameter turn").unwrap_err().to_string();
-        assert!(error.contains("does not know the option") && error.contains(VARIABLE), "{error}");
+        assert!(error.contains("has no option") && error.contains(VARIABLE), "{error}");
         let error = check(Path::new("/no/such/qemu")).unwrap_err().to_string();
         assert!(error.contains("/no/such/qemu") && error.contains("No such file"), "{error}");
     }

@@ -144,7 +144,7 @@ fn reap(command: Pid) -> io::Result<Option<Outcome>> {
     }
 }
 
-/// Starts a thread that carries out the host's messages until the connection closes. The returned channel closes when
+/// Starts a thread that executes the host's messages until the connection closes. The returned channel closes when
 /// the machine is to power off.
 fn listen(control: Arc<File>, group: Arc<AtomicI32>, bridges: &Bridges) -> mpsc::Receiver<()> {
     let (power_off, ended) = mpsc::channel::<()>();

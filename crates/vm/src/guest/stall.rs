@@ -1,4 +1,4 @@
-//! What the kernel can say about a command that takes too long: its tasks, CPUs and run queues.
+//! What the kernel can report about a command that takes too long: its tasks, CPUs and run queues.
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;

@@ -94,7 +94,7 @@ fn shell_script(file: &Path) -> Option<Vec<u8>> {
     is_shell.then_some(text)
 }
 
-/// The programs in a script's first line: the interpreter, and the program that `env` looks up.
+/// The programs in a script's first line: the interpreter, and the program that `env` finds.
 pub(super) fn interpreters(script: &[u8]) -> Vec<OsString> {
     let line = script.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let Some(line) = line.strip_prefix(b"#!") else { return Vec::new() };

@@ -54,7 +54,7 @@ impl Apt<'_> {
         self.configure()?;
         let unchecked = "Acquire::Check-Valid-Until \"false\"";
         if fs::read_to_string(self.folder().join("apt.conf")).is_ok_and(|text| text.contains(unchecked)) {
-            (self.report)("as in this machine's apt settings, an out-of-date index is taken too");
+            (self.report)("an out-of-date index is accepted, as this machine's apt settings allow it");
         }
         let Some(trouble) = self.update()? else { return Ok((self.offers()?, None)) };
         match self.offers() {
@@ -180,7 +180,7 @@ impl Apt<'_> {
         if let Some(mirror) = main_mirror(&ask(&[])?, None) {
             return Ok(mirror);
         }
-        // Before the first `apt-get update` apt knows addresses, but not the origins of the
+        // Before the first `apt-get update` apt has addresses, but not the origins of the
         // archives.
         let about = fs::read_to_string("/etc/os-release").unwrap_or_default();
         let codename = about.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));

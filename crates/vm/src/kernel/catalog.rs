@@ -259,7 +259,7 @@ impl Catalog {
             Err(trouble) => (stored, trouble),
         };
         let fallback = match (index.offers.is_empty(), index.fetched) {
-            (true, _) => "only kernels at hand are known".to_owned(),
+            (true, _) => "only downloaded kernels are listed".to_owned(),
             (false, 0) => "taking the part that could be fetched".to_owned(),
             (false, _) => format!("taking what was known {known_for} h ago"),
         };

@@ -134,7 +134,7 @@ impl Candidates {
                     Err(e @ (KernelError::Interrupted | KernelError::Gone { .. })) => return Err(e),
                     Err(e) if reserve => {
                         report(&format!(
-                            "cannot fetch {} ({}), looking for one at hand",
+                            "cannot fetch {} ({}), using one that is downloaded",
                             candidate.release,
                             e.brief()
                         ));

@@ -104,9 +104,9 @@ pub enum KernelError {
         /// The Debian package that holds it.
         package: String,
     },
-    /// The user's apt knows no Debian mirror.
+    /// The user's apt has no Debian mirror.
     #[error(
-        "apt on this machine knows no Debian mirror to fetch a kernel from; on Debian run \
+        "apt on this machine has no Debian mirror to fetch a kernel from; on Debian run \
          `apt-get update` once, elsewhere set FLSCHED_DEBIAN_MIRROR to the address of a Debian mirror \
          (the folder that holds dists/ and pool/), or give an image with `--kernel /path/to/vmlinuz`"
     )]
@@ -216,7 +216,7 @@ fn propose(proposal: &Option<String>) -> String {
 
 fn at_hand_hint(at_hand: &[String]) -> String {
     match at_hand.first() {
-        Some(name) => format!(", or use one that is at hand: {} (`--kernel {name}`)", at_hand.join(", ")),
+        Some(name) => format!(", or use one that is downloaded: {} (`--kernel {name}`)", at_hand.join(", ")),
         None => ", or give an image with `--kernel /path/to/vmlinuz`".into(),
     }
 }

@@ -42,7 +42,7 @@ impl<'a> Image<'a> {
             .collect();
         let release = String::from_utf8(release).unwrap_or_default();
         if release.is_empty() || text == 0x200 {
-            return Err("it does not say which kernel it is".into());
+            return Err("it has no kernel release in it".into());
         }
         let start = (sectors + 1) * 512 + word(0x248).ok_or_else(cut)? as usize;
         let payload = start..start + word(0x24c).ok_or_else(cut)? as usize;

@@ -147,7 +147,7 @@ impl Attached {
     }
 }
 
-/// Another project's scheduler. It is attached while its process lives.
+/// Another project's scheduler. It is attached while its process exists.
 pub(super) struct Peer {
     process: Child,
     output: Captured,

@@ -1,4 +1,4 @@
-//! The measuring program inside a VM. It reads requests, carries them out and writes answers, as one line of JSON each.
+//! The measuring program inside a VM. It reads requests, executes them and writes answers, as one line of JSON each.
 //!
 //! It ends when its input ends. The executor [`super`] talks to it.
 use crate::environment::Environment;
@@ -31,7 +31,7 @@ pub enum Answer {
     },
 }
 
-/// Answers all requests. `executor` carries out the runs; inside a VM it is a [`crate::HostExecutor`].
+/// Answers all requests. `executor` does the runs; inside a VM it is a [`crate::HostExecutor`].
 pub fn serve(input: impl BufRead, mut output: impl Write, executor: &mut dyn Executor) -> io::Result<()> {
     for line in input.lines() {
         let line = line?;

@@ -1,4 +1,4 @@
-//! Runs inside a VM: boots it, sends requests to the [`agent`] inside, and boots another when it has died.
+//! Runs inside a VM: boots it, sends requests to the [`agent`] inside, and boots another when it has ended early.
 pub mod agent;
 
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
@@ -195,7 +195,7 @@ impl Session {
         let requests = vm.take_stdin().ok_or_else(missing)?;
         let output = vm.take_stdout().ok_or_else(missing)?;
         let (sender, answers) = channel();
-        // A thread reads the answers: a read can block for ever, whereas a wait for a channel has a limit.
+        // A thread reads the answers: a read can block without limit, whereas a wait for a channel has a limit.
         // The VM's end closes the stream, which ends the thread.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
@@ -221,7 +221,7 @@ impl Session {
         let mut line = serde_json::to_string(request)
             .map_err(|error| Silence::Fatal(ExecError::Agent(error.to_string())))?;
         line.push('\n');
-        self.requests.write_all(line.as_bytes()).map_err(|_| died("it takes no requests"))?;
+        self.requests.write_all(line.as_bytes()).map_err(|_| died("it accepts no requests"))?;
         let start = Instant::now();
         loop {
             if cancel.load(Ordering::Relaxed) {

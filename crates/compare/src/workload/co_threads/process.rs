@@ -136,7 +136,7 @@ fn work(threads: u64, bytes: u64, deadline: &Path) -> io::Result<(u64, Shares)> 
                 Ok(go_round(data, id * data.len() as u64 / threads, end))
             })
         };
-        // If a thread cannot be started, the others would wait for it for ever, so the process
+        // If a thread cannot be started, the others would wait for it without limit, so the process
         // exits.
         let handles: Vec<_> = match (0..threads).map(thread).collect::<io::Result<_>>() {
             Ok(handles) => handles,

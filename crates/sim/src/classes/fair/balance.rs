@@ -335,6 +335,6 @@ fn sibling_imbalance(own: &GroupLoad, from: &GroupLoad) -> u64 {
     }
     let difference = (own.cpus * from.tasks).saturating_sub(from.cpus * own.tasks);
     let imbalance = (2 * difference + own.cpus + from.cpus) / (own.cpus + from.cpus);
-    // For a CPU without a task of its own a move always pays.
+    // For a CPU without a task of its own a move is always a gain.
     if imbalance == 0 && own.tasks == 0 && from.tasks > 1 { 2 } else { imbalance }
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct RtOptions {
     /// The timeslice of `SCHED_RR`: `sched_rr_timeslice_ms`.
     pub slice_ms: u64,
-    /// A CPU without further real-time tasks asks the others by interrupt to push (`RT_PUSH_IPI`,
+    /// A CPU without further real-time tasks requests by interrupt that the others push (`RT_PUSH_IPI`,
     /// the default since 4.1), instead of taking their run-queue locks to pull.
     pub push_ipi: bool,
 }

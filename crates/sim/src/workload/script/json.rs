@@ -1,4 +1,4 @@
-//! JSON that knows the lines it stands in, and keeps members of the same name apart, in their order.
+//! JSON with line numbers, in which members of the same name stay apart and in their order.
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;

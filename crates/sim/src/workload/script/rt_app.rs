@@ -385,7 +385,7 @@ fn reference(node: &Node<'_>) -> Result<(String, String), String> {
     condition.zip(mutex).ok_or_else(|| node.wrong("ref and mutex are needed"))
 }
 
-/// What stands from `from` on is done so often; -1: for ever.
+/// The steps from `from` on are repeated so often; -1: for ever.
 fn repeat(ops: &mut Vec<Op>, from: usize, times: i64, node: &Node<'_>) -> Result<(), String> {
     let takes_time = |op: &Op| !matches!(op, Op::Affinity(_) | Op::Again { .. } | Op::Up(_) | Op::Run(0));
     match times {

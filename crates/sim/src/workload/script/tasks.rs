@@ -246,7 +246,7 @@ impl Tasks {
         }
     }
 
-    /// What no file can say by its form alone.
+    /// Checks that the file's form alone does not imply.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Self { tasks, .. } = self;
         if self.jobs == Some(0) {
