@@ -86,10 +86,10 @@ impl Request<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        match status.success() {
-            true => Ok(elapsed.as_secs_f64()),
-            false => Err(Error::Failed { program: name(), scheduler: scheduler.into(), status }),
+        if !status.success() {
+            return Err(Error::Failed { program: name(), scheduler: scheduler.into(), status });
         }
+        Ok(elapsed.as_secs_f64())
     }
 }
 

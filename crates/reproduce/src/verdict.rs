@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(judged(text, &times(1.5, 2.0)).1, "flsched (1) and fifo (1.50) differ");
         assert_eq!(judged(text, &times(1.05, 1.0)).0, Not);
         assert_eq!(judged("fifo = cfs", &times(1.0, 2.0)).0, Not);
-        // What is listed with commas need not be equal.
+        // Schedulers that are separated by commas need not be equal.
         assert_eq!(judged("flsched, fifo < cfs", &times(1.5, 2.0)).0, Reproduced);
         assert_eq!(judged("flsched < 1.2 < fifo, cfs", &times(1.5, 2.0)).0, Reproduced);
         assert_eq!(

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// What the documentation is about, unless a marker has `subject=…`.
 pub const SUBJECT: &str = "flsched";
 
-/// What is available.
+/// The reports and settings that blocks are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The reports.

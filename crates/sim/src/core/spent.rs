@@ -1,8 +1,8 @@
 //! What simulated CPU time is spent on.
 use flsched_machine::{Certainty, Price};
 
-/// The CPUs' time by price: the kernel's own, as it is spent, and that of the tasks' work. What the kernel, or a wait, adds to
-/// a task's work is assigned to its price when it is added; how long it takes is known for all such work together.
+/// The CPUs' time by price: the kernel's own, as it is spent, and that of the tasks' work. Work that the kernel, or a
+/// wait, adds to a task is assigned to its price when it is added; its duration is counted for all such work together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     kernel: [u64; Price::COUNT],
