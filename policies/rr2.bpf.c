@@ -464,11 +464,6 @@ void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 	give_way(args);
 }
 
-s32 BPF_STRUCT_OPS(rr2_init_task, struct task_struct *p, struct scx_init_task_args *args)
-{
-	return init_thread(p);
-}
-
 /* All CPUs count as idle at first; a CPU that is not leaves the set at its next tick. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
@@ -492,7 +487,6 @@ SCX_OPS_DEFINE(rr2_ops,
 	       .update_idle	= (void *)rr2_update_idle,
 	       .tick		= (void *)rr2_tick,
 	       .cpu_release	= (void *)rr2_cpu_release,
-	       .init_task	= (void *)rr2_init_task,
 	       .init		= (void *)rr2_init,
 	       .exit		= (void *)rr2_exit,
 	       .flags		= SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ENQ_EXITING,

@@ -11,7 +11,9 @@
  * placed as if they had fewer co-threads: the counts are advice, never a promise.
  *
  * For each thread the place where it is counted is stored, so that it is counted once, however it
- * leaves.
+ * leaves. A table in the policy's own memory holds these places, not the kernel's task storage:
+ * storage is allocated at a fork, and since 6.14 it is freed in a way that can deadlock with a CPU
+ * that goes offline (bpf_map_free() disables migration and then waits for tasks-trace RCU).
  */
 #ifndef FLSCHED_TEAMS_BPF_H
 #define FLSCHED_TEAMS_BPF_H
@@ -49,18 +51,26 @@ struct {
 
 static const struct team_group no_threads;
 
-/* Where a thread is counted. */
-struct counted {
-	u64 team;
-	u32 place; /* CPU + 1; 0: nowhere */
-};
+/*
+ * Where threads are counted, by the lower bits of their pid: the team and CPU + 1, in one word that
+ * is exchanged as a whole; 0: nowhere. What a word says has been added once, and whoever replaces
+ * the word removes it. Threads whose pids share a slot replace each other: of those only the one
+ * that ran or waited last is counted.
+ */
+#define SLOT_BITS  16
+#define SLOTS	   (1 << SLOT_BITS)
+#define PLACE_BITS 16 /* more than MAX_CPUS needs */
+#define PLACE_MASK ((1 << PLACE_BITS) - 1)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct counted);
-} counted_threads SEC(".maps");
+static u64 counted_threads[SLOTS];
+
+/* Threads of a team often have successive pids; a cache line of eight words is not to be theirs. */
+static u64 *counted(const struct task_struct *p)
+{
+	u32 pid = p->pid & (SLOTS - 1);
+
+	return &counted_threads[(pid << 3 | pid >> (SLOT_BITS - 3)) & (SLOTS - 1)];
+}
 
 /*
  * The team of @p; 0: none. The only thread of a process has no co-threads.
@@ -76,7 +86,7 @@ __noinline u64 team_of(struct task_struct *p __arg_trusted)
 	if (!grouping || (p->flags & PF_KTHREAD))
 		return 0;
 	if (group_by == BY_CGROUP)
-		return p->cgroups->dfl_cgrp->kn->id;
+		return p->cgroups->dfl_cgrp->kn->id & (~0ULL >> PLACE_BITS);
 	if (group_by == BY_PIDS)
 		return bpf_map_lookup_elem(&pids, &pid) ? LIST_TEAM : 0;
 	return p->signal->nr_threads > 1 ? pid : 0;
@@ -127,46 +137,30 @@ static void remove_thread(u64 team, s32 cpu)
 		set_bits(&group->cpus, bit_of(cpu));
 }
 
-/* @p is new to the scheduler: its storage is allocated here and not later. */
-static s32 init_thread(struct task_struct *p)
+static void replace_counted(u64 *counted, u64 place)
 {
-	if (!grouping)
-		return 0;
-	return bpf_task_storage_get(&counted_threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)
-		       ? 0
-		       : -ENOMEM;
+	u64 before = __sync_lock_test_and_set(counted, place);
+
+	if (before)
+		remove_thread(before >> PLACE_BITS, (before & PLACE_MASK) - 1);
 }
 
 /* @p runs or waits on @cpu now. */
 static void count_thread(struct task_struct *p, s32 cpu)
 {
-	u64 team = team_of(p);
-	struct counted *counted;
-	u32 before;
+	u64 team = team_of(p), place = team << PLACE_BITS | (u64)(cpu + 1);
 
-	if (!team)
+	if (!team || *counted(p) == place)
 		return;
-	counted = bpf_task_storage_get(&counted_threads, p, NULL, 0);
-	if (!counted || (counted->place == cpu + 1 && counted->team == team))
-		return;
-	before = __sync_lock_test_and_set(&counted->place, 0);
-	if (before)
-		remove_thread(counted->team, before - 1);
-	counted->team = team;
 	add_thread(team, cpu);
-	before = __sync_lock_test_and_set(&counted->place, cpu + 1);
-	if (before)
-		remove_thread(team, before - 1);
+	replace_counted(counted(p), place);
 }
 
 /* @p sleeps. */
 static void uncount_thread(struct task_struct *p)
 {
-	struct counted *counted = bpf_task_storage_get(&counted_threads, p, NULL, 0);
-	u32 before = counted ? __sync_lock_test_and_set(&counted->place, 0) : 0;
-
-	if (before)
-		remove_thread(counted->team, before - 1);
+	if (*counted(p))
+		replace_counted(counted(p), 0);
 }
 
 /* The nearest co-threads of a thread: all CPUs of a group that have some, and the first of them. */
