@@ -31,6 +31,8 @@ pub enum Command {
     Vm(Vm),
     /// Build the QEMU that the parallel clock needs, once (about 4 minutes), or print its path
     Emulator(Emulator),
+    /// Try a command under EEVDF, SCHED_BATCH and FLSCHED, and say in five lines which one to use
+    Advise(Advise),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
     /// Count the locks that the scheduler takes while a command runs, and the time spent waiting for them
@@ -183,9 +185,9 @@ pub struct Vm {
     pub command: Vec<OsString>,
 }
 
-fn targets() -> impl TypedValueParser<Value = Target> {
+fn targets<const N: usize>(targets: [Target; N]) -> impl TypedValueParser<Value = Target> {
     let value = |target: Target| PossibleValue::new(target.name()).help(target.doc());
-    PossibleValuesParser::new(Target::ALL.map(value)).map(|name| {
+    PossibleValuesParser::new(targets.map(value)).map(|name| {
         let named = Target::ALL.into_iter().find(|target| target.name() == name);
         named.expect("one of the possible values")
     })
@@ -217,7 +219,7 @@ pub struct Compare {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
     /// Where to run [default: host if this machine can run sched_ext, else vm]
-    #[arg(long, value_parser = targets())]
+    #[arg(long, value_parser = targets(Target::ALL))]
     pub on: Option<Target>,
     /// With --on sim: the machine to simulate, a built-in one (as in `flsched sim --help`) or a file, ./mine.toml
     /// [default: knc-31s1p]
@@ -230,15 +232,8 @@ pub struct Compare {
     /// its machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
-    /// CPUs of the virtual machine as sockets, cores in a socket and threads in a core: 2s4c2t
-    #[arg(long, value_name = "TOPOLOGY", conflicts_with = "cpus")]
-    pub topology: Option<String>,
-    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB and 64 MiB a CPU]
-    #[arg(long, value_name = "M")]
-    pub memory: Option<String>,
-    /// Kernel of the virtual machine, as for `flsched vm` [default: default]
-    #[arg(long, value_name = "VERSION|PATH")]
-    pub kernel: Option<String>,
+    #[command(flatten)]
+    pub vm: VirtualMachine,
     /// How time passes: parallel (each CPU executes one instruction a nanosecond, all at the same time: shows speed),
     /// work (the same, but one CPU after the other: shows the work done), or wall (real time). Settings of parallel:
     /// parallel:turn=250,pause=40,jitter=7 (instructions in a round [1000], cost of the PAUSE instruction in ns [140],
@@ -248,9 +243,6 @@ pub struct Compare {
     /// Cgroup in which the command runs
     #[arg(long, value_enum, default_value = "login")]
     pub cgroup: Cgroup,
-    /// File or folder of this machine to copy into the virtual machine, at the same path (repeatable)
-    #[arg(long = "include", value_name = "PATH")]
-    pub include: Vec<PathBuf>,
     /// Add a breakdown of the CPU time by cause: user, kernel, switching, lock waits, idle while tasks wait, ... It
     /// takes one more run of each scheduler on each workload. Not with --on sim or --clock work
     #[arg(long)]
@@ -269,6 +261,53 @@ pub struct Compare {
     pub html: Option<PathBuf>,
     /// Command to compare the schedulers on
     #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// The virtual machine in which a comparison runs.
+#[derive(Debug, Clone, Args)]
+pub struct VirtualMachine {
+    /// CPUs of the virtual machine as sockets, cores in a socket and threads in a core: 2s4c2t
+    #[arg(long, value_name = "TOPOLOGY", conflicts_with = "cpus")]
+    pub topology: Option<String>,
+    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB and 64 MiB a CPU]
+    #[arg(long, value_name = "M")]
+    pub memory: Option<String>,
+    /// Kernel of the virtual machine, as for `flsched vm` [default: default]
+    #[arg(long, value_name = "VERSION|PATH")]
+    pub kernel: Option<String>,
+    /// File or folder of this machine to copy into the virtual machine, at the same path (repeatable)
+    #[arg(long = "include", value_name = "PATH")]
+    pub include: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Advise {
+    /// Measured runs under each scheduler, after one warm-up run
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    pub runs: u32,
+    /// Where to run [default: host if this machine can run sched_ext, else vm]
+    #[arg(long, value_parser = targets([Target::Host, Target::Vm]))]
+    pub on: Option<Target>,
+    /// Number of CPUs of the virtual machine [default: 4]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
+    #[command(flatten)]
+    pub vm: VirtualMachine,
+    /// Time limit of one run, in seconds of real time
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub timeout: u64,
+    /// Seed of the order of runs [default: random; it is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Write the results to this file as JSON, as `flsched compare` does
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the results to this file as an HTML page with charts, as `flsched compare` does
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Command to advise on
+    #[arg(last = true, value_name = "CMD", required = true)]
     pub command: Vec<OsString>,
 }
 

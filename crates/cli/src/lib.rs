@@ -31,6 +31,7 @@ pub fn main() -> ExitCode {
         args::Command::Status(args) => commands::status::run(&args),
         args::Command::Vm(args) => commands::vm::run(&args),
         args::Command::Emulator(args) => commands::emulator::run(&args),
+        args::Command::Advise(args) => commands::advise::run(args),
         args::Command::Compare(args) => commands::compare::run(&args),
         args::Command::Locks(args) => commands::locks::run(&args),
         args::Command::Costs(args) => commands::costs::run(&args),

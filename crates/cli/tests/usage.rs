@@ -56,6 +56,15 @@ fn waits_that_do_not_exist_are_refused_with_the_list() {
 }
 
 #[test]
+fn advice_without_a_command_to_run_is_refused() {
+    assert!(refused(&["advise"]).contains("<CMD>"));
+    let text = refused(&["advise", "--on", "sim", "--", "true"]);
+    assert!(text.contains("[possible values: host, vm]"), "{text}");
+    assert!(refused(&["advise", "--on", "vm", "--", "nosuch-program"]).contains("nosuch-program"));
+    assert!(refused(&["advise", "--runs", "2", "--", "true"]).contains("3..=1000"));
+}
+
+#[test]
 fn a_picture_of_what_is_not_there_is_refused() {
     let text = refused(&["sim", "--svg", "/tmp/x.svg", "--svg-colours", "frequency"]);
     assert!(text.contains("the frequencies of knc-31s1p do not change"), "{text}");

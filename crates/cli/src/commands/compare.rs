@@ -111,8 +111,8 @@ fn place_of(args: &args::Compare) -> Result<Place> {
         Target::Host => Place::Host,
         Target::Vm => {
             let clock = args.clock.unwrap_or_default();
-            let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
-            let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
+            let topology = machine::topology(args.cpus, args.vm.topology.as_deref(), clock.default_cpus())?;
+            let memory = machine::memory(args.vm.memory.as_deref(), topology.cpus())?;
             Place::Vm { topology, memory, clock }
         }
         Target::Sim => Place::Sim,
@@ -147,10 +147,10 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
     if spec.on == Target::Host {
         let of_a_vm = [
             ("--cpus", args.cpus.is_some()),
-            ("--topology", args.topology.is_some()),
-            ("--memory", args.memory.is_some()),
-            ("--kernel", args.kernel.is_some()),
-            ("--include", !args.include.is_empty()),
+            ("--topology", args.vm.topology.is_some()),
+            ("--memory", args.vm.memory.is_some()),
+            ("--kernel", args.vm.kernel.is_some()),
+            ("--include", !args.vm.include.is_empty()),
         ];
         if let Some((option, _)) = of_a_vm.iter().find(|(_, given)| *given) {
             return Err(Usage(format!("{option} describes a virtual machine: use it with --on vm")).into());
@@ -164,11 +164,11 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
 fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[String]) -> Result<CompareSpec> {
     let of_others = [
         ("--npb", args.npb.is_some()),
-        ("--topology", args.topology.is_some()),
-        ("--memory", args.memory.is_some()),
-        ("--kernel", args.kernel.is_some()),
+        ("--topology", args.vm.topology.is_some()),
+        ("--memory", args.vm.memory.is_some()),
+        ("--kernel", args.vm.kernel.is_some()),
         ("--clock", args.clock.is_some()),
-        ("--include", !args.include.is_empty()),
+        ("--include", !args.vm.include.is_empty()),
         ("a command", !args.command.is_empty()),
     ];
     if let Some((option, _)) = of_others.iter().find(|(_, given)| *given) {
@@ -219,14 +219,14 @@ fn executor(
     clock.check(flsched_vm::Accel::Auto)?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
-    let kernel = machine::kernel(args.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
+    let kernel = machine::kernel(args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
     progress.report(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
     let vm = VmSpec {
         memory_mib: memory.mib,
         clock,
         cgroup: machine::cgroup(args.cgroup),
         programs: inside,
-        files: args.include.clone(),
+        files: args.vm.include.clone(),
         cancel: cancel.clone(),
         ..VmSpec::new(kernel, topology)
     };
@@ -267,7 +267,7 @@ fn print(report: &Report) -> io::Result<()> {
     writeln!(io::stdout(), "{}", render(report, Style { width, color: console::colors_enabled() }))
 }
 
-fn name_files(outputs: &Outputs) -> io::Result<()> {
+pub fn name_files(outputs: &Outputs) -> io::Result<()> {
     for path in [&outputs.html, &outputs.json].into_iter().flatten() {
         writeln!(io::stdout(), "written: {}", path.display())?;
     }

@@ -1,0 +1,60 @@
+//! `flsched advise -- CMD`: which scheduler to use for CMD.
+use super::compare;
+use crate::args;
+use crate::exit;
+use crate::progress::Progress;
+use crate::signals;
+use anyhow::{Result, anyhow};
+use flsched_compare::report::advice::{Advice, CONTENDERS};
+use flsched_compare::{CompareError, Outputs};
+use std::io::{self, Write};
+
+pub fn run(args: args::Advise) -> Result<u8> {
+    let words: Vec<String> = std::env::args().collect();
+    let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
+    let comparison = comparison(args);
+    let plan = compare::plan(&comparison, &words)?;
+    let cancel = signals::stop_flag()?;
+    let progress = Progress::start();
+    let result = compare::carry_out(&comparison, &plan, &outputs, &progress, &cancel);
+    progress.end();
+    let report = match result? {
+        Ok(report) => report,
+        Err(CompareError::Interrupted { .. }) => {
+            eprintln!("flsched: interrupted; no advice from a part of the runs");
+            return Ok(exit::INTERRUPTED);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    let advice = Advice::new(&report, &command, is_set).map_err(|reason| anyhow!("no advice: {reason}"))?;
+    write!(io::stdout(), "{advice}")?;
+    compare::name_files(&outputs)?;
+    Ok(0)
+}
+
+/// The comparison behind the advice.
+fn comparison(args: args::Advise) -> args::Compare {
+    args::Compare {
+        schedulers: Some(CONTENDERS.into()),
+        policies: Vec::new(),
+        workloads: Vec::new(),
+        npb: None,
+        npb_threads: None,
+        runs: args.runs,
+        on: args.on,
+        machine: None,
+        jobs: None,
+        cpus: args.cpus,
+        vm: args.vm,
+        clock: None,
+        cgroup: args::Cgroup::Login,
+        why: false,
+        seed: args.seed,
+        timeout: args.timeout,
+        json: args.json,
+        html: args.html,
+        command: args.command,
+    }
+}
