@@ -51,6 +51,11 @@ install:
 	for unit in flsched.service flsched@.service; do \
 		sed 's|/usr/bin/flsched|$(BINDIR)/flsched|; s|/etc/default|$(SYSCONFDIR)/default|' dist/systemd/$$unit | \
 		install -m 644 /dev/stdin "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; done
+	install -d "$(DESTDIR)$(SLURMDIR)"
+	for script in dist/slurm/*; do \
+		sed 's|/usr/bin/flsched|$(BINDIR)/flsched|; s|/etc/default|$(SYSCONFDIR)/default|' $$script | \
+		install -m 755 /dev/stdin "$(DESTDIR)$(SLURMDIR)/$${script##*/}" || exit 1; done
+	chmod 644 "$(DESTDIR)$(SLURMDIR)/common.sh"
 	test -e "$(DESTDIR)$(SYSCONFDIR)/default/flsched" || \
 		install -D -m 644 dist/default/flsched "$(DESTDIR)$(SYSCONFDIR)/default/flsched"
 	find $(DOCUMENTS) -type f -exec install -D -m 644 {} "$(DESTDIR)$(DOCDIR)/{}" \;
@@ -60,6 +65,8 @@ uninstall:
 	rm -f "$(DESTDIR)$(BINDIR)/flsched" "$(DESTDIR)$(MANDIR)"/man1/flsched.1 "$(DESTDIR)$(MANDIR)"/man1/flsched-*.1
 	rm -f "$(DESTDIR)$(BASHDIR)/flsched" "$(DESTDIR)$(ZSHDIR)/_flsched" "$(DESTDIR)$(FISHDIR)/flsched.fish"
 	rm -f "$(DESTDIR)$(UNITDIR)/flsched.service" "$(DESTDIR)$(UNITDIR)/flsched@.service"
+	rm -f $(foreach script,$(notdir $(wildcard dist/slurm/*)),"$(DESTDIR)$(SLURMDIR)/$(script)")
+	rmdir "$(DESTDIR)$(SLURMDIR)" "$(DESTDIR)$(LIBDIR)/flsched" 2>/dev/null || true
 	! cmp -s dist/default/flsched "$(DESTDIR)$(SYSCONFDIR)/default/flsched" || \
 		rm "$(DESTDIR)$(SYSCONFDIR)/default/flsched"
 	find $(DOCUMENTS) -type f -exec rm -f "$(DESTDIR)$(DOCDIR)/{}" \;
