@@ -7,7 +7,8 @@
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (20 minutes)
-# All but the last first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
+#   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (30 minutes)
+# All but the last two first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
 # workspace once more, as tests, and some 40 crates that only tests need or need with other features.
 set -eu
 cd "$(dirname "$0")"
@@ -32,8 +33,11 @@ conformance)
 packages)
 	exec ./dist/test/packages.sh
 	;;
+slurm)
+	exec ./dist/test/slurm.sh
+	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|races|conformance|packages]" >&2
+	echo "usage: ./test.sh [all|units|matrix|races|conformance|packages|slurm]" >&2
 	exit 2
 	;;
 esac

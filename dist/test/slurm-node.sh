@@ -1,0 +1,354 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# slurm-node.sh systemd|plain: runs in a virtual machine, in a Debian with Slurm, as root, below a systemd or without one.
+# The machine becomes a cluster of one node, and jobs ask for schedulers. slurm.sh calls it.
+set -eu
+manager=$1
+export LC_ALL=C.UTF-8
+home=/home/alice
+kernel=/sys/kernel/sched_ext
+slurm=/usr/lib/flsched/slurm
+log=/tmp/log
+
+fail() {
+	printf 'FAILED: %s: %s\n' "$scenario" "$*"
+	set +e
+	{
+		squeue
+		sinfo --long --Node
+		tail -n 20 $home/*.out /var/log/slurm/*.log
+		ls -l /run/flsched
+		cat $kernel/state
+		cat $log
+		[ "$manager" = plain ] || journalctl --no-pager --lines 50
+	} 2>&1
+	exit 1
+}
+
+# eventually SECONDS COMMAND…: the command succeeds within so long.
+eventually() {
+	tries=$(($1 * 5))
+	shift
+	until "$@" >$log 2>&1; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || fail "not within the time: $*"
+		sleep 0.2
+	done
+}
+
+configure() {
+	scenario=configure
+	ip link set lo up
+	ip address add 192.0.2.1/32 dev lo
+	hostname node1
+	echo '192.0.2.1 node1' >>/etc/hosts
+	useradd --create-home --shell /bin/sh alice
+	mkdir -p /etc/slurm /var/log/slurm /var/spool/slurmctld /var/spool/slurmd /run/munge
+	head -c 1024 /dev/urandom >/etc/munge/munge.key
+	chown -R munge: /etc/munge /run/munge
+	chown slurm: /var/spool/slurmctld /var/log/slurm
+	chmod 0400 /etc/munge/munge.key
+	# As in docs/how-to/slurm.md, and below that what a cluster of one small machine needs.
+	cat >/etc/slurm/slurm.conf <<-TEXT
+		Prolog=$slurm/prolog
+		Epilog=$slurm/epilog
+		TaskProlog=$slurm/task-prolog
+		PrologFlags=Alloc
+		NodeName=node1 NodeAddr=192.0.2.1 CPUs=4 Feature=flsched
+		PartitionName=shared Nodes=node1 Default=YES
+		PartitionName=whole Nodes=node1 OverSubscribe=EXCLUSIVE
+		PartitionName=flsched Nodes=node1 OverSubscribe=EXCLUSIVE
+
+		ClusterName=test
+		SlurmctldHost=node1(192.0.2.1)
+		SlurmUser=slurm
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/none
+		JobAcctGatherType=jobacct_gather/none
+		SlurmdParameters=config_overrides
+		SelectType=select/cons_tres
+		SelectTypeParameters=CR_CPU
+		StateSaveLocation=/var/spool/slurmctld
+		SlurmdSpoolDir=/var/spool/slurmd
+		SlurmctldLogFile=/var/log/slurm/slurmctld.log
+		SlurmdLogFile=/var/log/slurm/slurmd.log
+		ReturnToService=2
+		KillWait=5
+		SlurmdTimeout=20
+		MpiDefault=none
+	TEXT
+	if [ "$manager" = plain ]; then
+		echo IgnoreSystemd=yes >/etc/slurm/cgroup.conf
+		mkdir -p /sys/fs/cgroup/system.slice
+	fi
+	cat >$home/job <<-'TEXT'
+		#!/bin/sh
+		cd /sys/kernel/sched_ext
+		echo "scheduler: $(cat state) $(cat root/ops 2>/dev/null)"
+		sleep "${1:-0}"
+		echo end
+	TEXT
+	chmod +x $home/job
+}
+
+start_slurmd() {
+	if [ "$manager" = systemd ]; then
+		systemctl start slurmd
+	else
+		slurmd "$@"
+	fi >$log 2>&1 || fail "slurmd does not start"
+}
+
+start() {
+	if [ "$manager" = systemd ]; then
+		systemctl restart munge slurmctld
+	else
+		setpriv --reuid munge --regid munge --clear-groups munged && slurmctld
+	fi >$log 2>&1 || fail "slurmctld does not start"
+	start_slurmd
+	eventually 60 is_idle
+}
+
+is_idle() {
+	[ "$(sinfo --noheader --format %T)" = idle ]
+}
+
+# submit WORDS…: a job of alice's; its number is in $job.
+submit() {
+	job=$(runuser -u alice -- sbatch --parsable --chdir=$home --output=%j.out "$@" 2>$log) || fail "not accepted: $*"
+	out=$home/$job.out
+}
+
+has_said() {
+	grep -q -e "$1" "$out"
+}
+
+says() {
+	has_said "$1" || fail "job $job does not say: $1"
+}
+
+has_ended_twice() {
+	[ "$(grep -c '^end$' "$out")" = 2 ]
+}
+
+# No job runs, the node has its own scheduler, and nothing is left.
+is_over() {
+	is_idle && [ "$(cat $kernel/state)" = disabled ] && ! [ -e /run/flsched ] && ! pgrep -x flsched && has_no_unit
+}
+
+has_no_unit() {
+	[ "$manager" = plain ] || [ -z "$(systemctl list-units --all --no-legend 'flsched@*')" ]
+}
+
+has_no_jobs() {
+	jobs=$(squeue --noheader) && [ -z "$jobs" ]
+}
+
+# over: all jobs and what they had are gone, soon. Then the scenario is done.
+over() {
+	eventually "${1:-60}" has_no_jobs
+	eventually 30 is_over
+	printf 'ok: %s\n' "$scenario"
+}
+
+# unscheduled REASON: the job runs all the same, and says why it has no scheduler.
+unscheduled() {
+	eventually 90 has_said '^end$'
+	says "^flsched: node1 keeps its own scheduler for this job: .*$1"
+	says '^scheduler: disabled'
+	over
+}
+
+configure
+start
+
+scenario="a job with --comment=flsched has FLSCHED while it runs"
+submit --exclusive --comment=flsched $home/job 2
+eventually 60 has_said '^scheduler: enabled flsched'
+over
+says '^end$'
+has_said '^flsched:' && fail "a word that the user need not read"
+
+scenario="a job with --comment=flsched:smove among other words has Smove"
+submit --exclusive --comment="project 7, flsched:smove; night" $home/job
+eventually 60 has_said '^scheduler: enabled smove'
+over
+
+scenario="a job without a word is left alone"
+attached=$(cat $kernel/enable_seq)
+submit --exclusive --comment="not-flsched flsched2 xflsched:smove" $home/job
+eventually 60 has_said '^scheduler: disabled'
+over
+[ "$(cat $kernel/enable_seq)" = "$attached" ] || fail "a scheduler was attached"
+
+scenario="the constraint flsched"
+submit --exclusive --constraint=flsched $home/job
+eventually 60 has_said '^scheduler: enabled flsched'
+over
+
+scenario="the partition flsched"
+submit --partition=flsched $home/job
+eventually 60 has_said '^scheduler: enabled flsched'
+over
+
+scenario="a partition of whole nodes"
+submit --partition=whole --comment=flsched:rr2 $home/job
+eventually 60 has_said '^scheduler: enabled rr2'
+over
+
+scenario="a job that shares its node"
+submit --comment=flsched $home/job
+unscheduled '--exclusive'
+
+scenario="an unknown policy"
+submit --exclusive --comment=flsched:fast $home/job
+unscheduled 'unknown policy .fast. (valid: flsched, rr2, smove)'
+
+scenario="a policy with other characters"
+# shellcheck disable=SC2016 # to be taken as it is
+submit --exclusive --comment='flsched:$(touch /tmp/taken)`touch${IFS}/tmp/taken`' $home/job
+unscheduled 'letters, digits and _'
+[ ! -e /tmp/taken ] || fail "a comment was executed"
+
+scenario="a comment that looks like options"
+submit --exclusive --comment='flsched:--help --version ../../etc * OverSubscribe=NO' $home/job
+unscheduled 'letters, digits and _'
+
+scenario="a cancelled job"
+submit --exclusive --comment=flsched $home/job 1000
+eventually 60 has_said '^scheduler: enabled'
+scancel "$job"
+over
+
+scenario="two jobs and an array, one after another"
+submit --exclusive --comment=flsched $home/job
+first=$job
+submit --exclusive --comment=flsched:smove $home/job
+second=$job
+submit --exclusive --array=1-3 --output=$home/array-%a.out --comment=flsched:rr2 $home/job
+submit --exclusive $home/job
+eventually 120 has_said '^scheduler: disabled'
+over
+for pair in "$first enabled flsched" "$second enabled smove" \
+	"array-1 enabled rr2" "array-2 enabled rr2" "array-3 enabled rr2"; do
+	out=$home/${pair%% *}.out
+	says "^scheduler: ${pair#* }"
+done
+
+scenario="srun alone"
+out=$home/srun.out
+runuser -u alice -- srun --exclusive --comment=flsched $home/job >"$out" 2>&1
+says '^scheduler: enabled flsched'
+over
+
+scenario="only the first task of the first step says why"
+submit --ntasks=3 --comment=flsched --wrap 'srun true; srun true'
+over
+[ "$(grep -c '^flsched:' "$out")" = 1 ] || fail "said $(grep -c '^flsched:' "$out") times"
+
+scenario="a requeued job"
+submit --exclusive --requeue --comment=flsched $home/job 15
+eventually 60 has_said '^scheduler: enabled'
+scontrol requeue "$job"
+eventually 30 is_over
+scontrol update JobId="$job" StartTime=now
+eventually 180 has_said '^end$'
+[ "$(grep -c '^scheduler: enabled flsched' "$out")" = 1 ] || fail "not scheduled the second time"
+over
+
+scenario="flsched killed while the job runs"
+submit --exclusive --comment=flsched --wrap "$home/job; until [ -e go ]; do sleep 0.2; done; $home/job"
+eventually 60 has_said '^end$'
+pkill -KILL -x flsched
+eventually 30 grep -q disabled $kernel/state
+[ "$manager" = plain ] || eventually 60 grep -q enabled $kernel/state
+touch $home/go
+eventually 60 has_ended_twice
+if [ "$manager" = systemd ]; then
+	[ "$(grep -c '^scheduler: enabled flsched' "$out")" = 2 ] || fail "systemd has not started it again"
+else
+	says '^scheduler: disabled'
+fi
+over
+
+scenario="slurmstepd killed"
+submit --exclusive --comment=flsched $home/job 1000
+eventually 60 has_said '^scheduler: enabled'
+pkill -KILL -x slurmstepd
+scancel "$job"
+over 120
+pkill -KILL sleep
+
+scenario="slurmd and slurmstepd killed, and slurmd started again"
+submit --exclusive --no-requeue --comment=flsched $home/job 1000
+eventually 60 has_said '^scheduler: enabled'
+pkill -KILL 'slurm(d|stepd)'
+start_slurmd
+over 120
+pkill -KILL sleep
+
+# With a systemd that does not reboot, its service would go on.
+if [ "$manager" = plain ]; then
+	scenario="a node that reboots"
+	submit --exclusive --no-requeue --comment=flsched $home/job 1000
+	eventually 60 has_said '^scheduler: enabled'
+	pkill -KILL '^(slurmd|slurmstepd|flsched|sleep)$'
+	rm -r /run/flsched
+	start_slurmd -b
+	over 120
+fi
+
+scenario="a job after one whose epilog never ran"
+env SLURM_JOB_ID=4711 SLURM_JOB_UID=0 SLURM_JOB_COMMENT=flsched SLURM_JOB_OVERSUBSCRIBE=NO $slurm/prolog
+[ "$(cat $kernel/state)" = enabled ] || fail "not attached"
+submit --exclusive $home/job
+eventually 60 has_said '^scheduler: disabled'
+over
+
+scenario="an epilog without a prolog, a prolog without a job"
+SLURM_JOB_ID=4712 $slurm/epilog || fail "the epilog failed"
+SLURM_JOB_ID='../x' $slurm/epilog || fail "the epilog failed"
+$slurm/epilog || fail "the epilog failed"
+$slurm/prolog || fail "the prolog failed"
+over
+
+scenario="a node that has a scheduler already"
+flsched attach smove 2>/dev/null &
+other=$!
+eventually 30 grep -q enabled $kernel/state
+submit --exclusive --comment=flsched $home/job
+eventually 60 has_said '^end$'
+says 'keeps its own scheduler for this job: .*another scheduler: smove'
+says '^scheduler: enabled smove'
+eventually 30 is_idle
+[ "$(cat $kernel/state)" = enabled ] || fail "the node's own scheduler was stopped"
+kill $other
+wait $other || :
+over
+
+scenario="a time limit"
+submit --exclusive --time=1 --comment=flsched $home/job 1000
+eventually 60 has_said '^scheduler: enabled'
+over 150
+
+scenario="no program"
+mv /usr/bin/flsched /usr/bin/flsched.away
+submit --exclusive --comment=flsched $home/job
+unscheduled '/usr/bin/flsched is missing'
+
+scenario="a program that hangs"
+printf '#!/bin/sh\nexec sleep 1000\n' >/usr/bin/flsched
+chmod +x /usr/bin/flsched
+submit --exclusive --comment=flsched $home/job
+unscheduled 'did not start in time'
+mv /usr/bin/flsched.away /usr/bin/flsched
+
+scenario="a kernel without sched_ext"
+mount -t tmpfs none $kernel
+submit --exclusive --comment=flsched --wrap 'echo end'
+eventually 60 has_said '^end$'
+says 'keeps its own scheduler for this job: .*no sched_ext'
+eventually 60 is_idle
+umount $kernel
+over
+
