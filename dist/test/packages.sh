@@ -7,36 +7,27 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=setup.sh
 . ./setup.sh
 
-cache=$(cache_folder)
-fail() {
-	printf 'FAILED: %s\n' "$*" >&2
-	exit 1
-}
+# shellcheck source=dist/test/roots.sh
+. dist/test/roots.sh
 
-# make_root RELEASE: a clean Debian, with a systemd that does not run, a manual, and the shells that complete.
-make_root() {
-	tarball=$cache/roots/$1.tar
-	if [ ! -f "$tarball" ]; then
-		say "making a root of Debian $1"
-		mkdir -p "$cache/roots"
-		# shellcheck disable=SC2086 # no word if there is no such mirror
-		mmdebstrap --quiet --variant=minbase --include=man-db,bash-completion,zsh,fish,systemd --format=tar \
-			"$1" - ${FLSCHED_DEBIAN_MIRROR:-} >"$tarball.new" || fail "no root of Debian $1"
-		mv "$tarball.new" "$tarball"
-	fi
+# What the apt of this machine needs to reach its mirror and to accept it: proxies, certificates, and the age of an index.
+apt_settings() {
+	apt-config dump | grep -E '^Acquire::(https?::|ForceIPv|Retries |Check-Valid-Until |Check-Date )' || true
 }
 
 # use_in RELEASE: unpacks a root, installs and uses the packages there, and removes the root.
 use_in() {
 	say "using the packages in Debian $1"
 	root=$(mktemp -d)
-	mkdir -p "$cache/roots/$1.archives/partial"
-	as_root tar -C "$root" -xf "$cache/roots/$1.tar"
+	mkdir -p "$roots/$1.archives/partial"
+	as_root tar -C "$root" -xf "$roots/$1.tar"
 	as_root mkdir -p "$root/packages" "$root/root/.cache/flsched"
 	as_root cp target/packages/* dist/test/in-root.sh "$root/packages"
+	apt_settings | as_root tee "$root/etc/apt/apt.conf.d/50host" >/dev/null
 	# A kernel that is in the cache is not fetched again.
-	if [ -d "$cache/kernels" ]; then
-		as_root cp -R "$cache/kernels" "$root/root/.cache/flsched"
+	kernels=$(cache_folder)/kernels
+	if [ -d "$kernels" ]; then
+		as_root cp -R "$kernels" "$root/root/.cache/flsched"
 	fi
 	status=0
 	# shellcheck disable=SC2016 # the inner shell's
@@ -44,7 +35,7 @@ use_in() {
 		mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" &&
 		mount --bind "$2" "$1/var/cache/apt/archives" &&
 		exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$1" sh /packages/in-root.sh' \
-		sh "$root" "$cache/roots/$1.archives" || status=$?
+		sh "$root" "$roots/$1.archives" || status=$?
 	as_root rm -rf --one-file-system "$root"
 	[ "$status" = 0 ] || fail "Debian $1"
 }

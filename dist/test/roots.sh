@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# Sourced by the tests of the packages: clean Debian roots, made by mmdebstrap and kept in the cache folder. Before it,
+# setup.sh is sourced.
+
+roots=$(cache_folder)/roots
+
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	exit 1
+}
+
+# make_root RELEASE: a clean Debian in $roots/RELEASE.tar, with systemd, a manual, and the shells that complete.
+make_root() {
+	if [ ! -f "$roots/$1.tar" ]; then
+		say "making a root of Debian $1"
+		make_tarball "$roots/$1.tar" "$1" --variant=minbase --include=man-db,bash-completion,zsh,fish,systemd
+	fi
+}
+
+# make_tarball FILE RELEASE OPTION…: what mmdebstrap makes, as a whole or not at all.
+make_tarball() {
+	tarball=$1 release=$2
+	shift 2
+	mkdir -p "$roots"
+	# shellcheck disable=SC2086 # no word if there is no such mirror
+	mmdebstrap --quiet --format=tar "$@" "$release" - ${FLSCHED_DEBIAN_MIRROR:-} >"$tarball.new" ||
+		fail "no root of Debian $release"
+	mv "$tarball.new" "$tarball"
+}
