@@ -2,6 +2,10 @@
 use crate::partial::{Obstacle, REMEDY};
 use flsched_spec::UsageError;
 
+/// What to do if libbpf finds no configuration of the kernel.
+pub(crate) const NO_CONFIG_REMEDY: &str = "put the configuration of this kernel there, as its package has it or as it was built \
+                                           with, or, where that is a module of the kernel, load it: modprobe configs";
+
 /// Why a policy is not running.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,6 +47,15 @@ pub enum Error {
         release: String,
         /// The kfuncs with a malformed prototype.
         kfuncs: Vec<String>,
+    },
+    /// A policy asks libbpf for options that the kernel was built with.
+    #[error(
+        "this kernel's configuration cannot be read (neither /boot/config-{release} nor /proc/config.gz), and policies ask for it: \
+         {NO_CONFIG_REMEDY}"
+    )]
+    NoKernelConfig {
+        /// `uname -r`.
+        release: String,
     },
     /// The CPUs changed between opening and attaching; the caller should try again.
     #[error("CPUs went on- or offline while the scheduler was being attached")]

@@ -117,7 +117,17 @@ fn load(
 }
 
 fn refused(policy: &Policy, source: anyhow::Error) -> Error {
-    Error::Load { policy: policy.name.to_owned(), source, log: LogCapture::tail() }
+    let log = LogCapture::tail();
+    // libbpf's error is ENOENT, as for much else, so its message decides.
+    if log.iter().any(|line| line.contains("failed to open system Kconfig")) {
+        return Error::NoKernelConfig { release: release() };
+    }
+    Error::Load { policy: policy.name.to_owned(), source, log }
+}
+
+/// `uname -r`.
+fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
 }
 
 fn malformed(policy: &Policy, what: impl ToString) -> Error {
@@ -194,9 +204,6 @@ impl Running {
 
 /// Whether a policy can attach here, now; if not, why.
 pub fn check_machine() -> Result<(), Error> {
-    let release = || {
-        std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
-    };
     let Some(status) = sched_ext::status() else {
         return Err(Error::NoSchedExt { release: release() });
     };

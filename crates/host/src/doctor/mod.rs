@@ -1,6 +1,7 @@
 //! Checks whether this machine can run the policies. Each finding has its remedy.
 mod frequency;
 
+use crate::error::NO_CONFIG_REMEDY;
 use crate::{Error, malformed_kfuncs, partial, sched_ext, try_load};
 use flsched_spec::Policy;
 use nix::unistd::geteuid;
@@ -119,12 +120,12 @@ fn kernel_config() -> Finding {
     const CHECK: &str = "config";
     let release = release();
     let Some(config) = read_config(&release) else {
-        return warning(
+        return failure(
             CHECK,
-            "this kernel's configuration cannot be read (no /proc/config.gz, no /boot/config-…)",
             format!(
-                "FLSCHED does not need it, other sched_ext schedulers may: put it at /boot/config-{release}"
+                "this kernel's configuration cannot be read (no /boot/config-{release}, no /proc/config.gz)"
             ),
+            NO_CONFIG_REMEDY,
         );
     };
     let missing = missing_options(&config);
@@ -146,14 +147,12 @@ fn missing_options(config: &str) -> Vec<&'static str> {
         .collect()
 }
 
+/// Where libbpf searches, too.
 fn read_config(release: &str) -> Option<String> {
-    [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
-        .iter()
-        .find_map(|path| fs::read_to_string(path).ok())
-        .or_else(|| {
-            let packed = fs::File::open("/proc/config.gz").ok()?;
-            std::io::read_to_string(flate2::read::GzDecoder::new(packed)).ok()
-        })
+    fs::read_to_string(format!("/boot/config-{release}")).ok().or_else(|| {
+        let packed = fs::File::open("/proc/config.gz").ok()?;
+        std::io::read_to_string(flate2::read::GzDecoder::new(packed)).ok()
+    })
 }
 
 fn kfunc_types() -> Finding {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(doctor_finds_nothing_wrong, EVERYWHERE),
+    scenario!(without_the_kernels_configuration_says_so, ONCE, &["flsched"]),
     scenario!(attaches_schedules_detaches, EVERYWHERE),
     scenario!(status_names_policy_and_version, REPEATABLE),
     scenario!(run_passes_exit_codes_and_signals, ONCE),
@@ -27,6 +28,22 @@ fn doctor_finds_nothing_wrong() {
     assert!(text.contains("loads on this kernel"), "{text}");
     let has_server = flsched_host::sched_ext::has_deadline_server();
     assert_eq!(text.contains("no deadline server"), !has_server, "{text}");
+}
+
+fn without_the_kernels_configuration_says_so() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let (there, away) = (format!("/boot/config-{}", release.trim()), "/tmp/config");
+    std::fs::copy(&there, away).expect("a copy");
+    std::fs::remove_file(&there).expect("removable");
+    let outcomes = [run(&[], &["true"]), flsched(&["doctor"])];
+    std::fs::copy(away, &there).expect("put back");
+    for (code, text) in outcomes {
+        assert_eq!(code, 1, "{text}");
+        assert!(
+            text.contains(&there) && text.contains("put the configuration of this kernel there"),
+            "{text}"
+        );
+    }
 }
 
 fn attaches_schedules_detaches() {
