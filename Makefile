@@ -35,7 +35,7 @@ ZSHDIR = $(DATADIR)/zsh/site-functions
 FISHDIR = $(DATADIR)/fish/vendor_completions.d
 INSTALL = install
 
-DOCUMENTS = README.md LICENSE docs policies machines
+DOCUMENTS = README.md LICENSE docs policies machines dist/grafana
 
 # What is not built is found missing before the first file is installed. Nothing is enabled or started, and settings that
 # are there already stay.

@@ -136,6 +136,7 @@ impl Drop for Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn start(file: PathBuf) -> Result<Metrics> {
         Metrics::start(file, &"flsched:slice_us=5000".parse().unwrap(), Scope::Machine)
@@ -165,6 +166,33 @@ mod tests {
             assert!(text.contains(expected), "{expected}\n{text}");
         }
         assert_eq!(text.matches("# TYPE").count(), 2 + statistics.len());
+    }
+
+    /// dist/grafana/flsched.json: a statistic that is new or has another name must be there too.
+    #[test]
+    fn the_dashboard_shows_each_metric_of_each_policy_and_no_other() {
+        let dashboard: serde_json::Value =
+            serde_json::from_str(include_str!("../../../dist/grafana/flsched.json")).unwrap();
+        let targets =
+            dashboard["panels"].as_array().unwrap().iter().flat_map(|it| it["targets"].as_array().unwrap());
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let shown: BTreeSet<String> = targets
+            .flat_map(|target| target["expr"].as_str().unwrap().split(|letter| !is_name(letter)))
+            .filter(|word| word.starts_with("flsched_"))
+            .map(str::to_owned)
+            .collect();
+
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = BTreeSet::new();
+        for policy in Policy::all() {
+            let spec = PolicySpec::new(policy);
+            let metrics = Metrics::start(folder.path().join(policy.name), &spec, Scope::Machine).unwrap();
+            let statistics: Vec<_> = policy.statistics.iter().map(|it| (it.name.clone(), 0)).collect();
+            let text = metrics.text(&statistics);
+            let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+            written.extend(types.filter_map(|line| line.split(' ').next()).map(str::to_owned));
+        }
+        assert_eq!(shown, written);
     }
 
     #[test]
