@@ -11,7 +11,7 @@ umask 022
 #   JOB       settings, which flsched@JOB.service reads: there as long as the job may have a scheduler
 #   JOB.pid   without systemd: the process, and when it was started
 #   JOB.log   without systemd: what the process has printed
-#   JOB.why   why the job has no scheduler: owned by its user, whose first task prints it
+#   JOB.why   why the job has no scheduler: task-prolog prints it
 folder=/run/flsched
 job=${SLURM_JOB_ID:-}
 

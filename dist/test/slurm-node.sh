@@ -48,7 +48,7 @@ configure() {
 	chown -R munge: /etc/munge /run/munge
 	chown slurm: /var/spool/slurmctld /var/log/slurm
 	chmod 0400 /etc/munge/munge.key
-	# As in docs/how-to/slurm.md, and below that what a cluster of one small machine needs.
+	# As in docs/how-to/slurm.md, and below that what a cluster of one slow machine needs.
 	cat >/etc/slurm/slurm.conf <<-TEXT
 		Prolog=$slurm/prolog
 		Epilog=$slurm/epilog
@@ -74,6 +74,7 @@ configure() {
 		SlurmdLogFile=/var/log/slurm/slurmd.log
 		ReturnToService=2
 		KillWait=5
+		BatchStartTimeout=600
 		SlurmdTimeout=20
 		MpiDefault=none
 	TEXT
@@ -153,7 +154,7 @@ over() {
 
 # unscheduled REASON: the job runs all the same, and says why it has no scheduler.
 unscheduled() {
-	eventually 90 has_said '^end$'
+	eventually 150 has_said '^end$'
 	says "^flsched: node1 keeps its own scheduler for this job: .*$1"
 	says '^scheduler: disabled'
 	over
@@ -164,36 +165,36 @@ start
 
 scenario="a job with --comment=flsched has FLSCHED while it runs"
 submit --exclusive --comment=flsched $home/job 2
-eventually 60 has_said '^scheduler: enabled flsched'
+eventually 90 has_said '^scheduler: enabled flsched'
 over
 says '^end$'
 has_said '^flsched:' && fail "a word that the user need not read"
 
 scenario="a job with --comment=flsched:smove among other words has Smove"
 submit --exclusive --comment="project 7, flsched:smove; night" $home/job
-eventually 60 has_said '^scheduler: enabled smove'
+eventually 90 has_said '^scheduler: enabled smove'
 over
 
 scenario="a job without a word is left alone"
 attached=$(cat $kernel/enable_seq)
 submit --exclusive --comment="not-flsched flsched2 xflsched:smove" $home/job
-eventually 60 has_said '^scheduler: disabled'
+eventually 90 has_said '^scheduler: disabled'
 over
 [ "$(cat $kernel/enable_seq)" = "$attached" ] || fail "a scheduler was attached"
 
 scenario="the constraint flsched"
 submit --exclusive --constraint=flsched $home/job
-eventually 60 has_said '^scheduler: enabled flsched'
+eventually 90 has_said '^scheduler: enabled flsched'
 over
 
 scenario="the partition flsched"
 submit --partition=flsched $home/job
-eventually 60 has_said '^scheduler: enabled flsched'
+eventually 90 has_said '^scheduler: enabled flsched'
 over
 
 scenario="a partition of whole nodes"
 submit --partition=whole --comment=flsched:rr2 $home/job
-eventually 60 has_said '^scheduler: enabled rr2'
+eventually 90 has_said '^scheduler: enabled rr2'
 over
 
 scenario="a job that shares its node"
@@ -216,7 +217,7 @@ unscheduled 'letters, digits and _'
 
 scenario="a cancelled job"
 submit --exclusive --comment=flsched $home/job 1000
-eventually 60 has_said '^scheduler: enabled'
+eventually 90 has_said '^scheduler: enabled'
 scancel "$job"
 over
 
@@ -245,10 +246,12 @@ scenario="only the first task of the first step says why"
 submit --ntasks=3 --comment=flsched --wrap 'srun true; srun true'
 over
 [ "$(grep -c '^flsched:' "$out")" = 1 ] || fail "said $(grep -c '^flsched:' "$out") times"
+runuser -u alice -- srun --ntasks=3 --comment=flsched true >"$out" 2>&1
+[ "$(grep -c '^flsched:' "$out")" = 1 ] || fail "srun has said it $(grep -c '^flsched:' "$out") times"
 
 scenario="a requeued job"
 submit --exclusive --requeue --comment=flsched $home/job 15
-eventually 60 has_said '^scheduler: enabled'
+eventually 90 has_said '^scheduler: enabled'
 scontrol requeue "$job"
 eventually 30 is_over
 scontrol update JobId="$job" StartTime=now
@@ -258,7 +261,7 @@ over
 
 scenario="flsched killed while the job runs"
 submit --exclusive --comment=flsched --wrap "$home/job; until [ -e go ]; do sleep 0.2; done; $home/job"
-eventually 60 has_said '^end$'
+eventually 90 has_said '^end$'
 pkill -KILL -x flsched
 eventually 30 grep -q disabled $kernel/state
 [ "$manager" = plain ] || eventually 60 grep -q enabled $kernel/state
@@ -273,7 +276,7 @@ over
 
 scenario="slurmstepd killed"
 submit --exclusive --comment=flsched $home/job 1000
-eventually 60 has_said '^scheduler: enabled'
+eventually 90 has_said '^scheduler: enabled'
 pkill -KILL -x slurmstepd
 scancel "$job"
 over 120
@@ -281,7 +284,7 @@ pkill -KILL sleep
 
 scenario="slurmd and slurmstepd killed, and slurmd started again"
 submit --exclusive --no-requeue --comment=flsched $home/job 1000
-eventually 60 has_said '^scheduler: enabled'
+eventually 90 has_said '^scheduler: enabled'
 pkill -KILL 'slurm(d|stepd)'
 start_slurmd
 over 120
@@ -291,7 +294,7 @@ pkill -KILL sleep
 if [ "$manager" = plain ]; then
 	scenario="a node that reboots"
 	submit --exclusive --no-requeue --comment=flsched $home/job 1000
-	eventually 60 has_said '^scheduler: enabled'
+	eventually 90 has_said '^scheduler: enabled'
 	pkill -KILL '^(slurmd|slurmstepd|flsched|sleep)$'
 	rm -r /run/flsched
 	start_slurmd -b
@@ -302,8 +305,21 @@ scenario="a job after one whose epilog never ran"
 env SLURM_JOB_ID=4711 SLURM_JOB_UID=0 SLURM_JOB_COMMENT=flsched SLURM_JOB_OVERSUBSCRIBE=NO $slurm/prolog
 [ "$(cat $kernel/state)" = enabled ] || fail "not attached"
 submit --exclusive $home/job
-eventually 60 has_said '^scheduler: disabled'
+eventually 90 has_said '^scheduler: disabled'
 over
+
+scenario="a job while another one is suspended"
+submit --exclusive --comment=flsched $home/job 20
+eventually 90 has_said '^scheduler: enabled'
+suspended=$job
+scontrol suspend "$suspended"
+submit --exclusive $home/job
+eventually 90 has_said '^scheduler: disabled'
+eventually 90 has_said '^end$'
+scontrol resume "$suspended"
+over 120
+out=$home/$suspended.out
+says '^end$'
 
 scenario="an epilog without a prolog, a prolog without a job"
 SLURM_JOB_ID=4712 $slurm/epilog || fail "the epilog failed"
@@ -317,7 +333,7 @@ flsched attach smove 2>/dev/null &
 other=$!
 eventually 30 grep -q enabled $kernel/state
 submit --exclusive --comment=flsched $home/job
-eventually 60 has_said '^end$'
+eventually 90 has_said '^end$'
 says 'keeps its own scheduler for this job: .*another scheduler: smove'
 says '^scheduler: enabled smove'
 eventually 30 is_idle
@@ -328,8 +344,19 @@ over
 
 scenario="a time limit"
 submit --exclusive --time=1 --comment=flsched $home/job 1000
-eventually 60 has_said '^scheduler: enabled'
+eventually 90 has_said '^scheduler: enabled'
 over 150
+
+scenario="a folder that takes nothing"
+mkdir /run/flsched
+mount -t tmpfs -o ro none /run/flsched
+submit --exclusive --comment=flsched $home/job
+eventually 90 has_said '^end$'
+says '^scheduler: disabled'
+eventually 60 is_idle
+umount /run/flsched
+rmdir /run/flsched
+over
 
 scenario="no program"
 mv /usr/bin/flsched /usr/bin/flsched.away
@@ -346,7 +373,7 @@ mv /usr/bin/flsched.away /usr/bin/flsched
 scenario="a kernel without sched_ext"
 mount -t tmpfs none $kernel
 submit --exclusive --comment=flsched --wrap 'echo end'
-eventually 60 has_said '^end$'
+eventually 90 has_said '^end$'
 says 'keeps its own scheduler for this job: .*no sched_ext'
 eventually 60 is_idle
 umount $kernel
