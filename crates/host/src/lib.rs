@@ -25,8 +25,8 @@ pub use cpu_list::read_cpu_list;
 pub use error::Error;
 pub use exit::ExitReport;
 pub use frequency::Frequencies;
-pub use loader::{Running, Scope, check_machine, start, try_load};
-pub use partial::{Obstacle, check_partial};
+pub use loader::{Running, Scope, check_machine, check_partial, start, try_load};
+pub use partial::Obstacle;
 pub use starvation::{StarvationWatch, release_children};
 pub use supervise::{Backoff, Change, Supervisor};
 

@@ -1,6 +1,8 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
 use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
-use crate::{Error, ExitReport, Frequencies, constants, exit, object, processes, sched_ext, topology};
+use crate::{
+    Error, ExitReport, Frequencies, constants, exit, object, partial, processes, sched_ext, topology,
+};
 use flsched_machine::Places;
 use flsched_spec::{Policy, PolicySpec};
 use libbpf_rs::btf::Btf;
@@ -220,6 +222,14 @@ pub fn check_machine() -> Result<(), Error> {
         return Err(Error::MalformedBtf { release: release(), kfuncs });
     }
     Ok(())
+}
+
+/// Refuses partial mode on a busy machine: [`Error::CpusBusy`].
+pub fn check_partial() -> Result<(), Error> {
+    if sched_ext::has_deadline_server() {
+        return Ok(());
+    }
+    partial::obstacle().map_or(Ok(()), |obstacle| Err(Error::CpusBusy(obstacle)))
 }
 
 /// The CPUs' frequencies, for a policy that uses them: reading them takes several files a CPU.

@@ -1,6 +1,5 @@
 //! Partial mode beside other load. The kernel prefers tasks of the default class to those of SCHED_EXT:
 //! without its deadline server for sched_ext, the latter starve on a CPU that the former keep busy.
-use crate::{Error, sched_ext};
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -45,14 +44,6 @@ pub(crate) fn obstacle() -> Option<Obstacle> {
     let allowed = allowed_cpus();
     let busy = busy_cpus(&allowed);
     (busy > 0).then_some(Obstacle { busy, of: allowed.len() })
-}
-
-/// Refuses partial mode on a busy machine: [`Error::CpusBusy`].
-pub fn check_partial() -> Result<(), Error> {
-    if sched_ext::has_deadline_server() {
-        return Ok(());
-    }
-    obstacle().map_or(Ok(()), |obstacle| Err(Error::CpusBusy(obstacle)))
 }
 
 /// How many of these CPUs are busy in every sample.

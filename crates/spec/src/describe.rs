@@ -1,6 +1,6 @@
 //! Reads a policy's description from its object: the tags that `KNOB()`, `CHOICE()`, `PID_LIST()` and
 //! `STAT()` of `policies/common.bpf.h` leave in the type information (BTF), and the knobs' initial values.
-use crate::{Knob, PidList, Policy, Statistic};
+use crate::{Knob, PidList, Statistic};
 use btf_rs::{Btf, BtfType, Type};
 use object::{Object, ObjectSection, ObjectSymbol};
 
@@ -16,9 +16,19 @@ const STATS_STRUCT: &str = "policy_stats";
 #[error("the object is malformed: {0}")]
 pub struct Malformed(String);
 
-/// Adds knobs, lists and statistics.
-pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
-    let file = object::File::parse(policy.object).map_err(|error| Malformed(error.to_string()))?;
+/// What the tags declare.
+#[derive(Debug, Default)]
+pub(crate) struct Description {
+    /// In the order of the source.
+    pub knobs: Vec<Knob>,
+    pub lists: Vec<PidList>,
+    /// In the order of the policy's map.
+    pub statistics: Vec<Statistic>,
+}
+
+/// Reads an object that was compiled for BPF.
+pub(crate) fn describe(object: &[u8]) -> Result<Description, Malformed> {
+    let file = object::File::parse(object).map_err(|error| Malformed(error.to_string()))?;
     let section = file.section_by_name(BTF).and_then(|section| section.data().ok());
     let btf = Btf::from_bytes(section.unwrap_or_default()).map_err(|error| Malformed(error.to_string()))?;
 
@@ -27,6 +37,7 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
         let what = format!("its source has SCX_OPS_DEFINE(NAME_ops, …) {tables} times; a policy has it once");
         return Err(Malformed(what));
     }
+    let mut found = Description::default();
     let mut counted: Vec<(u32, Statistic)> = Vec::new();
     for ty in (1..).map_while(|id| btf.resolve_type_by_id(id).ok()) {
         let Type::DeclTag(tag) = ty else { continue };
@@ -38,16 +49,17 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
             Type::Var(variable) => {
                 let name = of(variable);
                 if let Some(list) = PidList::parse_tag(&text, &name) {
-                    policy.lists.push(list);
+                    found.lists.push(list);
                     continue;
                 }
                 let knob = initial_value(&file, &name).and_then(|value| Knob::parse_tag(&text, &name, value));
-                policy.knobs.push(knob.ok_or_else(|| Malformed(format!("tag `{text}` of {name}")))?);
+                found.knobs.push(knob.ok_or_else(|| Malformed(format!("tag `{text}` of {name}")))?);
             }
             Type::Struct(structure) if of(structure) == STATS_STRUCT => {
                 let member = tag.component_index();
-                let found = member.and_then(|index| structure.members.get(index as usize));
-                if let (Some(index), Some(member), Some(doc)) = (member, found, text.strip_prefix("stat ")) {
+                let counter = member.and_then(|index| structure.members.get(index as usize));
+                if let (Some(index), Some(member), Some(doc)) = (member, counter, text.strip_prefix("stat "))
+                {
                     counted.push((index, Statistic { name: of(member), doc: doc.to_owned() }));
                 }
             }
@@ -55,8 +67,8 @@ pub(crate) fn fill(policy: &mut Policy) -> Result<(), Malformed> {
         }
     }
     counted.sort_by_key(|(index, _)| *index);
-    policy.statistics = counted.into_iter().map(|(_, statistic)| statistic).collect();
-    Ok(())
+    found.statistics = counted.into_iter().map(|(_, statistic)| statistic).collect();
+    Ok(found)
 }
 
 /// How many of the kernel's tables of callbacks the object has.
@@ -82,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused() {
-        let error = Policy::read("x", b"not an object").unwrap_err().to_string();
+        let error = describe(b"not an object").unwrap_err().to_string();
         assert!(error.contains("malformed"), "{error}");
     }
 }

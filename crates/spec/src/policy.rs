@@ -1,5 +1,6 @@
 //! The policies of this build, and those that the user has as files.
-use crate::{Kernel, Knob, Malformed, PidList, Statistic, UsageError, describe};
+use crate::describe::{Description, describe};
+use crate::{Kernel, Knob, Malformed, PidList, Statistic, UsageError};
 use serde::{Deserialize, Serialize};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
@@ -86,18 +87,9 @@ impl Policy {
 
     /// Reads a policy from an object that was compiled for BPF.
     pub fn read(name: &'static str, object: &'static [u8]) -> Result<Self, Malformed> {
-        let mut policy = Self {
-            name,
-            version: env!("CARGO_PKG_VERSION"),
-            knobs: Vec::new(),
-            lists: Vec::new(),
-            statistics: Vec::new(),
-            object,
-            native: None,
-            file: None,
-        };
-        describe::fill(&mut policy)?;
-        Ok(policy)
+        let Description { knobs, lists, statistics } = describe(object)?;
+        let version = env!("CARGO_PKG_VERSION");
+        Ok(Self { name, version, knobs, lists, statistics, object, native: None, file: None })
     }
 
     /// Its name in the kernel.

@@ -2,9 +2,9 @@
 //!
 //! A command passes through these modules on its way into the guest. [`kernel`] finds an image, [`topology`]
 //! describes the CPUs and [`memory`] the memory; [`initramfs`] packs the programs. [`clock`] defines what a second
-//! is, and [`accel`] selects what executes the CPUs; [`emulator`] is the QEMU that one of the clocks needs. [`qemu`],
-//! with [`delay`], makes a command line of all that. [`session`] boots the machine and transports the command's
-//! input, output and exit code. [`guest`] is process 1 inside the machine, and [`protocol`] defines the messages
+//! is, and [`accel`] what may execute the CPUs; [`emulator`] is the QEMU that one of the clocks needs. [`qemu`],
+//! with [`delay`], makes a command line of all that. [`start`] decides between KVM and emulation. [`session`] boots the
+//! machine and transports the command's input, output and exit code. [`guest`] is process 1 inside the machine, and [`protocol`] defines the messages
 //! between the two. On failure [`console`] finds the kernel's last messages, [`error`] reports the failure, and
 //! [`logs`] keeps the log.
 mod accel;
@@ -21,8 +21,10 @@ mod memory;
 mod protocol;
 mod qemu;
 pub mod session;
+mod start;
 pub mod topology;
 
+pub use accel::Accel;
 pub use clock::{Clock, ClockError, Parallel};
 pub use emulator::EmulatorError;
 pub use error::{KeptLog, VmError};
@@ -31,5 +33,5 @@ pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest, cache_f
 pub use memory::{Memory, MemoryError};
 pub use protocol::Cgroup;
 pub use qemu::find as find_qemu;
-pub use session::{Accel, BootInfo, Ended, GuestCommand, GuestExit, Vm, VmSpec};
+pub use session::{BootInfo, Ended, GuestCommand, GuestExit, Vm, VmSpec};
 pub use topology::Topology;

@@ -1,6 +1,6 @@
 //! One boot: starts QEMU, runs one command inside, and returns its output and exit code.
 //!
-//! [`Vm::start`] packs the files and boots. [`monitor`] then observes the machine in a separate thread until it has
+//! `Vm::boot` packs the files and boots. [`monitor`] then observes the machine in a separate thread until it has
 //! ended, so that a time limit, a panic or Ctrl-C ends it even while the caller is busy with the command's output.
 //! [`streams`] copies input and output.
 mod control;
@@ -14,7 +14,7 @@ mod work_folder;
 use crate::initramfs::{self, Contents};
 use crate::protocol::{Assignment, HostMessage};
 use crate::qemu::{self, Engine, Machine};
-use crate::{Cgroup, Clock, Kernel, Topology, VmError, accel, delay};
+use crate::{Accel, Cgroup, Clock, Kernel, Topology, VmError, delay};
 use control::Control;
 use limits::Limits;
 use monitor::{Monitor, Plan};
@@ -27,17 +27,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use streams::Streams;
 use work_folder::WorkFolder;
-
-/// What executes the guest's instructions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accel {
-    /// KVM if a probe shows that it works and the clock allows it, else emulation.
-    Auto,
-    /// Hardware virtualisation, or an error.
-    Kvm,
-    /// Emulation.
-    Tcg,
-}
 
 /// A machine to boot.
 #[derive(Debug, Clone)]
@@ -94,7 +83,7 @@ impl VmSpec {
         }
     }
 
-    fn check(&self) -> Result<(), VmError> {
+    pub(crate) fn check(&self) -> Result<(), VmError> {
         self.topology.check().map_err(VmError::BadMachine)?;
         for file in self.init.iter().chain([&self.kernel.image]) {
             if !file.is_file() {
@@ -193,15 +182,6 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Boots and starts the command; returns when the command has been started.
-    ///
-    /// If the command does not exist, this call fails, and not [`Vm::wait`].
-    pub fn start(spec: &VmSpec, command: &GuestCommand) -> Result<Vm, VmError> {
-        spec.check()?;
-        let chosen = accel::choose(spec)?;
-        Self::boot(spec, command, chosen.engine, chosen.note, true)
-    }
-
     /// Boots with this engine. `keep_log`: whether to store a log file after a failure.
     pub(crate) fn boot(
         spec: &VmSpec,

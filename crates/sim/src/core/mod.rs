@@ -25,13 +25,11 @@ pub use task_struct::{CpuMask, TaskStruct};
 pub use weight::{NICE_0, load_weight};
 
 use crate::Violation;
+pub use crate::engine::TaskId;
 use crate::engine::{Event, EventQueue, Ns, Random};
 pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use std::sync::Arc;
-
-/// A task's number, from 0; its pid is one more.
-pub type TaskId = usize;
 
 /// A CPU, with its part of `struct rq`.
 #[derive(Debug)]

@@ -7,6 +7,9 @@ pub use queue::{Event, EventQueue};
 /// Nanoseconds of simulated time since the start of the run.
 pub type Ns = u64;
 
+/// A task's number, from 0; its pid is one more.
+pub type TaskId = usize;
+
 /// For messages: `1.234567890 s`.
 pub fn display_ns(ns: Ns) -> String {
     format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)

@@ -1,7 +1,7 @@
 //! Future events, earliest first; events at the same time in the order in which they were planned.
-use super::Ns;
 use super::work::WorkTree;
-use crate::core::{CpuId, TaskId};
+use super::{Ns, TaskId};
+use flsched_machine::CpuId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

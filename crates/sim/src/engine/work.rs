@@ -1,7 +1,7 @@
 //! The end of work of each CPU's running task: one time per CPU, which changes often. A tournament
 //! tree: each inner node stores which of its two sides is first.
 use super::Ns;
-use crate::core::CpuId;
+use flsched_machine::CpuId;
 
 /// By time, then by the order of planning.
 pub(super) type Key = (Ns, u64);

@@ -3,6 +3,7 @@
 mod chain;
 mod co_threads;
 mod command;
+mod entry;
 mod hackbench;
 mod hogs;
 mod make;
@@ -14,6 +15,7 @@ mod parameters;
 mod perf_pipe;
 mod phases;
 mod program;
+mod read;
 mod requests;
 mod script;
 mod spin_barrier;
@@ -36,7 +38,6 @@ pub use script::{Format, ScriptFile};
 pub use spin_barrier::SpinBarrier;
 
 use crate::{Target, UsageError};
-use parameters::Parameters;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -49,19 +50,6 @@ pub enum Workload {
     Program(Program),
     /// In the simulator.
     Model(Model),
-}
-
-/// How something is named, what it is, and how the name is read.
-struct Entry<T> {
-    form: &'static str,
-    what: &'static str,
-    read: fn(&mut Parameters<'_>) -> Result<T, UsageError>,
-}
-
-impl<T> Entry<T> {
-    fn name(&self) -> &'static str {
-        self.form.split(':').next().unwrap_or(self.form)
-    }
 }
 
 /// The number of CPUs for default sizes where the machine's is not known.
@@ -127,35 +115,6 @@ impl fmt::Display for Workload {
             Self::Program(program) => program.fmt(out),
             Self::Model(model) => model.fmt(out),
         }
-    }
-}
-
-/// The entry of that name, and the text after the name.
-fn find<'a, T>(entries: &'static [Entry<T>], text: &'a str) -> Result<(&'static Entry<T>, &'a str), Unknown> {
-    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-    match entries.iter().find(|entry| entry.name() == name) {
-        Some(entry) => Ok((entry, rest)),
-        None => Err(Unknown::new(name, entries)),
-    }
-}
-
-/// No entry has that name.
-struct Unknown {
-    name: String,
-    message: String,
-}
-
-impl Unknown {
-    fn new<T>(name: &str, entries: &[Entry<T>]) -> Self {
-        let mut names: Vec<&str> = entries.iter().map(Entry::name).collect();
-        names.dedup();
-        let UsageError(message) = UsageError::unknown("workload", name, &names);
-        Self { name: name.into(), message }
-    }
-
-    /// Whether an entry of another target has this name.
-    fn is_in<T>(&self, others: &[Entry<T>]) -> bool {
-        others.iter().any(|entry| entry.name() == self.name)
     }
 }
 

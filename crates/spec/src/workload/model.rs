@@ -1,14 +1,11 @@
 //! Models: what the simulator runs.
-use super::parameters::{Parameters, Sizes};
+use super::entry::Entry;
 use super::{
-    Chain, CoThreads, Entry, Format, Hackbench, Hogs, Make, Npb, PerfPipe, Phases, Requests, ScriptFile,
-    SpinBarrier,
+    Chain, CoThreads, Format, Hackbench, Hogs, Make, Npb, PerfPipe, Phases, Requests, ScriptFile, SpinBarrier,
 };
 use super::{
-    chain, co_threads, find, hackbench, hogs, make, npb, perf_pipe, phases, program, requests, script,
-    spin_barrier,
+    chain, co_threads, hackbench, hogs, make, npb, perf_pipe, phases, requests, script, spin_barrier,
 };
-use crate::UsageError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -110,20 +107,6 @@ pub(super) const ENTRIES: &[Entry<Model>] = &[
 ];
 
 impl Model {
-    /// Reads a model. A file that it names is only opened when it is loaded.
-    pub fn read(text: &str) -> Result<Self, UsageError> {
-        let (entry, rest) = find(ENTRIES, text).map_err(|unknown| {
-            if unknown.is_in(program::ENTRIES) {
-                return UsageError(format!("`{text}` is a program: the simulator has no model of it"));
-            }
-            UsageError(unknown.message)
-        })?;
-        let mut words = Parameters::new(entry.form, rest, Sizes::Model);
-        let model = (entry.read)(&mut words)?;
-        words.end()?;
-        Ok(model)
-    }
-
     /// What its time means, if it is not the duration of the run.
     pub fn time_is(&self) -> Option<&'static str> {
         match self {
@@ -155,13 +138,5 @@ impl fmt::Display for Model {
 impl From<Model> for String {
     fn from(model: Model) -> Self {
         model.to_string()
-    }
-}
-
-impl TryFrom<String> for Model {
-    type Error = UsageError;
-
-    fn try_from(text: String) -> Result<Self, UsageError> {
-        Self::read(&text)
     }
 }

@@ -1,11 +1,9 @@
 //! Programs: what is run where there is a kernel.
-use super::parameters::{Parameters, Sizes};
+use super::entry::Entry;
 use super::{
-    CoThreads, CommandLine, Entry, Hackbench, Make, NpbProgram, OpenMp, PerfPipe, Requests, Runtime,
-    SpinBarrier,
+    CoThreads, CommandLine, Hackbench, Make, NpbProgram, OpenMp, PerfPipe, Requests, Runtime, SpinBarrier,
 };
-use super::{co_threads, find, hackbench, make, model, openmp, perf_pipe, requests, spin_barrier};
-use crate::UsageError;
+use super::{co_threads, hackbench, make, openmp, perf_pipe, requests, spin_barrier};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -84,22 +82,6 @@ pub(super) const ENTRIES: &[Entry<Program>] = &[
 ];
 
 impl Program {
-    /// Reads a program; sizes that are left out fit a machine with this number of CPUs.
-    pub fn sized(text: &str, cpus: u32) -> Result<Self, UsageError> {
-        let (entry, rest) = find(ENTRIES, text).map_err(|unknown| {
-            if unknown.is_in(model::ENTRIES) {
-                return UsageError(format!("`{text}` is a model: only the simulator has it (--on sim)"));
-            }
-            let forms: Vec<&str> = ENTRIES.iter().map(|entry| entry.form).collect();
-            let message = unknown.message;
-            UsageError(format!("{message}: {}, or any command after `--`", forms.join(", ")))
-        })?;
-        let mut words = Parameters::new(entry.form, rest, Sizes::Program { cpus: cpus.into() });
-        let program = (entry.read)(&mut words)?;
-        words.end()?;
-        Ok(program)
-    }
-
     /// What its time is, where it is not how long it takes.
     pub fn time_is(&self) -> Option<&'static str> {
         match self {
