@@ -1,7 +1,9 @@
 //! The functions that a scheduler offers to the core; each has a cost and is counted.
+use strum::{IntoStaticStr, VariantArray};
 
 /// Named after `struct sched_class`, as far as that has a name for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Callback {
     /// `select_task_rq`
     SelectCpu,
@@ -35,42 +37,12 @@ pub enum Callback {
 
 impl Callback {
     /// How many there are.
-    pub const COUNT: usize = Self::ALL.len();
-    /// All callbacks, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
-        Self::SelectCpu,
-        Self::Enqueue,
-        Self::Dequeue,
-        Self::WakeupPreempt,
-        Self::Balance,
-        Self::Pick,
-        Self::PutPrev,
-        Self::SetNext,
-        Self::Tick,
-        Self::Yield,
-        Self::UpdateIdle,
-        Self::Fork,
-        Self::Exit,
-        Self::SetCpumask,
-    ];
+    pub const COUNT: usize = Self::VARIANTS.len();
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// The name in machine files and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::SelectCpu => "select_cpu",
-            Self::Enqueue => "enqueue",
-            Self::Dequeue => "dequeue",
-            Self::WakeupPreempt => "wakeup_preempt",
-            Self::Balance => "balance",
-            Self::Pick => "pick",
-            Self::PutPrev => "put_prev",
-            Self::SetNext => "set_next",
-            Self::Tick => "tick",
-            Self::Yield => "yield",
-            Self::UpdateIdle => "update_idle",
-            Self::Fork => "fork",
-            Self::Exit => "exit",
-            Self::SetCpumask => "set_cpumask",
-        }
+        self.into()
     }
 }

@@ -1,9 +1,10 @@
 //! What simulated CPU time is spent on, and how sure the number is that gives it its length.
 use crate::file::MachineFile;
 use crate::sourced::Certainty;
+use strum::VariantArray;
 
 /// A price in a machine's file, or a use of CPU time that has none there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum Price {
     /// The workload's own instructions.
     Work,
@@ -43,27 +44,9 @@ pub enum Price {
 
 impl Price {
     /// How many there are.
-    pub const COUNT: usize = Self::ALL.len();
+    pub const COUNT: usize = Self::VARIANTS.len();
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
-        Self::Work,
-        Self::Spin,
-        Self::LockWait,
-        Self::Switch,
-        Self::WakeUp,
-        Self::Syscall,
-        Self::Pipe,
-        Self::Socket,
-        Self::Fork,
-        Self::Exit,
-        Self::Tick,
-        Self::IdleExit,
-        Self::Ipi,
-        Self::Handover,
-        Self::Load,
-        Self::Startup,
-        Self::Slowness,
-    ];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// Its place in machine files, or what it is.
     pub fn name(self) -> &'static str {
@@ -144,16 +127,6 @@ impl crate::Frequency {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_in_the_order_of_the_list() {
-        for (index, price) in Price::ALL.into_iter().enumerate() {
-            assert_eq!(price as usize, index, "{price:?}");
-        }
-        for (index, certainty) in Certainty::ALL.into_iter().enumerate() {
-            assert_eq!(certainty as usize, index, "{certainty:?}");
-        }
-    }
 
     #[test]
     fn the_least_sure_number_counts() {

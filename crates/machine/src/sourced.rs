@@ -1,11 +1,15 @@
 //! Numbers with their source and their certainty.
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, Range};
+use strum::{IntoStaticStr, VariantArray};
 use toml::Spanned;
 
 /// How sure a number is; the surest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Certainty {
     /// Printed in a publication or a data sheet.
     Published,
@@ -21,20 +25,13 @@ pub enum Certainty {
 
 impl Certainty {
     /// How many there are.
-    pub const COUNT: usize = Self::ALL.len();
+    pub const COUNT: usize = Self::VARIANTS.len();
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Published, Self::Measured, Self::Inferred, Self::Estimated, Self::Fitted];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// The name in machine files and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Published => "published",
-            Self::Measured => "measured",
-            Self::Inferred => "inferred",
-            Self::Estimated => "estimated",
-            Self::Fitted => "fitted",
-        }
+        self.into()
     }
 }
 
