@@ -3,12 +3,13 @@
 //! [`paper`] reads `results/papers/*.toml`: rows with the paper's figures or their [`order`], the commands that are run,
 //! and the [`reading`]s that take figures from the [`results`]. [`mod@assess`] applies the rules of [`verdict`], [`page`] shows
 //! it, and [`plan`] lists what remains to be run. `flsched reproduce` runs it; `flsched-results render` puts the page
-//! into the documentation.
+//! into the documentation; both find [`project`]'s folder alike.
 pub mod assess;
 pub mod order;
 pub mod page;
 pub mod paper;
 pub mod plan;
+pub mod project;
 pub mod reading;
 pub mod results;
 pub mod text;

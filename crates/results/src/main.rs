@@ -1,6 +1,7 @@
 //! `flsched-results`: measures what is published and keeps the documentation's figures true.
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use flsched_reproduce::project;
 use flsched_results::measure::{Choice, Ended, chosen, is_measured, measure};
 use flsched_results::render;
 use flsched_results::sets::{self, Sets};
@@ -60,7 +61,8 @@ struct Render {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = root(cli.root).and_then(|root| match cli.command {
+    let root = project::folder(cli.root.as_deref(), sets::FILE);
+    let outcome = root.map_err(Into::into).and_then(|root| match cli.command {
         Command::Measure(args) => measure_sets(&root, args),
         Command::Render(args) => render_documents(&root, &args),
     });
@@ -72,21 +74,6 @@ fn main() -> ExitCode {
             if is_usage { USAGE } else { FAILURE }.into()
         }
     }
-}
-
-fn root(given: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(root) = given {
-        return root.canonicalize().with_context(|| format!("--root {}", root.display()));
-    }
-    let here = std::env::current_dir().context("cannot find the working folder")?;
-    let found = here.ancestors().find(|folder| folder.join(sets::FILE).is_file());
-    let missing = || {
-        UsageError(format!(
-            "no {} here or in a folder above: change to the project's folder, or use --root DIR",
-            sets::FILE
-        ))
-    };
-    Ok(found.ok_or_else(missing)?.to_path_buf())
 }
 
 fn measure_sets(root: &std::path::Path, args: Measure) -> Result<u8> {

@@ -5,20 +5,21 @@ use crate::exit::{self, Usage};
 use crate::files::write;
 use crate::progress::Progress;
 use crate::signals;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use clap::Parser;
 use flsched_compare::{CompareError, Outputs, Report};
 use flsched_reproduce::assess::{Judged, assess, own};
 use flsched_reproduce::page;
 use flsched_reproduce::paper::{self, Measurement, Paper};
 use flsched_reproduce::plan::{Choice, Job, chosen, gap, jobs, minutes};
+use flsched_reproduce::project;
 use flsched_reproduce::results::{Found, Results, Simulated};
 use flsched_reproduce::text::duration;
 use flsched_reproduce::verdict::Verdict;
 use flsched_sim::{Error, Simulation};
 use flsched_spec::Target;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -26,7 +27,7 @@ use std::time::Instant;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub fn run(args: &Reproduce) -> Result<u8> {
-    let root = root(args.root.as_deref())?;
+    let root = project::folder(args.root.as_deref(), paper::FOLDER)?;
     let papers = paper::load(&root)?;
     if args.list {
         list(&root, &papers, args)?;
@@ -74,21 +75,6 @@ pub fn run(args: &Reproduce) -> Result<u8> {
     eprintln!("flsched: {} of {} could not be measured:", failures.len(), jobs.len());
     failures.iter().for_each(|failure| eprintln!("  {failure}"));
     Ok(exit::FAILURE)
-}
-
-fn root(given: Option<&Path>) -> Result<PathBuf> {
-    if let Some(root) = given {
-        return root.canonicalize().with_context(|| format!("--root {}", root.display()));
-    }
-    let here = std::env::current_dir().context("cannot find the working folder")?;
-    let found = here.ancestors().find(|folder| folder.join(paper::FOLDER).is_dir());
-    let missing = || {
-        Usage(format!(
-            "no {} here or in a folder above: change to the project's folder, or use --root DIR",
-            paper::FOLDER
-        ))
-    };
-    Ok(found.ok_or_else(missing)?.to_path_buf())
 }
 
 fn name(job: &Job<'_>) -> String {
@@ -224,6 +210,7 @@ fn list(root: &Path, papers: &[Paper], args: &Reproduce) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn project() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
