@@ -240,9 +240,9 @@ pub struct Compare {
     /// seed of random rounds [none]) [default: parallel in a virtual machine, wall on the host]
     #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
-    /// Cgroup in which the command runs
-    #[arg(long, value_enum, default_value = "login")]
-    pub cgroup: Cgroup,
+    /// Cgroup of the virtual machine in which workloads and CMD run [default: login]
+    #[arg(long, value_enum)]
+    pub cgroup: Option<Cgroup>,
     /// Add a breakdown of the CPU time by cause: user, kernel, switching, lock waits, idle while tasks wait, ... It
     /// takes one more run of each scheduler on each workload. Not with --on sim or --clock work
     #[arg(long)]

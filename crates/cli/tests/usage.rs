@@ -146,6 +146,10 @@ fn a_comparison_takes_what_its_place_has() {
     for (arguments, words) in [
         ("--on host --machine knc-31s1p", "--on sim"),
         ("--on vm --jobs 2", "--on sim"),
+        ("--on host --cgroup root -- true", "--cgroup describes a virtual machine: use it with --on vm"),
+        ("--on host --include /etc -- true", "--include describes a virtual machine: use it with --on vm"),
+        ("--on sim --cgroup root", "--cgroup: not with --on sim"),
+        ("--on sim --timeout 0", "0 is not in 1..=1000000"),
         ("--on sim --kernel 6.18", "--kernel: not with --on sim"),
         ("--on sim --clock wall", "--clock: not with --on sim"),
         ("--on sim --clock work", "--clock: not with --on sim"),

@@ -49,7 +49,7 @@ fn comparison(args: args::Advise) -> args::Compare {
         cpus: args.cpus,
         vm: args.vm,
         clock: None,
-        cgroup: args::Cgroup::Login,
+        cgroup: None,
         why: false,
         seed: args.seed,
         timeout: args.timeout,

@@ -150,6 +150,7 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
             ("--topology", args.vm.topology.is_some()),
             ("--memory", args.vm.memory.is_some()),
             ("--kernel", args.vm.kernel.is_some()),
+            ("--cgroup", args.cgroup.is_some()),
             ("--include", !args.vm.include.is_empty()),
         ];
         if let Some((option, _)) = of_a_vm.iter().find(|(_, given)| *given) {
@@ -168,6 +169,7 @@ fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[Strin
         ("--memory", args.vm.memory.is_some()),
         ("--kernel", args.vm.kernel.is_some()),
         ("--clock", args.clock.is_some()),
+        ("--cgroup", args.cgroup.is_some()),
         ("--include", !args.vm.include.is_empty()),
         ("a command", !args.command.is_empty()),
     ];
@@ -224,7 +226,7 @@ fn executor(
     let vm = VmSpec {
         memory_mib: memory.mib,
         clock,
-        cgroup: machine::cgroup(args.cgroup),
+        cgroup: args.cgroup.map(machine::cgroup).unwrap_or_default(),
         programs: inside,
         files: args.vm.include.clone(),
         cancel: cancel.clone(),
