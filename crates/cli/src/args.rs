@@ -174,8 +174,8 @@ pub struct Vm {
     /// File or folder of this machine to copy into the virtual machine, at the same path (repeatable)
     #[arg(long = "include", value_name = "PATH")]
     pub include: Vec<PathBuf>,
-    /// End the command after this many seconds of real time, with exit code 124
-    #[arg(long, value_name = "SECONDS")]
+    /// End the command after this many seconds of real time, 1 to 1000000, with exit code 124 [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub timeout: Option<u64>,
     /// Print the kernel, the CPUs, the way of execution and the boot time to standard error
     #[arg(long, short)]
@@ -212,10 +212,10 @@ pub struct Compare {
     /// Run each program of the NAS Parallel Benchmarks in this folder: cg.A.x, lu.B, …
     #[arg(long, value_name = "DIR")]
     pub npb: Option<PathBuf>,
-    /// Threads of each NPB program [default: OMP_NUM_THREADS of your environment, else the number of CPUs]
+    /// Threads of each NPB program, 1 to 65536 [default: OMP_NUM_THREADS of your environment, else the number of CPUs]
     #[arg(long, value_name = "N", requires = "npb", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub npb_threads: Option<u32>,
-    /// Measured runs of each scheduler on each workload, after one warm-up run
+    /// Measured runs of each scheduler on each workload, 1 to 1000, after one warm-up run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
     /// Where to run [default: host if this machine can run sched_ext, else vm]
@@ -225,11 +225,11 @@ pub struct Compare {
     /// [default: knc-31s1p]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// With --on sim: number of runs at a time, which does not change the report [default: 1]
+    /// With --on sim: number of runs at a time, 1 to 1024, which does not change the report [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
-    /// Number of CPUs of the virtual machine [default: 4; 2 with --clock wall] or the simulated one [default: as
-    /// its machine file says]
+    /// Number of CPUs of the virtual machine, 1 to 255 [default: 4; 2 with --clock wall], or of the simulated one, 1 to
+    /// 4096 [default: as its machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
     #[command(flatten)]
@@ -250,8 +250,8 @@ pub struct Compare {
     /// Seed of the order of runs and, with --on sim, of the runs themselves [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Time limit of one run, in seconds of real time
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    /// Time limit of one run, in seconds of real time, 1 to 1000000
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub timeout: u64,
     /// Write the results to this file as JSON; it is rewritten after every run
     #[arg(long, value_name = "FILE")]
@@ -371,7 +371,7 @@ pub struct Sim {
     /// appended, all CPUs are equally fast
     #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]", default_value = "knc-31s1p")]
     pub machine: String,
-    /// Number of CPUs; all else stays as in the machine file [default: as the machine file says]
+    /// Number of CPUs, 1 to 4096; all else stays as in the machine file [default: as the machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<usize>,
     /// Scheduler: eevdf, batch, cfs, fifo, rr, or a policy; with settings if necessary: eevdf:slice_us=3000,
@@ -387,7 +387,7 @@ pub struct Sim {
     /// Seed of all random numbers; the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Stop with an error after this many simulated seconds
+    /// Stop with an error after this many simulated seconds, 1 to 1000000
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub limit: u64,
     #[command(flatten)]
@@ -452,7 +452,7 @@ pub struct Fuzz {
     /// Seeds, one scenario each, from A to B - 1
     #[arg(long, value_name = "A..B", default_value = "0..1000")]
     pub seeds: Seeds,
-    /// Number of scenarios at a time, which does not change the output
+    /// Number of scenarios at a time, 1 to 1024, which does not change the output
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
     /// Schedulers to choose from at random [default: all]
