@@ -71,10 +71,8 @@ pub fn run(args: &args::Vm) -> Result<u8> {
 }
 
 /// The clock that the user chose, else the best one that is available.
-fn clock(args: &args::Vm) -> Result<Clock, VmError> {
-    let accel = machine::accel(args.accel);
-    if let Some(clock) = args.clock {
-        clock.check(accel)?;
+fn clock(chosen: Option<Clock>, accel: Accel) -> Result<Clock, VmError> {
+    if let Some(clock) = chosen {
         return Ok(clock);
     }
     // KVM runs in real time.
@@ -168,6 +166,8 @@ fn list() -> Result<u8> {
             kernel.download_bytes.map(|bytes| format!(" ({} MB)", bytes / 1_000_000)).unwrap_or_default();
         let health = match kernel.btf {
             Some(BtfHealth::Good) => "load".into(),
+        // A kernel that turns out to refuse schedulers is skipped: the next older one of the series is tried.
+        let chosen = if kernel.btf.is_some() { "chosen" } else { "tried first" };
             Some(BtfHealth::Malformed(kfuncs)) => {
                 format!("REFUSED: types of {} kfuncs malformed", kfuncs.len())
             }
@@ -175,9 +175,9 @@ fn list() -> Result<u8> {
             None => "not known until downloaded".into(),
         };
         let mark = match (kernel.default, kernel.series_default) {
-            (true, _) => "  ← default",
-            (_, true) => "  ← newest of its series",
-            _ => "",
+            (true, _) => format!("  ← {chosen} by default"),
+            (_, true) => format!("  ← {chosen} for --kernel {}", kernel.series),
+            _ => String::new(),
         };
         let place = match kernel.place {
             Place::Host => "this machine's own".into(),
