@@ -1,5 +1,5 @@
 //! What a second is in a virtual machine.
-use crate::{Accel, VmError, emulator};
+use crate::{Accel, VmError};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -69,16 +69,13 @@ impl Clock {
         }
     }
 
-    /// Whether a machine can have this clock here, before anything is downloaded for it.
-    pub fn check(self, accel: Accel) -> Result<(), VmError> {
+    /// Whether what executes the machine can keep this clock.
+    pub(crate) fn check(self, accel: Accel) -> Result<(), VmError> {
         if accel == Accel::Kvm && self != Self::Wall {
             return Err(VmError::BadMachine(format!(
                 "the {} clock counts what QEMU emulates, so it cannot use KVM",
                 self.name()
             )));
-        }
-        if let Self::Parallel(_) = self {
-            emulator::find()?;
         }
         Ok(())
     }

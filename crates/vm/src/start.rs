@@ -20,6 +20,16 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 const BELIEVED: Duration = Duration::from_secs(24 * 3600);
 
 impl Vm {
+    /// Whether a machine with this clock can be started here, before anything is downloaded for it.
+    pub fn check(clock: Clock, accel: Accel) -> Result<(), VmError> {
+        clock.check(accel)?;
+        let engine = match (accel, clock) {
+            (Accel::Tcg, _) | (_, Clock::Parallel(_) | Clock::Work) => Engine::emulating(clock),
+            (Accel::Auto | Accel::Kvm, Clock::Wall) => Engine::Kvm,
+        };
+        engine.qemu().map(drop)
+    }
+
     /// Boots and starts the command; returns when the command has been started.
     ///
     /// If the command does not exist, this call fails, and not [`Vm::wait`].

@@ -15,7 +15,7 @@ use flsched_compare::{
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{NpbProgram, Program};
-use flsched_vm::{Memory, Topology, VmSpec};
+use flsched_vm::{Accel, Memory, Topology, Vm, VmSpec};
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ fn executor(
             return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
         }
     };
-    clock.check(flsched_vm::Accel::Auto)?;
+    Vm::check(clock, Accel::Auto)?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
     let kernel = machine::kernel(args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;

@@ -45,9 +45,11 @@ fn virtual_machines() -> Finding {
     const CHECK: &str = "vm";
     match flsched_vm::find_qemu() {
         Ok(qemu) => ok(CHECK, format!("{} for flsched vm and flsched compare --on vm", qemu.display())),
-        Err(error) => {
-            warning(CHECK, error.to_string(), "only flsched vm and flsched compare --on vm need it")
-        }
+        Err(error) => warning(
+            CHECK,
+            error.to_string(),
+            "only flsched vm and flsched compare --on vm need it, on the clocks wall and work",
+        ),
     }
 }
 

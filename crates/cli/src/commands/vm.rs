@@ -21,9 +21,11 @@ pub fn run(args: &args::Vm) -> Result<u8> {
         return list();
     }
     let cancel = signals::stop_flag()?;
-    let clock = clock(args)?;
+    let accel = machine::accel(args.accel);
+    let clock = clock(args.clock, accel)?;
     let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
     let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
+    Vm::check(clock, accel)?;
 
     let progress = Progress::start();
     let booted = (|| {
@@ -34,7 +36,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
             memory_mib: memory.mib,
             kernel_arguments: args.append.clone(),
             clock,
-            accel: machine::accel(args.accel),
+            accel,
             cgroup: machine::cgroup(args.cgroup),
             programs: programs_in(&args.command),
             files: args.include.clone(),
@@ -164,10 +166,10 @@ fn list() -> Result<u8> {
     for kernel in listed {
         let size =
             kernel.download_bytes.map(|bytes| format!(" ({} MB)", bytes / 1_000_000)).unwrap_or_default();
-        let health = match kernel.btf {
-            Some(BtfHealth::Good) => "load".into(),
         // A kernel that turns out to refuse schedulers is skipped: the next older one of the series is tried.
         let chosen = if kernel.btf.is_some() { "chosen" } else { "tried first" };
+        let health = match kernel.btf {
+            Some(BtfHealth::Good) => "load".into(),
             Some(BtfHealth::Malformed(kfuncs)) => {
                 format!("REFUSED: types of {} kfuncs malformed", kfuncs.len())
             }
