@@ -24,9 +24,9 @@ pub fn measure<R: Serialize>(
             eprintln!("flsched: {}", Error::Interrupted);
             return Ok(INTERRUPTED);
         }
-        Err(Error::Start { program, source }) => {
-            eprintln!("flsched: {program}: {source}");
-            return Ok(match source.kind() {
+        Err(Error::Start { program, cause }) => {
+            eprintln!("flsched: {program}: {cause}");
+            return Ok(match cause.kind() {
                 ErrorKind::NotFound => exit::NOT_FOUND,
                 ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
                 _ => exit::FAILURE,

@@ -18,8 +18,12 @@ pub(crate) struct Headers {
 
 impl Headers {
     pub(crate) fn unpack() -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix("flsched-headers-").tempdir();
-        let folder = folder.map_err(Error::io("cannot make a temporary folder"))?;
+        let parent = std::env::temp_dir();
+        let folder = tempfile::Builder::new().prefix("flsched-headers-").tempdir_in(&parent);
+        let folder = folder.map_err(Error::io(format!(
+            "cannot create a folder in {}; set TMPDIR to a folder you may write to",
+            parent.display()
+        )))?;
         let unpack = || {
             tar::Archive::new(GzDecoder::new(PACKED)).unpack(folder.path())?;
             let libbpf = folder.path().join("libbpf/bpf");

@@ -37,9 +37,9 @@ pub enum Error {
     },
     /// Known-bad kernel builds.
     #[error(
-        "this kernel ({release}) describes {} of its scx kfuncs wrongly (built with pahole older than \
-         1.26; first: {}): no sched_ext scheduler loads on it; boot another build of the kernel, or try \
-         it in a VM: flsched vm --kernel 6.18 -- CMD",
+        "no sched_ext scheduler loads on this kernel ({release}): its type information (BTF) describes {} of its \
+         functions wrongly (first: {}), as if built with pahole older than 1.26; boot another build of the kernel, \
+         or try it in a VM: flsched vm --kernel 6.18 -- CMD",
         kfuncs.len(), kfuncs.first().map(String::as_str).unwrap_or("")
     )]
     MalformedBtf {
@@ -61,12 +61,12 @@ pub enum Error {
     #[error("CPUs went on- or offline while the scheduler was being attached")]
     HotplugRace,
     /// The kernel refused the program.
-    #[error("the kernel refused policy {policy}: {source}{}", indent(log))]
+    #[error("the kernel refused policy {policy}: {cause:#}{}", indent(log))]
     Load {
         /// The policy.
         policy: String,
         /// libbpf's error.
-        source: anyhow::Error,
+        cause: anyhow::Error,
         /// The end of libbpf's and the verifier's messages.
         log: Vec<String>,
     },

@@ -66,7 +66,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
 
     let _log = LogCapture::start();
     let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
-    let refused = |source| refused(policy, source);
+    let refused = |cause| refused(policy, cause);
     let links = attach(&mut object, policy.name).map_err(|e| {
         if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
     })?;
@@ -75,7 +75,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
         Some(report) if report.restart => Err(Error::HotplugRace),
         Some(report) if report.ejected => Err(Error::Load {
             policy: policy.name.to_owned(),
-            source: anyhow::anyhow!("{}", report.reason),
+            cause: anyhow::anyhow!("{}", report.reason),
             log: report
                 .dump
                 .map(|dump| dump.lines().take(20).map(str::to_owned).collect())
@@ -118,13 +118,13 @@ fn load(
     Ok((object, places.warning.into_iter().chain(useless).collect()))
 }
 
-fn refused(policy: &Policy, source: anyhow::Error) -> Error {
+fn refused(policy: &Policy, cause: anyhow::Error) -> Error {
     let log = LogCapture::tail();
     // libbpf's error is ENOENT, as for much else, so its message decides.
     if log.iter().any(|line| line.contains("failed to open system Kconfig")) {
         return Error::NoKernelConfig { release: release() };
     }
-    Error::Load { policy: policy.name.to_owned(), source, log }
+    Error::Load { policy: policy.name.to_owned(), cause, log }
 }
 
 /// `uname -r`.

@@ -7,7 +7,7 @@ pub enum Error {
     #[error(transparent)]
     Policy(#[from] flsched_host::Error),
     /// The kernel ended the policy while it was measured.
-    #[error("the kernel ended {policy} while the command ran ({reason}): nothing was measured")]
+    #[error("the kernel ejected {policy} while the command ran ({reason}): nothing was measured")]
     Ejected {
         /// The policy.
         policy: String,
@@ -15,12 +15,12 @@ pub enum Error {
         reason: String,
     },
     /// The command could not be started.
-    #[error("cannot start `{program}`: {source}")]
+    #[error("cannot start `{program}`: {cause}")]
     Start {
         /// Its first word.
         program: String,
         /// The system's reason.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The command failed.
     #[error("`{program}` failed under {scheduler} ({status}): nothing was measured")]
@@ -39,15 +39,17 @@ pub enum Error {
     #[error("/proc/kallsyms shows no addresses: run it as root, with kernel.kptr_restrict below 2")]
     NoSymbols,
     /// The kernel refused a probe.
-    #[error("the kernel refused the probe {probe}: {source} (it needs root, BTF, and CONFIG_FPROBE=y)")]
+    #[error("the kernel refused the probe {probe}: {cause:#} (it needs root, BTF, and CONFIG_FPROBE=y)")]
     Probe {
         /// Which.
         probe: &'static str,
         /// libbpf's reason.
-        source: libbpf_rs::Error,
+        cause: libbpf_rs::Error,
     },
     /// The probe's own cost could not be measured, so it could not be subtracted.
-    #[error("the probe saw no call of {function}: this kernel does not let it measure its own cost")]
+    #[error(
+        "the probe saw no call of {function}, with which it measures its own cost: it cannot be used on this kernel"
+    )]
     Uncalibrated {
         /// The kernel function that it was measured on.
         function: &'static str,

@@ -11,7 +11,7 @@ pub(crate) fn open(name: &'static str, object: &[u8]) -> Result<OpenObject, Erro
 
 /// The error for a probe that the kernel refuses.
 pub(crate) fn refused(probe: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
-    move |source| Error::Probe { probe, source }
+    move |cause| Error::Probe { probe, cause }
 }
 
 /// A program of the probe, by its name in the C source.

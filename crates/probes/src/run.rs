@@ -80,7 +80,7 @@ impl Request<'_> {
             .stdin(Stdio::null())
             .stdout(io::stderr().as_fd().try_clone_to_owned()?)
             .spawn()
-            .map_err(|source| Error::Start { program: name(), source })?;
+            .map_err(|cause| Error::Start { program: name(), cause })?;
         let status = wait_or_terminate(&mut child, self.stop)?;
         let elapsed = began.elapsed();
         if self.stop.load(Ordering::Relaxed) {

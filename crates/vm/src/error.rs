@@ -18,7 +18,7 @@ pub enum VmError {
     #[error("cannot build this VM: {0}")]
     BadMachine(String),
     /// KVM was asked for by name and does not work here.
-    #[error("KVM cannot run this guest: {0}; leave the choice to flsched, which then emulates")]
+    #[error("KVM cannot run this guest: {0}; without --accel kvm the guest is emulated")]
     NoKvm(String),
     /// A program or file to be packed does not exist.
     #[error("`{}`, which the VM needs, does not exist", .0.display())]
@@ -41,7 +41,7 @@ pub enum VmError {
         log: KeptLog,
     },
     /// The guest stopped answering.
-    #[error("the VM hangs: no sign of life for {} s{log}", silence.as_secs())]
+    #[error("the VM hangs: it has sent nothing for {} s{log}", silence.as_secs())]
     Hung {
         /// How long it has been silent.
         silence: Duration,
@@ -88,15 +88,23 @@ pub enum VmError {
         /// The guest kernel's reason.
         reason: String,
     },
+    /// The folder with the VM's files could not be created.
+    #[error("cannot create a folder in {}: {kind}; set TMPDIR to a folder you may write to", parent.display())]
+    WorkFolder {
+        /// The folder that was to contain it.
+        parent: PathBuf,
+        /// The system's reason.
+        kind: io::ErrorKind,
+    },
     /// A file of this program could not be read or written.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {cause}", path.display())]
     Io {
         /// `read`, `create`, …
         doing: &'static str,
         /// The file.
         path: PathBuf,
         /// The system's reason.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -134,6 +142,7 @@ impl VmError {
             | Self::NoSpace(_)
             | Self::Kernel(_)
             | Self::Emulator(_)
+            | Self::WorkFolder { .. }
             | Self::Io { .. } => 125,
             Self::CommandNotExecutable { .. } => 126,
             Self::CommandNotFound(_) => 127,
@@ -142,13 +151,22 @@ impl VmError {
     }
 
     /// Converts the system's error; a full disk gets its own variant.
-    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &Path, cause: io::Error) -> Self {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
-        if matches!(source.kind(), StorageFull | QuotaExceeded) {
+        if matches!(cause.kind(), StorageFull | QuotaExceeded) {
             // All that a VM writes goes there; the log for the user may fail silently.
             return Self::NoSpace(std::env::temp_dir());
         }
-        Self::Io { doing, path: path.to_owned(), source }
+        Self::Io { doing, path: path.to_owned(), cause }
+    }
+
+    /// Converts the system's error about a new folder in TMPDIR.
+    pub(crate) fn work_folder(parent: PathBuf, cause: io::Error) -> Self {
+        match Self::io("create", &parent, cause) {
+            // The system's own text would name a folder that does not exist.
+            Self::Io { path, cause, .. } => Self::WorkFolder { parent: path, kind: cause.kind() },
+            other => other,
+        }
     }
 }
 
@@ -198,9 +216,20 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_tmpdir_is_named_with_the_remedy() {
+        let missing = io::Error::from_raw_os_error(libc::ENOENT);
+        let text = VmError::work_folder("/no/such".into(), missing).to_string();
+        let expected =
+            "cannot create a folder in /no/such: entity not found; set TMPDIR to a folder you may write to";
+        assert_eq!(text, expected);
+        let full = VmError::work_folder("/no/such".into(), io::Error::from_raw_os_error(libc::ENOSPC));
+        assert!(matches!(full, VmError::NoSpace(_)));
+    }
+
+    #[test]
     fn the_kept_log_is_named() {
         let log = KeptLog(Some("/logs/1.log".into()));
         let text = VmError::Hung { silence: Duration::from_secs(60), log }.to_string();
-        assert_eq!(text, "the VM hangs: no sign of life for 60 s; its log is kept in /logs/1.log");
+        assert_eq!(text, "the VM hangs: it has sent nothing for 60 s; its log is kept in /logs/1.log");
     }
 }

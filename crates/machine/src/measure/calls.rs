@@ -44,7 +44,7 @@ fn sample(batches: usize, mut body: impl FnMut() -> Result<f64, Error>) -> Resul
 
 /// Creates a pipe.
 fn ends() -> Result<(OwnedFd, OwnedFd), Error> {
-    pipe().map_err(|e| Error::System { what: "pipe".into(), source: e.into() })
+    pipe().map_err(|e| Error::System { what: "pipe".into(), cause: e.into() })
 }
 
 /// Writes a message by the plain system call, so that the figure has no library code in it.
@@ -62,7 +62,7 @@ fn whole(what: &'static str, result: nix::Result<usize>) -> Result<(), Error> {
         Ok(_) => io::ErrorKind::UnexpectedEof.into(),
         Err(e) => e.into(),
     };
-    Err(Error::System { what: what.into(), source })
+    Err(Error::System { what: what.into(), cause: source })
 }
 
 /// The time of a system call that does almost nothing: `getppid()`.
@@ -99,7 +99,7 @@ pub fn pipes(batches: usize, cpu: usize) -> Result<Channels, Error> {
 /// Measures pairs of stream sockets in the same way.
 pub fn sockets(batches: usize, cpu: usize) -> Result<Channels, Error> {
     channels(batches, cpu, || {
-        UnixStream::pair().map_err(|source| Error::System { what: "socketpair".into(), source })
+        UnixStream::pair().map_err(|source| Error::System { what: "socketpair".into(), cause: source })
     })
 }
 
@@ -176,10 +176,10 @@ pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
                 Ok(ForkResult::Parent { child }) => {
                     forks.push(began.elapsed().as_nanos() as f64);
                     waitpid(child, None)
-                        .map_err(|e| Error::System { what: "waitpid".into(), source: e.into() })?;
+                        .map_err(|e| Error::System { what: "waitpid".into(), cause: e.into() })?;
                     Ok(began.elapsed().as_nanos() as f64)
                 }
-                Err(e) => Err(Error::System { what: "fork".into(), source: e.into() }),
+                Err(e) => Err(Error::System { what: "fork".into(), cause: e.into() }),
             }
         })
     })?;
@@ -194,7 +194,7 @@ pub fn thread(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
             let began = Instant::now();
             let thread = std::thread::Builder::new()
                 .spawn(|| ())
-                .map_err(|source| Error::System { what: "a thread".into(), source })?;
+                .map_err(|source| Error::System { what: "a thread".into(), cause: source })?;
             starts.push(began.elapsed().as_nanos() as f64);
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok(began.elapsed().as_nanos() as f64)

@@ -42,7 +42,7 @@ impl Layout {
     /// Reads the layout of this machine.
     pub fn read() -> Result<Self, Error> {
         let allowed = sched_getaffinity(Pid::from_raw(0))
-            .map_err(|e| Error::System { what: "sched_getaffinity".into(), source: e.into() })?;
+            .map_err(|e| Error::System { what: "sched_getaffinity".into(), cause: e.into() })?;
         Self::of(Path::new(ROOT), |cpu| allowed.is_set(cpu).unwrap_or(false))
     }
 
@@ -154,7 +154,7 @@ impl Layout {
 
 /// The CPUs with a `topology` folder: those that are online.
 fn online(root: &Path) -> Result<Vec<usize>, Error> {
-    let failed = |source: io::Error| Error::System { what: root.display().to_string(), source };
+    let failed = |source: io::Error| Error::System { what: root.display().to_string(), cause: source };
     let mut cpus = Vec::new();
     for entry in root.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -216,12 +216,12 @@ fn text(path: &Path) -> Result<Option<String>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::System { what: path.display().to_string(), source }),
+        Err(source) => Err(Error::System { what: path.display().to_string(), cause: source }),
     }
 }
 
 fn needed(path: PathBuf) -> Result<String, Error> {
-    let missing = || Error::System { what: path.display().to_string(), source: ErrorKind::NotFound.into() };
+    let missing = || Error::System { what: path.display().to_string(), cause: ErrorKind::NotFound.into() };
     text(&path)?.ok_or_else(missing)
 }
 
@@ -237,7 +237,7 @@ pub fn machine() -> String {
 /// Restricts this thread to `cpu`.
 pub fn pin(cpu: usize) -> Result<(), Error> {
     let failed =
-        |source: nix::Error| Error::System { what: format!("pinning to CPU {cpu}"), source: source.into() };
+        |source: nix::Error| Error::System { what: format!("pinning to CPU {cpu}"), cause: source.into() };
     let mut set = CpuSet::new();
     set.set(cpu).map_err(failed)?;
     sched_setaffinity(Pid::from_raw(0), &set).map_err(failed)

@@ -28,12 +28,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// A system call failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     System {
         /// The call and its object.
         what: String,
         /// The system's reason.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The kernel's description of CPUs and caches is missing or wrong.
     #[error("{path}: {what}")]
@@ -115,6 +115,6 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
 /// The frequency of the timer tick, in Hz: the coarse clock advances once a tick.
 fn tick_hz() -> Result<u64, Error> {
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
-        .map_err(|e| Error::System { what: "clock_getres".into(), source: e.into() })?;
+        .map_err(|e| Error::System { what: "clock_getres".into(), cause: e.into() })?;
     Ok((1e9 / std::time::Duration::from(tick).as_nanos().max(1) as f64).round() as u64)
 }

@@ -258,6 +258,9 @@ impl Catalog {
             Err(KernelError::Interrupted) => return Err(KernelError::Interrupted),
             Err(trouble) => (stored, trouble),
         };
+        if index.offers.is_empty() && self.cache.all().is_empty() {
+            return Ok((index, Some(trouble)));
+        }
         let fallback = match (index.offers.is_empty(), index.fetched) {
             (true, _) => "only downloaded kernels are listed".to_owned(),
             (false, 0) => "taking the part that could be fetched".to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum KernelError {
     /// Neither host, cache nor package index has a kernel of that name.
-    #[error("unknown kernel `{name}`{}; known: {}", hint(nearest), known.join(", "))]
+    #[error("unknown kernel `{name}`{} (known: {})", hint(nearest), known.join(", "))]
     Unknown {
         /// The requested name.
         name: String,
@@ -26,8 +26,8 @@ pub enum KernelError {
     },
     /// This kernel would refuse sched_ext programs.
     #[error(
-        "kernel {release} has malformed BTF: {} still declare their implicit argument, so it refuses \
-         the programs that call them{}",
+        "schedulers do not load on kernel {release}: its type information (BTF) declares the functions that they \
+         call with one argument too many ({}){}",
         some_of(kfuncs),
         propose(proposal)
     )]
@@ -59,7 +59,7 @@ pub enum KernelError {
     },
     /// `host` was requested, and the host's kernel cannot be used.
     #[error(
-        "the host's kernel {release} cannot be used: {reason}; ask for another one, as in `--kernel {}`",
+        "the host's kernel {release} cannot be used: {reason}; choose another one, as in `--kernel {}`",
         super::DEFAULT_SERIES
     )]
     NoHostKernel {
@@ -138,7 +138,7 @@ pub enum KernelError {
         detail: String,
     },
     /// A program took too long and was killed.
-    #[error("{doing} was stopped after {} s without an end; try again, or with a nearer mirror in FLSCHED_DEBIAN_MIRROR", limit.as_secs())]
+    #[error("{doing} took longer than {} s and was stopped; try again, or set FLSCHED_DEBIAN_MIRROR to a nearer mirror", limit.as_secs())]
     TimedOut {
         /// What was being done.
         doing: String,
@@ -146,7 +146,7 @@ pub enum KernelError {
         limit: Duration,
     },
     /// Another process held the cache for too long.
-    #[error("another flsched has been filling the cache for {} s; wait for it or end it (its lock: {})", limit.as_secs(), lock.display())]
+    #[error("another flsched has been writing to the cache for {} s; wait until it ends, or end it (it holds the lock {})", limit.as_secs(), lock.display())]
     Busy {
         /// The lock file.
         lock: PathBuf,
@@ -168,14 +168,14 @@ pub enum KernelError {
         detail: String,
     },
     /// A file of this program could not be read or written.
-    #[error("cannot {doing} {}: {source}; set FLSCHED_CACHE to a folder you may write to", path.display())]
+    #[error("cannot {doing} {}: {cause}; set FLSCHED_CACHE to a folder you may write to", path.display())]
     Io {
         /// `read`, `create`, …
         doing: &'static str,
         /// The file.
         path: PathBuf,
         /// The system's reason.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -196,18 +196,18 @@ impl KernelError {
     }
 
     /// Converts an error of the system. A full disk has its own variant.
-    pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &Path, cause: std::io::Error) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-        if matches!(source.kind(), StorageFull | QuotaExceeded) {
+        if matches!(cause.kind(), StorageFull | QuotaExceeded) {
             let folder = path.parent().unwrap_or(path).to_owned();
             return Self::NoSpace { folder, detail: format!("to {doing} {}", path.display()) };
         }
-        Self::Io { doing, path: path.to_owned(), source }
+        Self::Io { doing, path: path.to_owned(), cause }
     }
 }
 
 fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!(", did you mean `{name}`?")).unwrap_or_default()
+    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 fn propose(proposal: &Option<String>) -> String {
@@ -247,7 +247,7 @@ mod tests {
             known: vec!["6.16".into(), "6.18".into()],
             nearest: Some("6.18".into()),
         };
-        assert_eq!(error.to_string(), "unknown kernel `6.81`, did you mean `6.18`?; known: 6.16, 6.18");
+        assert_eq!(error.to_string(), "unknown kernel `6.81`; did you mean `6.18`? (known: 6.16, 6.18)");
         assert!(error.is_usage());
 
         let error = KernelError::MalformedBtf {

@@ -35,7 +35,7 @@ impl WorkFolder {
             let handle = File::open(folder.path())?;
             Ok(Self { folder, handle, _lock: lock })
         };
-        make().map_err(|error| VmError::io("make a folder in", &parent.join("."), error))
+        make().map_err(|error| VmError::work_folder(parent, error))
     }
 
     pub fn path(&self) -> &Path {
