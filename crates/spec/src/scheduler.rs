@@ -65,6 +65,9 @@ impl Scheduler {
         let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names(target));
         UsageError(match target {
             Target::Sim => message,
+            Target::Host | Target::Vm if name.starts_with(PEERS) => format!(
+                "{message}; `{name}` is not in PATH: install it, for example with `cargo install {name}`, or leave it out"
+            ),
             Target::Host | Target::Vm => {
                 format!("{message}; or a program in PATH whose name begins with {PEERS}")
             }
@@ -219,7 +222,12 @@ mod tests {
         );
         let message = error("flshced", Target::Sim);
         assert!(message.contains("did you mean `flsched`?") && !message.contains("PATH"), "{message}");
-        assert!(error("scx_not_there", Target::Host).contains("unknown scheduler `scx_not_there`"));
+        let message = error("scx_not_there", Target::Host);
+        assert!(message.contains("unknown scheduler `scx_not_there`"), "{message}");
+        assert!(
+            message.contains("not in PATH: install it, for example with `cargo install scx_not_there`"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::policy_file;
 use anyhow::Result;
 use flsched_sim::scenario::{self, Scenario};
 use flsched_spec::{Scheduler, Target};
+use nix::unistd::{AccessFlags, access};
 use std::io::{self, Write};
 
 /// Scenarios of a range of seeds.
@@ -17,6 +18,9 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
     if !args.out.is_dir() {
         return Err(Usage(format!("--out: {} is not a folder", args.out.display())).into());
     }
+    // Before hours of fuzzing, not at the first failure.
+    access(&args.out, AccessFlags::W_OK)
+        .map_err(|errno| Usage(format!("--out: cannot write to {}: {}", args.out.display(), errno.desc())))?;
     let mut out = io::stdout().lock();
     let mut report = |line: String| -> Result<()> {
         writeln!(out, "{line}")?;
