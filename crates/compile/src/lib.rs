@@ -29,8 +29,8 @@ pub enum For {
 pub enum Error {
     /// There is no clang that is new enough.
     #[error(
-        "a policy's file needs clang 18 or newer to be compiled, and neither $BPF_CLANG nor clang-19 is one: \
-         install clang-19, or name one in BPF_CLANG"
+        "compiling a policy's file needs clang 18 or newer, which was found neither under the name in BPF_CLANG nor \
+         in PATH: install clang-19, or set BPF_CLANG to another one"
     )]
     NoClang,
     /// The compiler refuses the file.

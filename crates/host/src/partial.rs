@@ -17,7 +17,7 @@ const IDLE_SHARE: f64 = 0.1;
 
 /// What to do instead of partial mode.
 pub(crate) const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
-                          start flsched in a cpuset whose CPUs are free";
+                          start flsched in a cpuset whose CPUs are idle";
 
 /// What prevents partial mode now, on a kernel without the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl fmt::Display for Obstacle {
         let Self { busy, of } = self;
         write!(
             out,
-            "other tasks keep {busy} of {of} CPUs busy, where tasks of --partial would starve, as this \
+            "other tasks keep {busy} of {of} CPUs busy; on those, tasks of --partial would never run, as this \
              kernel has no deadline server for sched_ext"
         )
     }

@@ -11,7 +11,11 @@ pub(crate) fn of_this_machine() -> Places {
         let distance = |a, b| distances.get(&a).and_then(|row| row.get(&b)).copied().unwrap_or(usize::MAX);
         let places = Places::of(&locations, distance);
         let count = places.group_count();
-        if count > MAX_GROUPS { Err(format!("{count} groups of CPUs")) } else { Ok(places) }
+        if count > MAX_GROUPS {
+            Err(format!("it has {count} groups of CPUs, more than {MAX_GROUPS}"))
+        } else {
+            Ok(places)
+        }
     });
     near.unwrap_or_else(|reason| Places::flat(&online, &reason))
 }
@@ -31,7 +35,7 @@ type Distances = BTreeMap<usize, BTreeMap<usize, usize>>;
 fn machine_locations(online: &BTreeSet<usize>) -> Result<(Vec<CpuLocation>, Distances), String> {
     // The library panics where firmware reports something unexpected.
     let topology = std::panic::catch_unwind(Topology::new)
-        .map_err(|_| "it cannot be read".to_owned())?
+        .map_err(|_| "the folders under /sys/devices/system/cpu cannot be read".to_owned())?
         .map_err(|error| format!("{error:#}"))?;
     let locations: Vec<CpuLocation> = topology
         .all_cpus

@@ -27,7 +27,7 @@ pub enum Error {
         what: String,
     },
     /// The workload was not done in time.
-    #[error("not done within {} of simulated time", display_ns(*.0))]
+    #[error("the run has not ended within {} of simulated time", display_ns(*.0))]
     Limit(Ns),
     /// The user asked to stop.
     #[error("stopped")]

@@ -102,7 +102,10 @@ fn a_graph_keeps_its_order_and_its_jobs() {
 fn a_cpu_that_is_not_there_is_refused_before_the_run() {
     let (_file, workload) = file("tasks", "[[task]]\nname = \"a\"\ncpus = [8]\nsteps = [{ run_us = 1 }]\n");
     let error = run("fifo", &workload).unwrap_err();
-    assert!(error.is_usage() && error.to_string().contains("CPU 8: this machine has CPUs 0 to 7"), "{error}");
+    assert!(
+        error.is_usage() && error.to_string().contains("no CPU 8; this machine has CPUs 0 to 7"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl PidList {
             })
             .collect::<Result<_, _>>()?;
         match pids.len() > self.most {
-            true => Err(self.wrong(format!("{} are too many: at most {}", pids.len(), self.most))),
+            true => Err(self.wrong(format!("{} processes are too many: at most {}", pids.len(), self.most))),
             false => Ok(pids),
         }
     }

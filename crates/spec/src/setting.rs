@@ -53,10 +53,10 @@ impl PolicySpec {
             let show = |value: u64| format!("{}={}", knob.name, knob.show(value));
             match self.knobs.get(&list.knob) {
                 Some(value) if given && *value != list.value => {
-                    return Err(list.wrong(format!("it does not go with {}", show(*value))));
+                    return Err(list.wrong(format!("this list cannot be used with {}", show(*value))));
                 }
                 Some(value) if !given && *value == list.value => {
-                    return Err(list.wrong(format!("{} needs it", show(*value))));
+                    return Err(list.wrong(format!("{} needs this list", show(*value))));
                 }
                 None if given => {
                     self.knobs.insert(list.knob.clone(), list.value);
@@ -192,7 +192,9 @@ mod tests {
         assert_eq!(spec.to_string(), "rr2:group_by=pids,pids=1+2");
         assert_eq!(read(&spec.to_string()), spec);
         assert_eq!(read("rr2:group_by=cgroup").value("group_by"), Some(1));
-        assert!(error("rr2:group_by=cgroup,pids=1").contains("it does not go with group_by=cgroup"));
-        assert!(error("rr2:group_by=pids").contains("group_by=pids needs it"));
+        assert!(
+            error("rr2:group_by=cgroup,pids=1").contains("this list cannot be used with group_by=cgroup")
+        );
+        assert!(error("rr2:group_by=pids").contains("group_by=pids needs this list"));
     }
 }

@@ -221,7 +221,7 @@ fn partial_mode() -> Finding {
         Some(obstacle) => warning(CHECK, obstacle.to_string(), partial::REMEDY),
         None => ok(
             CHECK,
-            "CPUs are free now; beside other load its tasks would starve (no deadline server for sched_ext)",
+            "CPUs are idle now; beside other load its tasks would starve (no deadline server for sched_ext)",
         ),
     }
 }

@@ -11,7 +11,7 @@ pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
     let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
     let all: Vec<Line> = lines(text).collect::<Result<_, _>>().map_err(wrong)?;
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
-        return Err(wrong("there is no event in it".into()));
+        return Err(wrong("it has no event".into()));
     };
     let start = first.at;
     let end = last.at.saturating_sub(start);
@@ -29,7 +29,10 @@ pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
         };
         most = most.max(line.cpu).max(named);
         if most >= MAX_CPUS {
-            return Err(wrong(format!("line {}: CPU {most}; at most {MAX_CPUS} CPUs", line.number)));
+            return Err(wrong(format!(
+                "line {}: CPU {most} is too high: at most {MAX_CPUS} CPUs",
+                line.number
+            )));
         }
     }
     let mut recording = Recording::new(most + 1);
@@ -111,7 +114,7 @@ mod tests {
             let error = read_perf_script(text, "x.txt").unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(needed), "{error}");
         };
-        refused("", "x.txt: there is no event");
+        refused("", "x.txt: it has no event");
         refused(&TEXT.replace("5.000020", "4.0"), "line 3, time: runs backwards");
         refused(&TEXT.replace("cpu_id=2", "cpu_id=4096"), "line 5: CPU 4096");
     }

@@ -121,7 +121,9 @@ impl Scenario {
     /// Checks that the file's form alone does not imply.
     fn check(&self) -> Result<(), String> {
         let valid = |cpus: &[usize], of: &str| match cpus.iter().find(|&&cpu| cpu >= self.cpus) {
-            Some(cpu) => Err(format!("{of}: CPU {cpu}: there are 0 to {}", self.cpus.saturating_sub(1))),
+            Some(cpu) => {
+                Err(format!("{of}: there is no CPU {cpu}; CPUs are 0 to {}", self.cpus.saturating_sub(1)))
+            }
             None => Ok(()),
         };
         if !(1..=MOST_MS).contains(&self.limit_ms) {
@@ -131,7 +133,7 @@ impl Scenario {
             return Err(format!("begin_us: {} is more than {}", self.begin_us, MOST_MS * 1000));
         }
         if self.workload.is_some() && !self.tasks.is_empty() {
-            return Err("it has both a workload and tasks".into());
+            return Err("it has both a workload and tasks: one of them is needed".into());
         }
         let plan = self.plan();
         plan.check()?;

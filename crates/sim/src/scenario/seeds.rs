@@ -17,7 +17,7 @@ impl FromStr for Seeds {
         };
         match to {
             Some(to) if to > from => Ok(Self(from..to)),
-            Some(_) => Err(format!("{text} is empty: it ends before it begins")),
+            Some(_) => Err(format!("{text} has no seed: B of A..B must be above A")),
             None => Err(format!("{text} is not A..B, two whole numbers")),
         }
     }

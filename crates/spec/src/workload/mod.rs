@@ -220,7 +220,7 @@ mod tests {
             ("npb:cg:4:16", "STEPS: `16` is not a whole number from 1 to 15"),
             ("phases:4:4:4:101", "IMBALANCE: `101`"),
             ("phases:4:4:4:1:wait", "unknown way to wait `wait`"),
-            ("tasks", "tasks: which FILE?"),
+            ("tasks", "tasks: FILE is missing"),
         ] {
             assert!(error(bad, Target::Sim).contains(why), "{}", error(bad, Target::Sim));
         }

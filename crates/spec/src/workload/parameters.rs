@@ -42,7 +42,7 @@ impl<'a> Parameters<'a> {
     /// All that is left, colons included: a file's name.
     pub(super) fn file(&mut self) -> Result<&'a str, UsageError> {
         match std::mem::take(&mut self.rest) {
-            "" => Err(UsageError(format!("{}: which FILE?", self.name()))),
+            "" => Err(UsageError(format!("{}: FILE is missing", self.name()))),
             path => Ok(path),
         }
     }

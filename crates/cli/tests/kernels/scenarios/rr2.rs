@@ -498,8 +498,8 @@ fn processes_that_are_not_there() {
     for (arguments, why) in [
         (&["attach", "rr2", "--pids", "4000000"][..], "there is no process 4000000"),
         (&["attach", "rr2", "--pids", "x"], "not a process id"),
-        (&["attach", "rr2", "--group-by", "pids"], "group_by=pids needs it"),
-        (&["attach", "rr2", "--group-by", "cgroup", "--pids", "1"], "does not go with group_by=cgroup"),
+        (&["attach", "rr2", "--group-by", "pids"], "group_by=pids needs this list"),
+        (&["attach", "rr2", "--group-by", "cgroup", "--pids", "1"], "cannot be used with group_by=cgroup"),
         (&["attach", "rr2", "--group-by", "colour"], "possible values: process, cgroup, pids"),
         (&["attach", "rr2", "--slice-us", "5"], "1000 to 10000000"),
         (&["run", "--policy", "rr2:pids=4000000", "--", "true"], "there is no process 4000000"),

@@ -29,7 +29,7 @@ impl Setting {
         let (file, wanted, since) = match name {
             "slice_us" => (BASE_SLICE, value * 1000, "Linux 6.6 or newer has it"),
             "llc_balancing" => (LLC_BALANCING, value, "Linux 7.2 or newer with CONFIG_SCHED_CACHE=y has it"),
-            _ => return Err(io::Error::other("kernels have no such setting")),
+            _ => return Err(io::Error::other("a kernel has no such setting")),
         };
         let file = Path::new(file);
         if !file.exists() && !Path::new(DEBUGFS).join("sched").exists() {

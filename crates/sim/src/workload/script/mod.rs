@@ -120,7 +120,7 @@ impl Workload for Arc<Script> {
                 if let Some(cpu) = cpus.iter().find(|cpu| **cpu >= nr_cpus) {
                     let (path, name) = (&self.path, &kind.name);
                     return Err(Error::Usage(format!(
-                        "{path}: task {name}: CPU {cpu}: this machine has CPUs 0 to {}",
+                        "{path}: task {name}: there is no CPU {cpu}; this machine has CPUs 0 to {}",
                         nr_cpus - 1
                     )));
                 }

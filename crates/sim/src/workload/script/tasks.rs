@@ -286,7 +286,7 @@ impl Tasks {
                         return wrong(format!("{channel} is not the number of a pipe, 0 to {MOST_CHANNELS}"));
                     }
                     Act::Pin(cpu) if *cpu >= MAX_CPUS => {
-                        return wrong(format!("pin: CPU {cpu}: there are 0 to {}", MAX_CPUS - 1));
+                        return wrong(format!("pin: there is no CPU {cpu}; CPUs are 0 to {}", MAX_CPUS - 1));
                     }
                     Act::Barrier(name) if !self.barriers.contains_key(name) => {
                         return wrong(format!("barrier: there is no [barriers.{name}]"));

@@ -184,7 +184,7 @@ impl Trace {
         for pair in self.events.windows(2) {
             if pair[1].at < pair[0].at {
                 return Err(format!(
-                    "line {}, time: runs backwards: {} ns before the one above",
+                    "line {}, time: {} ns before the event above",
                     pair[1].line,
                     pair[0].at - pair[1].at
                 ));
@@ -202,10 +202,13 @@ impl Trace {
             let name = &self.names[task];
             match event.what {
                 What::Run if is_running[task] == Some(true) => {
-                    return Err(format!("line {}: {name} gets a CPU and has one", event.line));
+                    return Err(format!(
+                        "line {}: {name} starts to run on a CPU, but runs on one already",
+                        event.line
+                    ));
                 }
                 What::Preempt | What::Sleep | What::Exit if is_running[task] == Some(false) => {
-                    return Err(format!("line {}: {name} loses a CPU and has none", event.line));
+                    return Err(format!("line {}: {name} stops running, but runs on no CPU", event.line));
                 }
                 What::Run => is_running[task] = Some(true),
                 What::Preempt | What::Sleep | What::Exit => is_running[task] = Some(false),
@@ -348,8 +351,8 @@ mod tests {
             let error = read(&format!("time_us,event,task,other\n{lines}"), "x.csv").unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(needed), "{error}");
         };
-        refused("5,run,a,\n4,sleep,a,\n", "line 3, time: runs backwards: 1000 ns");
-        refused("5,run,a,\n6,run,a,\n", "line 3: a gets a CPU and has one");
+        refused("5,run,a,\n4,sleep,a,\n", "line 3, time: 1000 ns before the event above");
+        refused("5,run,a,\n6,run,a,\n", "line 3: a starts to run on a CPU, but runs on one already");
         refused("5,walk,a,\n", "line 2, event: walk is none of");
         refused("x,run,a,\n", "line 2, time: x");
         refused("0,run,a,\n99999999999999999,sleep,a,\n", "line 3, time:");
