@@ -127,22 +127,22 @@ qemu_version() {
 # named for this one call, in a folder of their own, so that nothing else comes from there, now or later.
 install_from_backports() {
 	# shellcheck disable=SC1091
-	suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	# shellcheck disable=SC2016 # the names are apt's
 	mirror=$(apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' |
-		sed -n "s/^Debian $suite //p" | head -n 1)
-	if [ -z "$suite" ] || [ -z "$mirror" ]; then
+		sed -n "s/^Debian $codename //p" | head -n 1)
+	if [ -z "$codename" ] || [ -z "$mirror" ]; then
 		say "this system has no backports to take $* from"
 		return 1
 	fi
-	say "installing from $suite-backports: $*"
+	say "installing from $codename-backports: $*"
 	folder=$(mktemp -d)
 	chmod 755 "$folder"
 	mkdir -p "$folder/sources" "$folder/lists/partial"
 	cat >"$folder/sources/backports.sources" <<-TEXT
 		Types: deb
 		URIs: $mirror
-		Suites: $suite $suite-backports
+		Suites: $codename $codename-backports
 		Components: main
 		Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 	TEXT
@@ -152,7 +152,7 @@ install_from_backports() {
 	# shellcheck disable=SC2086 # one word an option
 	as_root apt-get $options update >&2 &&
 		as_root env DEBIAN_FRONTEND=noninteractive apt-get $options install -y \
-			--no-install-recommends -t "$suite-backports" "$@" >&2 || done=1
+			--no-install-recommends -t "$codename-backports" "$@" >&2 || done=1
 	as_root rm -rf "$folder"
 	return $done
 }

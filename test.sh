@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # All tests: units, then the policies on stock kernels in virtual machines.
 #   ./test.sh            everything, on the kernels that differ most (14 minutes)
-#   ./test.sh units      only the tests inside the crates; they need no virtual machine and take seconds
+#   ./test.sh units      only the tests inside the crates; they need no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
@@ -13,7 +13,6 @@
 # workspace once more, as tests, and some 40 crates that only tests need or need with other features.
 set -eu
 cd "$(dirname "$0")"
-. ./setup.sh
 
 suite=${1:-all}
 case $suite in
@@ -42,6 +41,7 @@ slurm | kubernetes)
 	exit 2
 	;;
 esac
+. ./setup.sh
 
 # What is tested, and no more: other packages or targets would have the dependencies built again with other features.
 say "building"
