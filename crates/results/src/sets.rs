@@ -43,6 +43,8 @@ pub struct Comparison {
     pub file: String,
     /// Within the set.
     pub name: String,
+    /// The heading above its table; the name, unless the file has another.
+    pub title: String,
     /// Of the virtual machine.
     pub kernel: Option<String>,
     /// With all their numbers.
@@ -217,9 +219,13 @@ fn expanded(set: &str, defaults: &Table, own: Table) -> Result<Vec<Comparison>, 
     let name = text(&own, "name").map_err(|error| format!("a comparison: {error}"))?;
     plain(&name)?;
     let within = |error: String| format!("comparison `{name}`: {error}");
+    let title = match own.contains_key("title") {
+        true => text(&own, "title").map_err(within)?,
+        false => name.clone(),
+    };
     let mut merged = defaults.clone();
     merged.extend(own);
-    merged.remove("name");
+    ["name", "title"].iter().for_each(|key| drop(merged.remove(*key)));
     let settings: Settings = merged.try_into().map_err(|error: toml::de::Error| within(one_line(&error)))?;
     let workloads = workloads(&settings).map_err(within)?;
     if settings.schedulers.is_empty() {
@@ -240,8 +246,9 @@ fn expanded(set: &str, defaults: &Table, own: Table) -> Result<Vec<Comparison>, 
             }
             None => format!("{set}-{name}.json"),
         };
-        let (name, workloads, settings) = (name.clone(), workloads.clone(), settings.clone());
-        Ok(Comparison { file, name, kernel, workloads, settings, floor: None })
+        let (name, title) = (name.clone(), title.clone());
+        let (workloads, settings) = (workloads.clone(), settings.clone());
+        Ok(Comparison { file, name, title, kernel, workloads, settings, floor: None })
     };
     kernels.into_iter().map(comparison).collect::<Result<_, _>>().map_err(within)
 }

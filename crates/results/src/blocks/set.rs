@@ -36,7 +36,7 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
             text.push_str(&format!("\n{} Kernel {kernel}\n", "#".repeat(level)));
         }
         for comparison in set.own_comparisons().filter(|it| it.kernel.as_ref() == kernel) {
-            text.push_str(&format!("\n{} {}\n\n", "#".repeat(level + 1), comparison.name));
+            text.push_str(&format!("\n{} {}\n\n", "#".repeat(level + 1), comparison.title));
             let part = section(context, comparison, subject, with_pictures)?;
             // Once for all tables that it explains.
             if part.legend.as_ref().is_some_and(|new| *new != legend) {
@@ -113,6 +113,7 @@ mod tests {
             schedulers = ["eevdf", "flsched"]
             [[set.comparison]]
             name = "build"
+            title = "A build"
             workloads = ["make:4"]
             [[set.comparison]]
             name = "barrier"
@@ -128,10 +129,10 @@ mod tests {
         let shown = render(&context, &request("set name=s pictures=yes")).unwrap();
         let text = &shown.text;
         assert!(
-            text.starts_with("\nFour CPUs.\n\n### Kernel 6.18\n\n#### build\n\nSeconds, **bold**"),
+            text.starts_with("\nFour CPUs.\n\n### Kernel 6.18\n\n#### A build\n\nSeconds; **bold**"),
             "{text}"
         );
-        assert_eq!(text.matches("Seconds, **bold**").count(), 1, "{text}");
+        assert_eq!(text.matches("Seconds; **bold**").count(), 1, "{text}");
         assert!(text.contains("| `make:4:16` | 1.00"), "{text}");
         assert!(
             text.contains("#### barrier\n\nNot measured yet:\n\n```sh\nflsched compare --on vm"),

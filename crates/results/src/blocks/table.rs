@@ -78,14 +78,12 @@ pub(super) fn legend(view: &View) -> String {
         "work" => "Seconds of work (10⁹ instructions each)",
         _ => "Seconds",
     };
-    let least = if quantity == "work" { "less work" } else { "faster" };
-    let cant_tell = match is_wide(view) {
-        true => format!("≈: can't tell from `{first}`"),
-        false => "*≈*: can't tell".to_string(),
-    };
+    let better = if quantity == "work" { "does less work" } else { "is faster" };
+    let sign = if is_wide(view) { "≈" } else { "*≈*" };
     format!(
-        "{figures}, **bold** the least and all that is within its noise. ×: {quantity} of `{first}` / {quantity} of \
-         this one (above 1 is {least}), with its 95 % interval. {cant_tell}. Noise: `{first}` against itself."
+        "{figures}; **bold**: the least of the row, and all within its noise. ×: {quantity} of `{first}` / {quantity} \
+         of this scheduler, with its 95 % interval; above 1, this one {better}. {sign}: it cannot be told which of the \
+         two {better}. Noise: `{first}` / `{first}`, from separate runs."
     )
 }
 
@@ -178,7 +176,7 @@ mod tests {
         let text = rendered(&measured, Some(&alone));
         assert!(row(&text, "spin-barrier:32:50:12500").contains("| 0.640 |"), "{text}");
         assert!(
-            text.contains("above 1 is less work") && text.contains("| floor: work on one CPU |"),
+            text.contains("above 1, this one does less work") && text.contains("| floor: work on one CPU |"),
             "{text}"
         );
     }
