@@ -127,7 +127,7 @@ fn long_turns(environment: &Environment) -> Option<String> {
     (environment.cpus > 1 && qemu_release(version)? < FAIR_QEMU).then(|| {
         format!(
             "this QEMU is older than {}.{}: on the work clock its virtual CPUs take long turns, \
-             and programs that spin or yield while they wait look worse than with a newer one",
+             and programs that spin or yield while they wait appear slower than with a newer one",
             FAIR_QEMU.0, FAIR_QEMU.1
         )
     })

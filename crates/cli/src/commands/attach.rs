@@ -73,7 +73,7 @@ fn command_of(policy: &'static Policy) -> Command {
                 .long("stats")
                 .value_name("SECONDS")
                 .value_parser(value_parser!(u64).range(1..=86400))
-                .help("Print the policy's statistics at this interval, as counts since the line before"),
+                .help("Print the policy's statistics at this interval, 1 to 86400 seconds, as counts since the line before"),
         )
         .arg(
             Arg::new("metrics")
@@ -98,7 +98,7 @@ fn option_of(knob: &Knob) -> Arg {
         return option
             .value_name("N")
             .value_parser(move |text: &str| wanted.parse(text))
-            .help(format!("{} [{}..={}] [default: {default}]", knob.doc, knob.min, knob.max));
+            .help(format!("{} [{} to {}] [default: {default}]", knob.doc, knob.min, knob.max));
     }
     let parser = PossibleValuesParser::new(&knob.names).try_map(move |name| wanted.parse(&name));
     option.value_name("NAME").value_parser(parser).help(format!("{} [default: {default}]", knob.doc))
