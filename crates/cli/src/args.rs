@@ -283,19 +283,19 @@ pub struct VirtualMachine {
 
 #[derive(Debug, Args)]
 pub struct Advise {
-    /// Measured runs under each scheduler, after one warm-up run
+    /// Measured runs under each scheduler, 3 to 1000, after one warm-up run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=1000))]
     pub runs: u32,
     /// Where to run [default: host if this machine can run sched_ext, else vm]
     #[arg(long, value_parser = targets([Target::Host, Target::Vm]))]
     pub on: Option<Target>,
-    /// Number of CPUs of the virtual machine [default: 4]
+    /// Number of CPUs of the virtual machine, 1 to 255 [default: 4]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
     #[command(flatten)]
     pub vm: VirtualMachine,
-    /// Time limit of one run, in seconds of real time
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    /// Time limit of one run, in seconds of real time, 1 to 1000000
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub timeout: u64,
     /// Seed of the order of runs [default: random; it is printed]
     #[arg(long, value_name = "N")]
