@@ -13,7 +13,7 @@ use humantime::format_rfc3339_seconds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// After this number of hung runs in a row, no further run of the arm is tried.
 const HUNG_ENOUGH: usize = 2;
@@ -113,24 +113,7 @@ pub fn compare(
     spec.check()?;
     let mut environment = executor.environment().map_err(|source| CompareError::stopped(source, None))?;
     environment.policy_files = policy_files(&spec.schedulers);
-    let mut comparison = Comparison {
-        spec,
-        arms: arms(spec.schedulers.len()),
-        steps: plan(spec.workloads.len(), spec.schedulers.len(), spec.runs, spec.seed),
-        seeds: Vec::new(),
-        environment,
-        started: Instant::now(),
-        started_at: format_rfc3339_seconds(SystemTime::now()).to_string(),
-        records: Vec::new(),
-    };
-    if spec.why {
-        comparison.steps.extend(breakdowns(spec.workloads.len(), spec.schedulers.len()));
-    }
-    if spec.on == Target::Sim {
-        // The simulator needs no warm-up.
-        comparison.steps.retain(|step| !step.warm_up);
-    }
-    comparison.seeds = comparison.draw_seeds();
+    let mut comparison = Comparison::new(spec, environment);
     executor.prepare(&comparison.requests());
     // This also checks before the first run whether the files can be written.
     outputs.write(&comparison.report())?;
@@ -139,21 +122,57 @@ pub fn compare(
         seed: spec.seed,
         runs: comparison.steps.len(),
     });
+    let mut pace = Pace::default();
     for index in 0..comparison.steps.len() {
-        if cancel.load(Ordering::Relaxed) {
-            let report = Some(comparison.report());
-            return Err(CompareError::stopped(ExecError::Interrupted, report));
+        let stopped = match cancel.load(Ordering::Relaxed) {
+            true => Err(ExecError::Interrupted),
+            false => comparison.run(index, executor, observer),
+        };
+        if let Err(source) = stopped {
+            let report = comparison.report();
+            outputs.write(&report)?;
+            return Err(CompareError::stopped(source, Some(report)));
         }
-        if let Err(source) = comparison.run(index, executor, observer) {
-            return Err(CompareError::stopped(source, Some(comparison.report())));
+        if !outputs.is_none() && pace.is_due() {
+            pace.time(|| outputs.write(&comparison.report()))?;
         }
-        outputs.write(&comparison.report())?;
     }
-    Ok(comparison.report())
+    let report = comparison.report();
+    outputs.write(&report)?;
+    Ok(report)
+}
+
+/// How often the files are written: after every run, unless that would take a good part of the time, as with thousands
+/// of short runs in the simulator.
+#[derive(Default)]
+struct Pace {
+    /// When they were written last, and how long that took.
+    last: Option<(Instant, Duration)>,
+}
+
+impl Pace {
+    /// Writing is to take a twentieth of the time at most.
+    const RUNS_PER_WRITING: u32 = 19;
+
+    fn is_due(&self) -> bool {
+        self.last.is_none_or(|(written, took)| written.elapsed() >= took * Self::RUNS_PER_WRITING)
+    }
+
+    fn time<T>(&mut self, write: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let result = write();
+        self.last = Some((Instant::now(), started.elapsed()));
+        result
+    }
+}
+
+/// All runs of a comparison, in the order in which [`compare()`] requests them if none hangs.
+pub fn requests(spec: &CompareSpec) -> Vec<RunRequest> {
+    Comparison::new(spec, Environment::default()).requests()
 }
 
 /// The files of policies that the user gave as files.
-fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
+pub fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
     let policies = schedulers.iter().filter_map(|contender| contender.scheduler.policy());
     policies.filter_map(|policy| Some((policy.name.to_owned(), policy.file.clone()?))).collect()
 }
@@ -171,7 +190,30 @@ struct Comparison<'a> {
     records: Vec<Record>,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    fn new(spec: &'a CompareSpec, environment: Environment) -> Self {
+        let mut steps = plan(spec.workloads.len(), spec.schedulers.len(), spec.runs, spec.seed);
+        if spec.why {
+            steps.extend(breakdowns(spec.workloads.len(), spec.schedulers.len()));
+        }
+        if spec.on == Target::Sim {
+            // The simulator needs no warm-up.
+            steps.retain(|step| !step.warm_up);
+        }
+        let mut comparison = Self {
+            spec,
+            arms: arms(spec.schedulers.len()),
+            steps,
+            seeds: Vec::new(),
+            environment,
+            started: Instant::now(),
+            started_at: format_rfc3339_seconds(SystemTime::now()).to_string(),
+            records: Vec::new(),
+        };
+        comparison.seeds = comparison.draw_seeds();
+        comparison
+    }
+
     fn run(
         &mut self,
         index: usize,
@@ -255,7 +297,7 @@ impl Comparison<'_> {
     }
 
     /// Earlier runs of the same workload under the same scheduler, the latest first.
-    fn of_same<'a>(&'a self, step: &Step) -> impl Iterator<Item = &'a Record> {
+    fn of_same(&self, step: &Step) -> impl Iterator<Item = &Record> {
         let (workload, arm) = (step.workload, step.arm);
         let same = move |other: &Step| other.workload == workload && other.arm == arm;
         self.records.iter().rev().filter(move |record| same(&record.step))

@@ -30,7 +30,7 @@ mod warnings;
 pub mod workload;
 
 pub use clock::Clock;
-pub use compare::{CompareError, Event, Observer, compare};
+pub use compare::{CompareError, Event, Observer, compare, requests};
 pub use contender::Contender;
 pub use execute::{ExecError, Executor, RunOutcome, RunRequest};
 pub use executors::host::HostExecutor;

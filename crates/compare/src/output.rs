@@ -1,4 +1,4 @@
-//! Where a report goes. It is written after every run, so that an interrupted comparison loses
+//! Where a report goes. It is written as runs end, so that an interrupted comparison loses
 //! nothing, and each time as a whole, so that a reader never gets half a report.
 use crate::report::html;
 use crate::result::Report;
@@ -24,6 +24,11 @@ pub struct OutputError {
 }
 
 impl Outputs {
+    /// Whether nothing is written.
+    pub fn is_none(&self) -> bool {
+        self.json.is_none() && self.html.is_none()
+    }
+
     /// Writes the files that were requested.
     pub fn write(&self, report: &Report) -> Result<(), OutputError> {
         let named = |path: &Path| {
