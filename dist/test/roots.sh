@@ -18,6 +18,15 @@ make_root() {
 	fi
 }
 
+# make_slurm_root RELEASE: a Debian in $roots/slurm-RELEASE.tar, with Slurm, and with a systemd that need not run.
+make_slurm_root() {
+	if [ ! -f "$roots/slurm-$1.tar" ]; then
+		say "making a root of Debian $1 with Slurm"
+		make_tarball "$roots/slurm-$1.tar" "$1" --variant=minbase \
+			--include=slurmctld,slurmd,slurm-client,munge,systemd,dbus,libelf1,iproute2,procps
+	fi
+}
+
 # make_tarball FILE RELEASE OPTION…: what mmdebstrap makes, as a whole or not at all.
 make_tarball() {
 	tarball=$1 release=$2

@@ -14,15 +14,6 @@ files=$(mktemp -d)
 trap 'rm -rf "$root" "$files"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# make_slurm_root RELEASE: a Debian in $roots/slurm-RELEASE.tar, with Slurm, and with a systemd that need not run.
-make_slurm_root() {
-	if [ ! -f "$roots/slurm-$1.tar" ]; then
-		say "making a root of Debian $1 with Slurm"
-		make_tarball "$roots/slurm-$1.tar" "$1" --variant=minbase \
-			--include=slurmctld,slurmd,slurm-client,munge,systemd,dbus,libelf1,iproute2,procps
-	fi
-}
-
 # use_in RELEASE systemd|plain: jobs in a machine with that root, below a systemd or without one.
 use_in() {
 	say "running jobs under the Slurm of Debian $1, $2"

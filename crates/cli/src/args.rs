@@ -35,6 +35,8 @@ pub enum Command {
     Advise(Advise),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
+    /// Divide comparisons into shards for many machines, run the shards, and merge them into reports
+    Campaign(Campaign),
     /// Count the locks that the scheduler takes while a command runs, and the time spent waiting for them
     Locks(Overhead),
     /// Count the calls of the scheduler's functions while a command runs, and the time spent in them
@@ -253,10 +255,10 @@ pub struct Compare {
     /// Time limit of one run, in seconds of real time, 1 to 1000000
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub timeout: u64,
-    /// Write the results to this file as JSON; it is rewritten after every run
+    /// Write the results to this file as JSON; it is rewritten as runs end
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the results to this file as an HTML page with charts; it is rewritten after every run
+    /// Write the results to this file as an HTML page with charts; it is rewritten as runs end
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Command to compare the schedulers on
@@ -309,6 +311,49 @@ pub struct Advise {
     /// Command to advise on
     #[arg(last = true, value_name = "CMD", required = true)]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Campaign {
+    #[command(subcommand)]
+    pub step: CampaignStep,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CampaignStep {
+    /// Divide the comparisons of a file into shards, and write what Slurm and HyperQueue need to run them
+    Plan(CampaignPlan),
+    /// Run shards on this machine; what they have done already is not done again
+    Run(CampaignRun),
+    /// Write the reports, or name the shards that are missing
+    Merge(CampaignMerge),
+}
+
+#[derive(Debug, Args)]
+pub struct CampaignPlan {
+    /// The campaign's file, in TOML: see docs/how-to/run-a-campaign.md
+    pub file: PathBuf,
+    /// Folder for the plan and all results; every node must have it at the same path
+    #[arg(long, short, value_name = "FOLDER")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct CampaignRun {
+    /// The campaign's folder
+    pub folder: PathBuf,
+    /// Numbers of the shards, from 1 [default: all that are missing]
+    #[arg(value_name = "SHARD", value_parser = clap::value_parser!(u32).range(1..))]
+    pub shards: Vec<u32>,
+    /// Number of simulations at a time, which does not change the results
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub jobs: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct CampaignMerge {
+    /// The campaign's folder
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -41,6 +41,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
             || cause.is::<flsched_spec::UsageError>()
             || cause.downcast_ref::<flsched_host::Error>().is_some_and(|e| e.is_usage())
             || cause.is::<flsched_machine::Error>()
+            || cause.downcast_ref::<flsched_campaign::Error>().is_some_and(|e| e.is_usage())
             || cause.downcast_ref::<flsched_sim::Error>().is_some_and(|e| e.is_usage());
         if usage {
             return USAGE;

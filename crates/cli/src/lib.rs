@@ -33,6 +33,7 @@ pub fn main() -> ExitCode {
         args::Command::Emulator(args) => commands::emulator::run(&args),
         args::Command::Advise(args) => commands::advise::run(args),
         args::Command::Compare(args) => commands::compare::run(&args),
+        args::Command::Campaign(args) => commands::campaign::run(&args),
         args::Command::Locks(args) => commands::locks::run(&args),
         args::Command::Costs(args) => commands::costs::run(&args),
         args::Command::Reproduce(args) => commands::reproduce::run(&args),

@@ -178,16 +178,24 @@ fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[Strin
     }
     let mut spec = CompareSpec::simulated(schedulers, &args.workloads)?;
     complete(&mut spec, args);
-    // The report is the same however many runs are done at a time.
+    spec.command_line = without_what_changes_nothing(words);
+    Ok(spec)
+}
+
+/// The report of a simulation is the same however many runs are done at a time, and wherever it is written.
+fn without_what_changes_nothing(words: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if word == "--jobs" {
+        let (option, value) =
+            word.split_once('=').map_or((word.as_str(), None), |(option, it)| (option, Some(it)));
+        if !["--jobs", "--json", "--html"].contains(&option) {
+            kept.push(word.clone());
+        } else if value.is_none() {
             words.next();
-        } else if !word.starts_with("--jobs=") {
-            spec.command_line.push(word.clone());
         }
     }
-    Ok(spec)
+    kept
 }
 
 fn complete(spec: &mut CompareSpec, args: &args::Compare) {
@@ -199,7 +207,8 @@ fn complete(spec: &mut CompareSpec, args: &args::Compare) {
     }
 }
 
-fn executor(
+/// What does its runs.
+pub fn executor(
     args: &args::Compare,
     Plan { spec, place }: &Plan,
     progress: &Progress,

@@ -2,6 +2,7 @@
 pub mod advise;
 pub mod attach;
 pub mod calibrate;
+pub mod campaign;
 pub mod compare;
 pub mod costs;
 pub mod doctor;

@@ -1,0 +1,58 @@
+//! Campaigns: comparisons that are too large for one machine.
+//!
+//! [`file`] is what the user writes: comparisons, with values to fill in. [`plan`] divides their runs into shards,
+//! each of which is one command on some node. [`shard`] is what such a command has done so far. [`merge`] gives
+//! all shards' runs to [`flsched_compare::compare()`] as if they were done there, so that the report is the one that
+//! one machine would have given. [`engines`] writes the files with which Slurm and HyperQueue run the commands.
+//!
+//! Runs in the simulator are divided, as they are the same on every machine. A comparison on real or virtual CPUs is one
+//! shard: runs of different nodes are never in one report.
+pub mod engines;
+pub mod file;
+pub mod merge;
+pub mod plan;
+pub mod shard;
+
+pub use file::Campaign;
+pub use merge::Replay;
+pub use plan::{Part, Plan, Planned};
+pub use shard::Shard;
+
+use std::path::{Path, PathBuf};
+
+/// Why a campaign cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder that cannot be read or written.
+    #[error("{}", path.display())]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// What a file says is not possible; the user can correct it.
+    #[error("{}: {message}", path.display())]
+    Wrong {
+        /// The file's path.
+        path: PathBuf,
+        /// What is wrong, and the remedy.
+        message: String,
+    },
+}
+
+impl Error {
+    /// Whether the user's words are at fault.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Wrong { .. })
+    }
+
+    fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File { path, source }
+    }
+
+    fn wrong(path: &Path, message: impl Into<String>) -> Self {
+        Self::Wrong { path: path.to_path_buf(), message: message.into() }
+    }
+}
