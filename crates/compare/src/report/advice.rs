@@ -32,12 +32,12 @@ impl Advice {
         let chosen = choose(report);
         let mut lines = vec![
             ("Advice", headline(report, chosen)),
-            ("How sure", certainty(report, chosen)),
-            ("The others", others(report, chosen)),
+            ("Certainty", certainty(report, chosen)),
+            ("Others", others(report, chosen)),
         ];
         let contender = contender(chosen.unwrap_or(first))?;
         lines.push(("Command", command_line(&contender, command, is_set)));
-        lines.push(("Not seen here", unseen(report)));
+        lines.push(("Limits", limits(report)));
         Ok(Self { lines })
     }
 }
@@ -76,10 +76,10 @@ fn certainty(report: &Report, chosen: Option<&ArmResult>) -> String {
     let percent = 100.0 * (noise - 1.0);
     match chosen {
         Some(result) if result.ratio_to_first_low > Some(noise) => {
-            format!("very: the whole interval is beyond the noise ({runs} {percent:.0} %)")
+            format!("high; the whole interval is beyond the noise ({runs} {percent:.0} %)")
         }
         Some(_) => format!(
-            "fairly: the gain is beyond the noise, the lower end of its interval is not ({runs} {percent:.0} %; \
+            "moderate; the gain is beyond the noise, but the lower end of its interval is not ({runs} {percent:.0} %; \
              --runs {} would narrow it)",
             3 * report.runs
         ),
@@ -150,15 +150,15 @@ fn variables(waits: Waits, is_set: impl Fn(&str) -> bool) -> Vec<String> {
     set.environment().map(text).collect()
 }
 
-fn unseen(report: &Report) -> String {
+fn limits(report: &Report) -> String {
     match report.on {
         Target::Vm => format!(
-            "your machine; this was one with {} emulated CPUs without caches, and kernel {}. On a machine with Linux \
-             6.16 or newer, `sudo flsched advise --on host -- CMD` tells more",
+            "measured on {} emulated CPUs without caches, kernel {}. On a machine with Linux 6.16 or newer, \
+             `sudo flsched advise --on host -- CMD` measures the machine itself",
             report.cpus, report.kernel
         ),
         Target::Host | Target::Sim => format!(
-            "other input, and other load beside it; this was {} CPUs and kernel {}, as busy as they were",
+            "measured on {} CPUs, kernel {}, beside the load of that moment; other input can give another answer",
             report.cpus, report.kernel
         ),
     }
@@ -208,10 +208,9 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 5, "{text}");
         assert_eq!(lines[0], "Advice: use flsched+sleep: 1.50× faster than eevdf [1.47–1.53]");
-        assert!(lines[1].starts_with("How sure: very: "), "{text}");
+        assert!(lines[1].starts_with("Certainty: high; "), "{text}");
         assert!(
-            lines[2]
-                .starts_with("The others: batch 1.11× slower than eevdf [1.09–1.13]; eevdf+sleep no diff"),
+            lines[2].starts_with("Others: batch 1.11× slower than eevdf [1.09–1.13]; eevdf+sleep no diff"),
             "{text}"
         );
         assert_eq!(
@@ -234,15 +233,15 @@ mod tests {
 
     #[test]
     fn a_gain_near_the_noise_is_less_sure() {
-        assert!(advice(&[("batch", 1.045)]).contains("\nHow sure: fairly: "));
+        assert!(advice(&[("batch", 1.045)]).contains("\nCertainty: moderate; "));
     }
 
     #[test]
     fn where_nothing_is_better_nothing_changes() {
         let text = advice(&[("batch", 1.01), ("flsched", 0.9)]);
         assert!(text.starts_with("Advice: keep what you have: "), "{text}");
-        assert!(text.contains("How sure: a gain below 3 % would not have been seen"), "{text}");
-        assert!(text.contains("The others: flsched 1.11× slower"), "{text}");
+        assert!(text.contains("Certainty: a gain below 3 % would not have been seen"), "{text}");
+        assert!(text.contains("Others: flsched 1.11× slower"), "{text}");
         assert!(text.contains("\nCommand: ./a.out 'two words'\n"), "{text}");
     }
 
