@@ -108,7 +108,7 @@ fn finding(report: &Report, result: &ArmResult) -> String {
         (Verdict::Better | Verdict::Worse, _) => {
             words::finding(result, &report.results[0].scheduler, words::terms(report.clock))
         }
-        (_, Some(ratio)) => format!("no difference shown, {} {}", words::ratio(ratio), interval()),
+        (_, Some(ratio)) => format!("can’t tell, {} {}", words::ratio(ratio), interval()),
         (_, None) => "no time".into(),
     }
 }
@@ -210,7 +210,9 @@ mod tests {
         assert_eq!(lines[0], "Advice: use flsched+sleep: 1.50× faster than eevdf [1.47–1.53]");
         assert!(lines[1].starts_with("Certainty: high; "), "{text}");
         assert!(
-            lines[2].starts_with("Others: batch 1.11× slower than eevdf [1.09–1.13]; eevdf+sleep no diff"),
+            lines[2].starts_with(
+                "Others: batch 1.11× slower than eevdf [1.09–1.13]; eevdf+sleep can’t tell, 1.00×"
+            ),
             "{text}"
         );
         assert_eq!(
