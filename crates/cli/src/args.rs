@@ -2,6 +2,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flsched_compare::Waits;
+use flsched_machine::Setting;
 use flsched_sim::scenario::Seeds;
 use flsched_spec::Target;
 use flsched_spec::workload::OpenMpKernel;
@@ -411,6 +412,22 @@ pub struct Calibrate {
 pub struct Sim {
     #[command(subcommand)]
     pub other: Option<SimOther>,
+    /// Scheduler: eevdf, batch, cfs, fifo, rr, or a policy; with settings if necessary: eevdf:slice_us=3000,
+    /// flsched:slice_us=5000
+    #[arg(long, value_name = "S", default_value = "flsched")]
+    pub scheduler: String,
+    /// Another value for an entry of the machine's file, such as costs.switch_ns=3000 (repeatable)
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub settings: Vec<Setting>,
+    #[command(flatten)]
+    pub on: Simulated,
+    #[command(flatten)]
+    pub showing: Showing,
+}
+
+/// What to simulate.
+#[derive(Debug, Args)]
+pub struct Simulated {
     /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
     /// a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
     /// appended, all CPUs are equally fast
@@ -419,14 +436,10 @@ pub struct Sim {
     /// Number of CPUs, 1 to 4096; all else stays as in the machine file [default: as the machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<usize>,
-    /// Scheduler: eevdf, batch, cfs, fifo, rr, or a policy; with settings if necessary: eevdf:slice_us=3000,
-    /// flsched:slice_us=5000
-    #[arg(long, value_name = "S", default_value = "flsched")]
-    pub scheduler: String,
-    /// File of a policy of your own; --scheduler names it like the file: my for my.bpf.c (repeatable)
+    /// File of a policy of your own, which is then a scheduler named like the file: my for my.bpf.c (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
-    /// Workload to run, see below
+    /// Workload to run; `flsched sim --help` lists them
     #[arg(long, value_name = "NAME[:PARAMS]", default_value = "hackbench")]
     pub workload: String,
     /// Seed of all random numbers; the same seed gives the same result
@@ -435,8 +448,6 @@ pub struct Sim {
     /// Stop with an error after this many simulated seconds, 1 to 1000000
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub limit: u64,
-    #[command(flatten)]
-    pub showing: Showing,
 }
 
 /// How to show a run.
@@ -475,6 +486,8 @@ pub enum SimOther {
     Fuzz(Fuzz),
     /// Run a scenario file, such as `flsched sim fuzz` writes
     Replay(Replay),
+    /// Run a workload with several values of one number of the machine: how much does a result depend on it?
+    Sweep(Sweep),
     /// Draw which task ran on which CPU on a real machine, from what perf recorded
     Draw(Draw),
 }
@@ -512,9 +525,38 @@ pub struct Fuzz {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  flsched sim sweep --set costs.switch_ns=3000..30000:10 --schedulers cfs,flsched --svg curves.svg"
+)]
+pub struct Sweep {
+    /// Entry of the machine's file and its values: whole numbers from A to B, STEPS of them, 2 to 1000, at equal
+    /// distances [default number: 10]; other entries may have one other value each (repeatable)
+    #[arg(long = "set", value_name = "PATH=A..B[:STEPS]", required = true)]
+    pub settings: Vec<Setting>,
+    /// Schedulers, as for --scheduler of `flsched sim`
+    #[arg(long, value_name = "S,S,…", default_value = "eevdf,flsched")]
+    pub schedulers: String,
+    #[command(flatten)]
+    pub on: Simulated,
+    /// Number of runs at a time, 1 to 1024, which does not change the result
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
+    /// Write the results to this file as comma-separated values: a line for each value and scheduler
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write a picture to this file: the time over the values, a curve for each scheduler
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub struct Replay {
     /// Scenario file, in TOML
     pub file: PathBuf,
+    /// Another value for an entry of the scenario, such as limit_ms=500 or task.0.rounds=3, or of its machine's file,
+    /// such as machine.costs.switch_ns=3000 (repeatable)
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub settings: Vec<Setting>,
     /// File of a policy of your own that the scenario names (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,

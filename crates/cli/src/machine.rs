@@ -3,7 +3,7 @@ use crate::args::{Accel, Cgroup};
 use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
-use flsched_machine::Machine;
+use flsched_machine::{Machine, Setting};
 use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Memory, Topology};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,9 +39,13 @@ pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> R
     Ok(kernel)
 }
 
-/// A simulated machine, as it is or with another number of CPUs.
-pub fn simulated(name: &str, cpus: Option<usize>) -> Result<Machine, flsched_machine::Error> {
-    let machine = Machine::find(name)?;
+/// A simulated machine, as it is or with another number of CPUs and with other values in its file.
+pub fn simulated(
+    name: &str,
+    cpus: Option<usize>,
+    settings: &[Setting],
+) -> Result<Machine, flsched_machine::Error> {
+    let machine = Machine::find_with(name, settings)?;
     match cpus {
         Some(count) => machine.with_cpus(count),
         None => Ok(machine),

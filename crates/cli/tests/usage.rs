@@ -93,6 +93,36 @@ fn a_simulation_of_what_does_not_exist_is_refused() {
 }
 
 #[test]
+fn settings_that_do_not_exist_are_refused_with_what_was_meant() {
+    for (arguments, words) in [
+        (
+            "--set costs.swich_ns=1",
+            "machines/knc-31s1p.toml: unknown entry of `costs` `swich_ns`; did you mean `switch_ns`",
+        ),
+        ("--set costs.switch_ns=fast", "expects a value like the present one, 5500"),
+        ("--set costs.switch_ns=-1", "machines/knc-31s1p.toml with costs.switch_ns=-1: "),
+        ("--set costs.switch_ns=99999999999999", "with costs.switch_ns=99999999999999, line 54: switch_ns: "),
+        ("--set costs.switch_ns", "`costs.switch_ns` is not PATH=VALUE"),
+        ("--set costs=1", "`costs` is a section"),
+        ("replay ../../conformance/chain.toml --set limit=1", "did you mean `limit_ms`"),
+        ("replay ../../conformance/chain.toml --set limit_ms=0", "limit_ms: 0 is not from 1"),
+        ("replay ../../conformance/chain.toml --set machine.cost.tick_ns=0", "did you mean `costs`"),
+        ("sweep --set costs.switch_ns=1", "no --set has a range"),
+        ("sweep --set costs.switch_ns=1..2 --set costs.tick_ns=1..2", "one range at a time"),
+        ("sweep --set costs.switch_ns=2..1", "the first value, 2, is not less than the last one, 1"),
+        ("sweep --set costs.switch_ns=1..99999999999999", "0 to 60000000000"),
+        ("sweep --set costs.swich_ns=1..2", "did you mean `switch_ns`"),
+        ("sweep --set costs.switch_ns=1..2 --schedulers cfs,cfs", "`cfs` is named twice"),
+        ("sweep --set costs.switch_ns=1..2 --schedulers csf", "unknown scheduler `csf`"),
+        ("sweep", "--set <PATH=A..B[:STEPS]>"),
+    ] {
+        let arguments: Vec<&str> = std::iter::once("sim").chain(arguments.split(' ')).collect();
+        let text = refused(&arguments);
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
 fn choices_and_smoves_limits_are_in_the_errors() {
     let text = refused(&["attach", "smove", "--strategy", "locale"]);
     assert!(text.contains("possible values: smove, local, off"), "{text}");

@@ -2,6 +2,7 @@
 //!
 //! - [`MachineFile`]: the file, read and written; each number is [`Sourced`]
 //! - [`Machine`]: CPUs with their places, speeds and costs, by name or from a file
+//! - [`Setting`]: another value for one of its numbers
 //! - [`measure`]: what scheduling costs on the present machine
 //! - [`Places`], [`Clocks`]: the tables of `policies/topology.bpf.h` and `policies/frequency.bpf.h`, for the loader
 //!   and for the simulator
@@ -14,6 +15,7 @@ mod machine;
 pub mod measure;
 mod places;
 mod price;
+mod setting;
 mod source;
 mod sourced;
 mod speed;
@@ -28,6 +30,7 @@ pub use file::MachineFile;
 pub use machine::Machine;
 pub use places::{CpuLocation, MAX_CPUS, MAX_GROUPS, Places};
 pub use price::Price;
+pub use setting::{Setting, with_settings};
 pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, Frequency, Governor, LoadTimes, Speed};
 pub use startup::Startup;

@@ -1,6 +1,7 @@
 //! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
 use crate::costs::{CallbackCosts, Costs};
 use crate::file::MachineFile;
+use crate::setting::{Setting, with_settings};
 use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, Governor, Speed};
 use crate::startup::Startup;
@@ -49,16 +50,21 @@ impl Machine {
     /// One of this build's machines by its name, or one in a file; behind a colon a governor, or
     /// `even` for [`Self::even`].
     pub fn find(word: &str) -> Result<Self, Error> {
+        Self::find_with(word, &[])
+    }
+
+    /// The same with other values for some entries of its file.
+    pub fn find_with(word: &str, settings: &[Setting]) -> Result<Self, Error> {
         match word.rsplit_once(':') {
-            None => Self::read(word),
-            Some((name, "even")) => Ok(Self::read(name)?.even()),
-            Some((name, governor)) => Self::read(name)?.with_governor(governor),
+            None => Self::read(word, settings),
+            Some((name, "even")) => Ok(Self::read(name, settings)?.even()),
+            Some((name, governor)) => Self::read(name, settings)?.with_governor(governor),
         }
     }
 
-    fn read(name: &str) -> Result<Self, Error> {
+    fn read(name: &str, settings: &[Setting]) -> Result<Self, Error> {
         if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
-            return Self::parse(text, &format!("machines/{name}.toml"));
+            return Self::parse(text, &format!("machines/{name}.toml"), settings);
         }
         if !name.contains(['/', '.']) {
             let names: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
@@ -66,11 +72,19 @@ impl Machine {
         }
         let text =
             std::fs::read_to_string(name).map_err(|cause| Error::File { path: name.to_owned(), cause })?;
-        Self::parse(&text, name)
+        Self::parse(&text, name, settings)
     }
 
-    fn parse(text: &str, path: &str) -> Result<Self, Error> {
-        Ok(MachineFile::parse(text, path)?.into())
+    fn parse(text: &str, path: &str, settings: &[Setting]) -> Result<Self, Error> {
+        if settings.is_empty() {
+            return Ok(MachineFile::parse(text, path)?.into());
+        }
+        let text = with_settings(text, path, settings)?;
+        let words: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        let mut machine =
+            Self::from(MachineFile::parse(&text, &format!("{path} with {}", words.join(", ")))?);
+        machine.name += &format!(":{}", words.join(":"));
+        Ok(machine)
     }
 
     /// The same kind of machine with another number of CPUs: whole cores of its last ones are left

@@ -9,6 +9,7 @@
 //! - [`Setup`]: what to run
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
+//! - [`sweep`]: the same run with several values of one number of the machine
 //! - [`startup`]: what a comparison of counts with the emulated machine needs
 //! - [`output`]: the results
 pub mod classes;
@@ -24,6 +25,7 @@ pub mod run;
 pub mod scenario;
 mod setup;
 pub mod startup;
+pub mod sweep;
 pub mod workload;
 
 pub use error::{Error, Violation};

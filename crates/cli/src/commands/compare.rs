@@ -222,7 +222,7 @@ pub fn executor(
         Place::Vm { topology, memory, clock } => (topology, memory, clock),
         Place::Sim => {
             let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-            let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize))?;
+            let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize), &[])?;
             let jobs = args.jobs.unwrap_or(1) as usize;
             return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
         }

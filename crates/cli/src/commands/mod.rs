@@ -13,4 +13,5 @@ pub mod reproduce;
 pub mod run;
 pub mod sim;
 pub mod status;
+pub mod sweep;
 pub mod vm;

@@ -4,7 +4,7 @@ use crate::exit::Usage;
 use crate::files::write;
 use crate::{machine, policy_file, signals};
 use anyhow::Result;
-use flsched_machine::Machine;
+use flsched_machine::{Machine, Setting, with_settings};
 use flsched_sim::core::Recording;
 use flsched_sim::output::Colouring;
 use flsched_sim::scenario::Scenario;
@@ -17,12 +17,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const NS: u64 = 1_000_000_000;
+pub const NS: u64 = 1_000_000_000;
 
 pub fn run(args: &args::Sim) -> Result<u8> {
     match &args.other {
         Some(args::SimOther::Fuzz(args)) => return super::fuzz::fuzz(args),
         Some(args::SimOther::Replay(args)) => return replay(args),
+        Some(args::SimOther::Sweep(args)) => return super::sweep::sweep(args),
         Some(args::SimOther::Draw(args)) => return draw_real(args),
         None => {}
     }
@@ -44,23 +45,32 @@ pub fn run(args: &args::Sim) -> Result<u8> {
 
 /// The run that the options describe.
 pub fn setup(args: &args::Sim) -> Result<Setup> {
-    policy_file::add_all(&args.policies, true)?;
+    let on = &args.on;
+    policy_file::add_all(&on.policies, true)?;
     Ok(Setup {
-        machine: Arc::new(machine::simulated(&args.machine, args.cpus)?),
+        machine: Arc::new(machine::simulated(&on.machine, on.cpus, &args.settings)?),
         scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
-        workload: load(&Model::read(&args.workload)?)?,
-        seed: args.seed,
-        limit: args.limit * NS,
+        workload: load(&Model::read(&on.workload)?)?,
+        seed: on.seed,
+        limit: on.limit * NS,
     })
 }
+
+/// Before the path of an entry of the machine's file, where those of a scenario can be set, too.
+const MACHINE: &str = "machine.";
 
 /// A scenario from a file.
 fn replay(args: &args::Replay) -> Result<u8> {
     policy_file::add_all(&args.policies, true)?;
     let (path, text) = read(&args.file)?;
+    let (of_machine, of_scenario): (Vec<_>, Vec<_>) =
+        args.settings.iter().cloned().partition(|setting| setting.path.starts_with(MACHINE));
+    let text = with_settings(&text, &path, &of_scenario)?;
     let scenario = Scenario::parse(&text, &path)?;
+    let without_prefix = |setting: Setting| Setting { path: setting.path[MACHINE.len()..].into(), ..setting };
+    let of_machine: Vec<Setting> = of_machine.into_iter().map(without_prefix).collect();
     let title = format!("seed {}: {}", scenario.seed, scenario.summary());
-    let simulation = scenario.simulation()?;
+    let simulation = scenario.simulation_with(&of_machine)?;
     refuse_constant(&args.showing.drawing, simulation.machine())?;
     if !args.showing.json {
         writeln!(io::stdout(), "{title}")?;

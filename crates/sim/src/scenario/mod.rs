@@ -16,7 +16,7 @@ use crate::output::Outcome;
 use crate::run::{Disturbance, TaskCounts};
 use crate::workload::{self, Act, BarrierPlan, TaskPlan, Tasks};
 use crate::{Error, Setup, Simulation};
-use flsched_machine::Machine;
+use flsched_machine::{Machine, Setting};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use serde::{Deserialize, Serialize};
@@ -181,8 +181,13 @@ impl Scenario {
 
     /// Ready to run.
     pub fn simulation(&self) -> Result<Simulation, Error> {
+        self.simulation_with(&[])
+    }
+
+    /// The same with other values in the machine's file.
+    pub fn simulation_with(&self, settings: &[Setting]) -> Result<Simulation, Error> {
         self.check().map_err(Error::Usage)?;
-        let machine = Machine::find(&self.machine)?.with_cpus(self.cpus)?;
+        let machine = Machine::find_with(&self.machine, settings)?.with_cpus(self.cpus)?;
         let scheduler = self.scheduler()?;
         let must_keep_cpus_busy = keeps_cpus_busy(&scheduler);
         let mut simulation = Simulation::new(Setup {
