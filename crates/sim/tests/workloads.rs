@@ -75,6 +75,27 @@ fn barriers_cost_little_where_everybody_has_a_cpu() {
     }
 }
 
+/// Making the threads takes longer than their work here.
+#[test]
+fn npbs_clock_begins_when_all_threads_exist() {
+    let outcome = run("flsched", "npb:ep:8:1:spin:1000000").unwrap();
+    let work = 537e-6 / 8.0;
+    assert!((work..work * 1.1).contains(&outcome.time_s), "{}", outcome.time_s);
+    assert!(outcome.whole_s > 2.0 * outcome.time_s, "{}", outcome.whole_s);
+}
+
+#[test]
+fn npbs_first_iteration_is_not_timed() {
+    let times = |steps: u64| {
+        let outcome = run("flsched", &format!("npb:cg:8:{steps}:spin:100")).unwrap();
+        (outcome.time_s, outcome.whole_s)
+    };
+    let ((one, whole_one), (three, whole_three)) = (times(1), times(3));
+    let within = |value: f64, expected: f64| (0.97..1.03).contains(&(value / expected));
+    assert!(within(three, 3.0 * one), "{one} {three}");
+    assert!(within(whole_one, 2.0 * one) && within(whole_three, 4.0 * one), "{whole_one} {whole_three}");
+}
+
 #[test]
 fn endless_spinning_under_fifo_reaches_the_time_limit() {
     let mut setup = setup("fifo", "phases:16:2:100:0:spin");

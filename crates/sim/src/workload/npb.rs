@@ -9,8 +9,10 @@
 //!   threads than that, the rest have nothing to do.
 //! - How long an operation takes is the parameter MOPS, 100 by default: an estimate for one thread of a
 //!   1.1 GHz in-order core without vectors, not fitted to any result.
+//! - The clock begins as in the programs: all threads exist, and all programs but EP have done one iteration.
+//!   The first thread reads it.
 //! - The imbalance, 5 %, is an estimate. EP's is the same; nothing there waits but at the end.
-use super::phases::{Plan, Stage, wait_of};
+use super::phases::{Clock, Plan, Stage, wait_of};
 use super::{Program, Workload, World};
 use flsched_spec::workload::{Npb, NpbName};
 
@@ -65,6 +67,7 @@ impl Workload for Npb {
             stages: stages.collect(),
             imbalance_percent: IMBALANCE_PERCENT,
             wait: wait_of(self.wait),
+            clock: Clock::Thread0 { untimed_steps: u64::from(self.program != NpbName::Ep) },
         };
         plan.main(world)
     }

@@ -2,9 +2,10 @@
 use super::{Child, Program, Step, View};
 use std::collections::VecDeque;
 
-/// Measures from before the first of its children until the last one has ended.
 pub(super) struct Team<F> {
     children: VecDeque<Child>,
+    /// Whether it measures the time, from before the first of its children until the last one has ended.
+    measures: bool,
     /// What to report when all have ended.
     figures: Option<F>,
     said: VecDeque<Step>,
@@ -23,7 +24,12 @@ impl<F: FnOnce() -> Vec<Step>> Team<F> {
     /// `figures` are asked for at the end.
     pub(super) fn new(children: impl IntoIterator<Item = Child>, figures: F) -> Self {
         let children = children.into_iter().collect();
-        Self { children, figures: Some(figures), said: VecDeque::new(), phase: Phase::Start }
+        Self { children, measures: true, figures: Some(figures), said: VecDeque::new(), phase: Phase::Start }
+    }
+
+    /// Leaves it to one of its children to measure the time.
+    pub(super) fn untimed(self) -> Self {
+        Self { measures: false, phase: Phase::Fork, ..self }
     }
 }
 
@@ -41,11 +47,11 @@ impl<F: FnOnce() -> Vec<Step>> Program for Team<F> {
                     Step::WaitChildren { at_most: 0 }
                 }
             },
-            Phase::Wait => {
+            Phase::Wait if self.measures => {
                 self.phase = Phase::Stop;
                 Step::Stop
             }
-            Phase::Stop => {
+            Phase::Wait | Phase::Stop => {
                 self.phase = Phase::Say;
                 self.said = self.figures.take().map(|figures| figures().into()).unwrap_or_default();
                 self.said.pop_front().unwrap_or(Step::Exit)
