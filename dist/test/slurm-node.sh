@@ -54,6 +54,7 @@ configure() {
 		Epilog=$slurm/epilog
 		TaskProlog=$slurm/task-prolog
 		PrologFlags=Alloc
+		BatchStartTimeout=120
 		NodeName=node1 NodeAddr=192.0.2.1 CPUs=4 Feature=flsched
 		PartitionName=shared Nodes=node1 Default=YES
 		PartitionName=whole Nodes=node1 OverSubscribe=EXCLUSIVE
@@ -74,7 +75,6 @@ configure() {
 		SlurmdLogFile=/var/log/slurm/slurmd.log
 		ReturnToService=2
 		KillWait=5
-		BatchStartTimeout=600
 		SlurmdTimeout=20
 		MpiDefault=none
 	TEXT
@@ -98,6 +98,11 @@ start_slurmd() {
 	else
 		slurmd "$@"
 	fi >$log 2>&1 || fail "slurmd does not start"
+}
+
+# Of the job, and not the slurmstepd that keeps the cgroups of all.
+kill_steps() {
+	pkill -KILL -f "^slurmstepd: \[$job\."
 }
 
 start() {
@@ -277,7 +282,7 @@ over
 scenario="slurmstepd killed"
 submit --exclusive --comment=flsched $home/job 1000
 eventually 90 has_said '^scheduler: enabled'
-pkill -KILL -x slurmstepd
+kill_steps
 scancel "$job"
 over 120
 pkill -KILL sleep
@@ -285,8 +290,11 @@ pkill -KILL sleep
 scenario="slurmd and slurmstepd killed, and slurmd started again"
 submit --exclusive --no-requeue --comment=flsched $home/job 1000
 eventually 90 has_said '^scheduler: enabled'
-pkill -KILL 'slurm(d|stepd)'
+pkill -KILL -x slurmd
+kill_steps
 start_slurmd
+# Slurm would miss the job by itself, but not before BatchStartTimeout.
+scancel "$job"
 over 120
 pkill -KILL sleep
 
@@ -298,6 +306,7 @@ if [ "$manager" = plain ]; then
 	pkill -KILL '^(slurmd|slurmstepd|flsched|sleep)$'
 	rm -r /run/flsched
 	start_slurmd -b
+	scancel "$job"
 	over 120
 fi
 
