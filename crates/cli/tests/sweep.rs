@@ -60,7 +60,7 @@ fn a_sweep_that_fails_says_where_and_writes_nothing() {
     let output = flsched(spinning, folder.path());
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
-    assert!(error.contains("costs.switch_ns=1000, under fifo: not done within 1"), "{error}");
+    assert!(error.contains("costs.switch_ns=1000, under fifo: the run has not ended within 1"), "{error}");
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "{error}");
 }
 
