@@ -213,15 +213,15 @@ fn a_bad_file_is_refused_by_file_and_fault() {
         ("seeds = 1\n".to_owned(), "unknown field"),
         (good.replace("limit_ms = 10", "limit_ms = 0"), "limit_ms"),
         (format!("{good}[[task]]\nsteps = [\"jump\"]\n"), "unknown variant `jump`, expected one of `run_us`"),
-        (format!("{good}[[task]]\nsteps = []\ncpus = [2]\n"), "task 1: CPU 2"),
+        (format!("{good}[[task]]\nsteps = []\ncpus = [2]\n"), "task 1: there is no CPU 2"),
         (format!("{good}[[task]]\nsteps = []\nnice = 20\n"), "nice: 20"),
         (
             format!("{good}[[task]]\nstart_us = 2\nsteps = []\n[[task]]\nsteps = []\n"),
             "task 2: starts before",
         ),
-        (format!("{good}[[task]]\nsteps = [{{ pin = 2 }}]\n"), "task 1: CPU 2"),
+        (format!("{good}[[task]]\nsteps = [{{ pin = 2 }}]\n"), "task 1: there is no CPU 2"),
         (format!("workload = \"hogs\"\n{good}[[task]]\nsteps = []\n"), "both a workload and tasks"),
-        (format!("{good}[[event]]\nat_us = 1\noffline = 9\n"), "event 1: CPU 9"),
+        (format!("{good}[[event]]\nat_us = 1\noffline = 9\n"), "event 1: there is no CPU 9"),
         (format!("{good}[[event]]\nat_us = 1\naffinity = {{ task = 1, cpus = [0] }}\n"), "event 1: needs"),
     ] {
         let error = Scenario::parse(&bad, "bad.toml").unwrap_err();
