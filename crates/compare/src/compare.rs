@@ -111,8 +111,7 @@ pub fn compare(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Report, CompareError> {
     spec.check()?;
-    let mut environment = executor.environment().map_err(|source| CompareError::stopped(source, None))?;
-    environment.policy_files = policy_files(&spec.schedulers);
+    let environment = environment(spec, executor).map_err(|source| CompareError::stopped(source, None))?;
     let mut comparison = Comparison::new(spec, environment);
     executor.prepare(&comparison.requests());
     // This also checks before the first run whether the files can be written.
@@ -171,8 +170,14 @@ pub fn requests(spec: &CompareSpec) -> Vec<RunRequest> {
     Comparison::new(spec, Environment::default()).requests()
 }
 
+/// Where the runs are done, as the report has it.
+pub fn environment(spec: &CompareSpec, executor: &mut dyn Executor) -> Result<Environment, ExecError> {
+    let environment = executor.environment()?;
+    Ok(Environment { policy_files: policy_files(&spec.schedulers), ..environment })
+}
+
 /// The files of policies that the user gave as files.
-pub fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
+fn policy_files(schedulers: &[Contender]) -> BTreeMap<String, PolicyFile> {
     let policies = schedulers.iter().filter_map(|contender| contender.scheduler.policy());
     policies.filter_map(|policy| Some((policy.name.to_owned(), policy.file.clone()?))).collect()
 }

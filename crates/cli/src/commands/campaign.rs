@@ -7,7 +7,7 @@ use crate::signals;
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use flsched_campaign::{Campaign, Part, Plan, Planned, Replay, Shard, engines, merge, plan};
-use flsched_compare::{CompareError, Event, ExecError, Executor, Outputs, RunRequest, Target, requests};
+use flsched_compare::{CompareError, Event, ExecError, Outputs, RunRequest, Target, requests};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ fn simulate(
     let left: Vec<usize> = runs.iter().copied().filter(|run| !shard.has(&of.name, *run)).collect();
     let requested: Vec<RunRequest> = left.iter().map(|run| all[*run].clone()).collect();
     let mut executor = compare::executor(&args, &plan, progress, cancel)?;
-    let environment = environment(executor.as_mut(), &plan)?;
+    let environment = flsched_compare::compare::environment(&plan.spec, executor.as_mut())?;
     executor.prepare(&requested);
     progress.steps(left.len() as u64);
     let mut stored = Instant::now();
@@ -191,16 +191,6 @@ fn simulate(
         }
     }
     Ok(true)
-}
-
-/// As in a comparison's report.
-fn environment(
-    executor: &mut dyn Executor,
-    plan: &compare::Plan,
-) -> Result<flsched_compare::environment::Environment> {
-    let mut environment = executor.environment()?;
-    environment.policy_files = flsched_compare::compare::policy_files(&plan.spec.schedulers);
-    Ok(environment)
 }
 
 /// The whole comparison, on this machine or in a virtual machine on it.
