@@ -26,7 +26,7 @@ pub use weight::{NICE_0, load_weight};
 
 use crate::Violation;
 pub use crate::engine::TaskId;
-use crate::engine::{Event, EventQueue, Ns, Random};
+use crate::engine::{Event, EventQueue, Ns, Random, random};
 pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl Core {
             counts: Counts::default(),
             spent: Spent::default(),
             here: 0,
-            random: Random::new(seed, 0),
+            random: random(seed, 0),
             online: CpuMask::first(count),
             idle: CpuMask::first(count),
             violation: None,

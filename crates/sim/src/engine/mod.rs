@@ -4,6 +4,9 @@ mod work;
 
 pub use queue::{Event, EventQueue};
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
 /// Nanoseconds of simulated time since the start of the run.
 pub type Ns = u64;
 
@@ -15,29 +18,12 @@ pub fn display_ns(ns: Ns) -> String {
     format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A small and fast generator (xorshift64*); each purpose has a stream of its own. Not for secrets.
-#[derive(Debug, Clone)]
-pub struct Random(u64);
+/// A small and fast generator with the same numbers in every version of its library. Not for secrets.
+pub type Random = rand::rngs::Xoshiro256PlusPlus;
 
-impl Random {
-    /// Streams of different `stream` are independent of each other.
-    pub fn new(seed: u64, stream: u64) -> Self {
-        use rand_chacha::rand_core::{Rng, SeedableRng};
-        let mut source = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-        source.set_stream(stream);
-        Self(source.next_u64() | 1)
-    }
-
-    /// Any 64 bits, not all zero.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// From 0 to `limit` - 1; `limit` is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u64
-    }
+/// The generator of one purpose: those of different `stream` are independent of each other.
+pub fn random(seed: u64, stream: u64) -> Random {
+    let mut source = ChaCha8Rng::seed_from_u64(seed);
+    source.set_stream(stream);
+    Random::from_rng(&mut source)
 }

@@ -64,18 +64,19 @@ impl WorkTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Random;
+    use crate::engine::random;
+    use rand::RngExt;
 
     #[test]
     fn the_first_is_the_least_of_all() {
-        let mut random = Random::new(1, 0);
+        let mut random = random(1, 0);
         for cpus in [1, 2, 3, 7, 64, 228] {
             let mut tree = WorkTree::new(cpus);
             let mut plain = vec![None; cpus];
             assert_eq!(tree.first(), None);
             for seq in 0..2000 {
-                let cpu = random.below(cpus as u64) as usize;
-                let key = (random.below(3) > 0).then(|| (random.below(50), seq));
+                let cpu = random.random_range(0..cpus);
+                let key = random.random_ratio(2, 3).then(|| (random.random_range(0..50), seq));
                 tree.set(cpu, key);
                 plain[cpu] = key;
                 let least = (0..cpus).filter_map(|cpu| Some((plain[cpu]?, cpu))).min();

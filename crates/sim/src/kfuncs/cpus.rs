@@ -3,6 +3,7 @@ use super::valid_cpu;
 use crate::core::{CpuMask, TaskStruct};
 use crate::env::abi::{EBUSY, EINVAL, KICK_IDLE, KICK_PREEMPT, KICK_WAIT, PICK_IDLE_CORE, PICK_IDLE_IN_NODE};
 use crate::ext::context::with;
+use rand::RngExt;
 
 pub(super) unsafe extern "C" fn nr_cpu_ids() -> u32 {
     with(|_, core| core.nr_cpus() as u32)
@@ -99,7 +100,7 @@ pub(super) unsafe extern "C" fn pick_any_cpu(allowed: *const CpuMask, flags: u64
             .has_builtin_idle
             .then(|| ext.pick_idle(core, allowed, None, flags & PICK_IDLE_CORE != 0))
             .flatten();
-        let from = core.random.below(core.nr_cpus() as u64) as usize;
+        let from = core.random.random_range(0..core.nr_cpus());
         idle.or_else(|| allowed.first_common_from(&core.online, from)).map_or(-EBUSY, |cpu| cpu as i32)
     })
 }

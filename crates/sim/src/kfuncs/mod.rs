@@ -9,6 +9,7 @@ use crate::core::{Core, TaskStruct};
 use crate::env::abi::{DSQ_BUILTIN, EEXIST, EINVAL};
 use crate::ext::Ext;
 use crate::ext::context::with;
+use rand::Rng;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
@@ -211,7 +212,7 @@ unsafe extern "C" fn processor_id() -> u32 {
 }
 
 unsafe extern "C" fn prandom() -> u32 {
-    with(|_, core| (core.random.next_u64() >> 32) as u32)
+    with(|_, core| core.random.next_u32())
 }
 
 unsafe extern "C" fn write_line(line: u64) {

@@ -5,6 +5,7 @@ use crate::engine::{Event, Ns};
 use crate::startup::{first_work_ns, grace_period_end};
 use crate::workload::{Child, Step, View};
 use flsched_machine::Price;
+use rand::RngExt;
 
 /// How much a call may be longer or shorter than its cost.
 const RIPPLE_PERCENT: u64 = 2;
@@ -93,7 +94,7 @@ impl Simulation {
         let most = ns * RIPPLE_PERCENT / 100;
         match most {
             0 => ns,
-            _ => ns - most + self.world.random.below(2 * most + 1),
+            _ => self.world.random.random_range(ns - most..=ns + most),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Random scenarios: each seed gives one.
 use super::{Happening, Scenario, What};
-use crate::engine::Random;
+use crate::engine::{Random, random};
 use crate::workload::{Act, TaskPlan};
 use flsched_machine::Machine;
 use flsched_machine::THRESHOLD;
 use flsched_spec::{Knob, PidList, Policy};
+use rand::RngExt;
 use std::collections::BTreeMap;
 
 /// The schedulers of the kernel that are drawn beside the policies.
@@ -29,7 +30,7 @@ struct Draw(Random);
 
 /// The scenario of a seed; `among`: schedulers to draw from, or all if there are none.
 pub fn draw(seed: u64, among: &[String]) -> Scenario {
-    let mut draw = Draw(Random::new(seed, 2));
+    let mut draw = Draw(random(seed, 2));
     let cpus = *draw.one(CPUS);
     let machine = *draw.one(MACHINES);
     let scheduler = draw.scheduler(among, machine);
@@ -58,7 +59,7 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
 
 impl Draw {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0.below(limit)
+        self.0.random_range(0..limit)
     }
 
     fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {

@@ -4,6 +4,7 @@
 use super::{Child, Program, Step, View, Workload, World};
 use crate::engine::Ns;
 use flsched_spec::workload::Make;
+use rand::RngExt;
 
 /// What the driver does itself before, between and after its children, each. Measured, as the next two, with
 /// gcc 12.2 on the files of `compare`'s workload of this name and an AMD EPYC: CPU time of 15 runs.
@@ -80,7 +81,7 @@ impl Program for Driver {
             1 | 4 | 7 => Step::Run(DRIVER_NS),
             2 => {
                 let (least, most) = COMPILER_NS;
-                let work = least + view.random.below(most - least);
+                let work = view.random.random_range(least..most);
                 Step::Fork(Child::process("cc1", Work { left: Some(work) }))
             }
             5 => Step::Fork(Child::process("as", Work { left: Some(ASSEMBLER_NS) })),

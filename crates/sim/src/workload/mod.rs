@@ -21,7 +21,7 @@ pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, S
 
 use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
-use crate::engine::{Ns, Random};
+use crate::engine::{Ns, Random, random};
 use crate::startup::Preparation;
 use flsched_spec::workload::Model;
 use std::fmt;
@@ -249,7 +249,7 @@ impl World {
             barriers: Vec::new(),
             semaphores: Vec::new(),
             conditions: Vec::new(),
-            random: Random::new(seed, 1),
+            random: random(seed, 1),
             actors: Vec::new(),
             started_at: None,
             stopped_at: None,

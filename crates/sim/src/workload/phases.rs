@@ -4,6 +4,7 @@ use super::team::Team;
 use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
 use crate::engine::Ns;
 use flsched_spec::workload::{Phases, WaitStyle};
+use rand::RngExt;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -151,7 +152,7 @@ impl Program for Thread {
             self.worked = true;
             let work = plan.pieces_of(stage, self.id) * stage.piece_ns;
             let most = work / 100 * plan.imbalance_percent;
-            return Step::Run(work - most + view.random.below(2 * most + 1));
+            return Step::Run(view.random.random_range(work - most..=work + most));
         }
     }
 }

@@ -297,8 +297,9 @@ impl Rules for Eevdf {
 mod tests {
     use super::*;
     use crate::core::load_weight;
-    use crate::engine::Random;
+    use crate::engine::random;
     use flsched_machine::Machine;
+    use rand::RngExt;
     use std::sync::Arc;
 
     fn eevdf(cpus: usize) -> Eevdf {
@@ -319,8 +320,8 @@ mod tests {
     #[test]
     fn lag_is_bounded() {
         let mut rules = eevdf(1);
-        let mut random = Random::new(7, 0);
-        let nices: Vec<i32> = (0..12).map(|_| random.below(11) as i32 - 5).collect();
+        let mut random = random(7, 0);
+        let nices: Vec<i32> = (0..12).map(|_| random.random_range(-5..=5)).collect();
         for (task, nice) in nices.iter().enumerate() {
             rules.add_task(task, load_weight(120 + nice), 0);
             rules.enqueue(0, task, Enqueue::Fork);
@@ -337,16 +338,16 @@ mod tests {
                     rules.begin(0, next);
                 }
             }
-            rules.account(0, random.below(step));
+            rules.account(0, random.random_range(0..step));
             if let Some(curr) = rules.queues[0].curr
-                && random.below(4) == 0
+                && random.random_ratio(1, 4)
             {
                 rules.dequeue(0, curr, true, false);
                 rules.end(0, curr);
                 asleep.push(curr);
             }
-            if !asleep.is_empty() && random.below(3) == 0 {
-                let task = asleep.swap_remove(random.below(asleep.len() as u64) as usize);
+            if !asleep.is_empty() && random.random_ratio(1, 3) {
+                let task = asleep.swap_remove(random.random_range(0..asleep.len()));
                 let why = if rules.is_delayed(task) { Enqueue::Delayed } else { Enqueue::WakeUp };
                 rules.enqueue(0, task, why);
             }
