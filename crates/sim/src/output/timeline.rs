@@ -2,7 +2,7 @@
 //! each frequency, as in the figures of the Smove paper.
 use crate::core::{CpuId, Recording, STEP_MHZ, Slice, Tuning};
 use crate::engine::{Ns, display_ns};
-use std::fmt::Write;
+use maud::{Markup, html};
 
 /// Width of a row, in pixels.
 const WIDTH: u64 = 1600;
@@ -56,62 +56,55 @@ pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring)
 
     let row = (HEIGHT / rows.len().max(1) as u64).clamp(3, 16);
     let by_frequency = colouring == Colouring::Frequency;
-    let legend = if by_frequency { 24 } else { 0 };
-    let height = TOP + row * rows.len() as u64 + 30 + legend;
+    let legend_height = if by_frequency { 24 } else { 0 };
+    let height = TOP + row * rows.len() as u64 + 30 + legend_height;
     let width = LEFT + WIDTH + 20;
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"{LEFT}\" y=\"18\" font-size=\"14\">{}; {} of {} CPUs had work</text>\n",
-        escaped(title),
-        rows.len(),
-        recording.nr_cpus
-    );
-    for (index, (cpu, pieces)) in rows.iter().enumerate() {
-        let y = TOP + row * index as u64;
-        if row >= 10 || index % 10 == 0 {
-            let _ = writeln!(text, "<text x=\"4\" y=\"{}\">CPU {cpu}</text>", y + row.min(10));
+    let colour_and_name = |key: Key| match colouring {
+        Colouring::Task => (colour_of_task(key), name(recording, key)),
+        Colouring::Frequency if key == UNKNOWN => ("#bbb".into(), "frequency unknown".into()),
+        Colouring::Frequency => (colour_of_step(key, range), format!("{key} MHz")),
+    };
+    let picture = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {width} {height}"))
+            font-family="sans-serif" font-size="11" {
+            rect width="100%" height="100%" fill="#fff" {}
+            text x=(LEFT) y="18" font-size="14" {
+                (title) "; " (rows.len()) " of " (recording.nr_cpus) " CPUs had work"
+            }
+            @for (index, (cpu, pieces)) in (0..).zip(&rows) {
+                @let y = TOP + row * index;
+                @if row >= 10 || index % 10 == 0 {
+                    text x="4" y=(y + row.min(10)) { "CPU " (cpu) }
+                }
+                @for (key, from, to) in runs(pieces, end) {
+                    @let (colour, name) = colour_and_name(key);
+                    rect x=(LEFT + from) y=(y) width=(to - from) height=(row - 1) fill=(colour) {
+                        title { (name) }
+                    }
+                }
+            }
+            @for tenth in 0..=10 {
+                text x=(LEFT + WIDTH * tenth / 10) y=(height - 12 - legend_height) text-anchor="middle" {
+                    (display_ns(end / 10 * tenth))
+                }
+            }
+            @if by_frequency {
+                (legend(range, height - 22))
+            }
         }
-        for (key, from, to) in runs(pieces, end) {
-            let (colour, what) = match colouring {
-                Colouring::Task => (colour_of_task(key), name(recording, key)),
-                Colouring::Frequency if key == UNKNOWN => ("#bbb".into(), "frequency unknown".into()),
-                Colouring::Frequency => (colour_of_step(key, range), format!("{key} MHz")),
-            };
-            let _ = writeln!(
-                text,
-                "<rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{colour}\">\
-                 <title>{what}</title></rect>",
-                LEFT + from,
-                to - from,
-                row - 1,
-            );
-        }
-    }
-    for tenth in 0..=10 {
-        let (x, y) = (LEFT + WIDTH * tenth / 10, height - 12 - legend);
-        let at = display_ns(end / 10 * tenth);
-        let _ = writeln!(text, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{at}</text>");
-    }
-    if by_frequency {
-        add_legend(&mut text, range, height - 22);
-    }
-    text + "</svg>\n"
+    };
+    picture.into_string() + "\n"
 }
 
-fn add_legend(text: &mut String, range: (Key, Key), y: u64) {
-    for (index, step) in (range.0..=range.1).step_by(STEP_MHZ as usize).enumerate() {
-        let x = LEFT + LEGEND * index as u64;
-        let colour = colour_of_step(step, range);
-        let _ = writeln!(
-            text,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{LEGEND}\" height=\"6\" fill=\"{colour}\"/>\
-             <text x=\"{x}\" y=\"{}\">{step}</text>",
-            y + 16
-        );
+fn legend(range: (Key, Key), y: u64) -> Markup {
+    html! {
+        @for (index, step) in (0..).zip((range.0..=range.1).step_by(STEP_MHZ as usize)) {
+            @let x = LEFT + LEGEND * index;
+            rect x=(x) y=(y) width=(LEGEND) height="6" fill=(colour_of_step(step, range)) {}
+            text x=(x) y=(y + 16) { (step) }
+        }
+        text x="4" y=(y + 16) { "MHz, from" }
     }
-    let _ = writeln!(text, "<text x=\"4\" y=\"{}\">MHz, from</text>", y + 16);
 }
 
 fn by_task(slices: &[Slice]) -> Vec<Piece> {
@@ -170,7 +163,7 @@ fn runs(pieces: &[Piece], end: Ns) -> Vec<(Key, u64, u64)> {
 
 fn name(recording: &Recording, task: Key) -> String {
     let (name, pid) = &recording.tasks[task as usize];
-    format!("{} {pid}", escaped(name))
+    format!("{name} {pid}")
 }
 
 fn colour_of_task(task: Key) -> String {
@@ -181,10 +174,6 @@ fn colour_of_task(task: Key) -> String {
 fn colour_of_step(step: Key, (low, high): (Key, Key)) -> String {
     let share = f64::from(step - low) / f64::from((high - low).max(1));
     format!("hsl({:.0},75%,{:.0}%)", 260.0 - 210.0 * share, 28.0 + 32.0 * share)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
