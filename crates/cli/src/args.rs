@@ -297,6 +297,9 @@ pub struct Advise {
     pub cpus: Option<u32>,
     #[command(flatten)]
     pub vm: VirtualMachine,
+    /// How time passes in the virtual machine: parallel or wall, as for `flsched compare` [default: parallel]
+    #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
+    pub clock: Option<Clock>,
     /// Time limit of one run, in seconds of real time, 1 to 1000000
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub timeout: u64,

@@ -144,14 +144,37 @@ fn clocks_and_their_settings_are_refused_with_the_range() {
         ("wall:jitter=1", "the wall clock has no settings"),
         ("model", "valid are parallel, work, wall"),
     ] {
-        for command in ["vm", "compare"] {
+        for command in ["vm", "compare", "advise"] {
             let text = refused(&[command, "--clock", clock, "--", "true"]);
             assert!(text.contains(words), "{command} {clock}: {text}");
         }
     }
+    let text = refused(&["advise", "--clock", "work", "--", "true"]);
+    assert!(text.contains("valid are parallel and wall"), "{text}");
     for clock in ["parallel", "work", "instructions"] {
         let text = refused(&["vm", "--clock", clock, "--accel", "kvm", "--", "true"]);
         assert!(text.contains("it cannot use KVM"), "{clock}: {text}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_anything_runs() {
+    let workload = "--workload hackbench:process-pipe:2";
+    for arguments in [
+        "compare --on vm --json /no/such/report.json -- true".to_owned(),
+        format!("compare --on sim {workload} --html /no/such/report.html"),
+        format!("sim {workload} --svg /no/such/picture.svg"),
+        format!("sim {workload} --trace /no/such/trace.json"),
+        format!("sim sweep {workload} --set costs.switch_ns=1..2 --csv /no/such/curve.csv"),
+        "calibrate --out /no/such/machine.toml".to_owned(),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_flsched")).args(arguments.split(' ')).output();
+        let output = output.expect("it starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {text}");
+        assert_eq!(text.lines().count(), 1, "{arguments}: {text}");
+        assert!(text.contains("cannot write /no/such/"), "{arguments}: {text}");
+        assert!(output.stdout.is_empty(), "{arguments}");
     }
 }
 

@@ -114,7 +114,6 @@ pub fn compare(
     let environment = environment(spec, executor).map_err(|source| CompareError::stopped(source, None))?;
     let mut comparison = Comparison::new(spec, environment);
     executor.prepare(&comparison.requests());
-    // This also checks before the first run whether the files can be written.
     outputs.write(&comparison.report())?;
     observer.event(&Event::Started {
         environment: &comparison.environment,

@@ -2,7 +2,7 @@
 //! nothing, and each time as a whole, so that a reader never gets half a report.
 use crate::report::html;
 use crate::result::Report;
-use flsched_files::replace;
+use flsched_files::{check, replace};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,12 +29,14 @@ impl Outputs {
         self.json.is_none() && self.html.is_none()
     }
 
+    /// Whether the files can be written, before anything is started for them.
+    pub fn check(&self) -> Result<(), OutputError> {
+        let mut paths = self.json.iter().chain(&self.html);
+        paths.try_for_each(|path| check(path).map_err(named(path)))
+    }
+
     /// Writes the files that were requested.
     pub fn write(&self, report: &Report) -> Result<(), OutputError> {
-        let named = |path: &Path| {
-            let path = path.to_path_buf();
-            move |source| OutputError { path, source }
-        };
         if let Some(path) = &self.json {
             let text = serde_json::to_string_pretty(report).map_err(io::Error::from);
             text.and_then(|text| replace(path, (text + "\n").as_bytes())).map_err(named(path))?;
@@ -44,4 +46,10 @@ impl Outputs {
         }
         Ok(())
     }
+}
+
+/// Adds the file's name to an error.
+fn named(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
+    let path = path.to_path_buf();
+    move |source| OutputError { path, source }
 }

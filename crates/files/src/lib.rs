@@ -2,10 +2,24 @@
 //! one.
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Writes a new file beside the old one and renames it.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (mut file, path) = new_beside(path)?;
+    file.as_file_mut().write_all(content)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Whether [`replace`] can write there, for callers that only later know what to write.
+pub fn check(path: &Path) -> io::Result<()> {
+    new_beside(path).map(drop)
+}
+
+/// An empty file in the folder of `path`, and the path that it is to have.
+fn new_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     // A link keeps pointing to the file, and a device is not replaced by a file.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     if path.metadata().is_ok_and(|meta| !meta.is_file()) {
@@ -16,11 +30,8 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         _ => Path::new("."),
     };
     // Errors of `tempfile_in` would name the temporary file, which means nothing to the user.
-    let mut file =
-        tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path))?;
-    file.as_file_mut().write_all(content)?;
-    file.persist(path)?;
-    Ok(())
+    let file = tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path))?;
+    Ok((file, path))
 }
 
 #[cfg(test)]
@@ -33,6 +44,7 @@ mod tests {
         let path = folder.path().join("report.json");
         replace(&path, b"one").unwrap();
         replace(&path, b"two").unwrap();
+        check(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
     }
@@ -46,11 +58,14 @@ mod tests {
         replace(&link, b"new").unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         assert!(replace(Path::new("/dev/null"), b"x").is_err());
+        assert!(check(Path::new("/dev/null")).is_err());
     }
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        let error = replace(Path::new("/no/such/folder/report.json"), b"x").unwrap_err();
-        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
+        let path = Path::new("/no/such/folder/report.json");
+        for error in [replace(path, b"x").unwrap_err(), check(path).unwrap_err()] {
+            assert_eq!(error.to_string(), "No such file or directory (os error 2)");
+        }
     }
 }

@@ -1,15 +1,20 @@
 //! `flsched advise -- CMD`: which scheduler to use for CMD.
 use super::compare;
 use crate::args;
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Result, anyhow};
 use flsched_compare::report::advice::{Advice, CONTENDERS};
 use flsched_compare::{CompareError, Outputs};
+use flsched_vm::Clock;
 use std::io::{self, Write};
 
 pub fn run(args: args::Advise) -> Result<u8> {
+    if args.clock == Some(Clock::Work) {
+        let what = "advise judges by speed, and the work clock does not show it: valid are parallel and wall";
+        return Err(Usage(what.into()).into());
+    }
     let words: Vec<String> = std::env::args().collect();
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
@@ -48,7 +53,7 @@ fn comparison(args: args::Advise) -> args::Compare {
         jobs: None,
         cpus: args.cpus,
         vm: args.vm,
-        clock: None,
+        clock: args.clock,
         cgroup: None,
         why: false,
         seed: args.seed,

@@ -1,6 +1,6 @@
 //! `flsched calibrate`: a machine file of this machine.
 use crate::args;
-use crate::files::write;
+use crate::files::{check, write};
 use anyhow::Result;
 use flsched_host::Frequencies;
 use flsched_machine::measure::{Cpufreq, calibrate, describe};
@@ -10,6 +10,7 @@ use std::io::{self, Write};
 const NAME: &str = "this-machine";
 
 pub fn run(args: &args::Calibrate) -> Result<u8> {
+    args.out.as_deref().map_or(Ok(()), check)?;
     let found = calibrate(args.batches as usize)?;
     let frequencies = Frequencies::of_this_machine();
     let cpufreq = Cpufreq { cpus: &frequencies.cpus, domains: &frequencies.domains };

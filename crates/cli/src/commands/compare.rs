@@ -88,6 +88,7 @@ pub fn carry_out(
     progress: &Progress,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Result<Report, CompareError>> {
+    outputs.check()?;
     let mut executor = executor(args, plan, progress, cancel)?;
     let mut observer = |event: &Event<'_>| show_event(progress, event);
     Ok(compare(&plan.spec, executor.as_mut(), &mut observer, outputs, cancel))

@@ -1,7 +1,7 @@
 //! `flsched sim`, and `replay`: a workload, or a scenario, on a simulated machine.
 use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
-use crate::files::write;
+use crate::files::{check, write};
 use crate::{machine, policy_file, signals};
 use anyhow::Result;
 use flsched_machine::{Machine, Setting, with_settings};
@@ -90,6 +90,7 @@ fn refuse_constant(drawing: &Drawing, machine: &Machine) -> Result<()> {
 /// To its end, or until Ctrl-C.
 fn play(simulation: Simulation, title: &str, showing: &Showing) -> Result<u8> {
     let Showing { json, drawing } = showing;
+    drawing.trace.iter().chain(&drawing.svg).try_for_each(|path| check(path))?;
     let cancel = signals::stop_flag()?;
     let simulation = simulation.stop_if(move || cancel.load(Ordering::Relaxed));
     let outcome = if drawing.trace.is_none() && drawing.svg.is_none() {

@@ -2,7 +2,7 @@
 use super::sim::NS;
 use crate::args;
 use crate::exit::{INTERRUPTED, Usage};
-use crate::files::write;
+use crate::files::{check, write};
 use crate::progress::Progress;
 use crate::{machine, policy_file, signals};
 use anyhow::Result;
@@ -18,6 +18,7 @@ use std::io::{self, Write};
 /// All values with all schedulers.
 pub fn sweep(args: &args::Sweep) -> Result<u8> {
     let sweep = plan(args)?;
+    args.csv.iter().chain(&args.svg).try_for_each(|path| check(path))?;
     let stop = signals::stop_flag()?;
     let progress = Progress::start();
     progress.steps(sweep.count() as u64);
