@@ -453,6 +453,13 @@ pub struct Simulated {
     pub limit: u64,
 }
 
+impl Simulated {
+    /// The limit, in nanoseconds of simulated time.
+    pub fn limit_ns(&self) -> u64 {
+        self.limit * 1_000_000_000
+    }
+}
+
 /// How to show a run.
 #[derive(Debug, Args)]
 pub struct Showing {

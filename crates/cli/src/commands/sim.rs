@@ -16,8 +16,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-pub const NS: u64 = 1_000_000_000;
+use std::time::Duration;
 
 pub fn run(args: &args::Sim) -> Result<u8> {
     match &args.other {
@@ -52,7 +51,7 @@ pub fn setup(args: &args::Sim) -> Result<Setup> {
         scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
         workload: load(&Model::read(&on.workload)?)?,
         seed: on.seed,
-        limit: on.limit * NS,
+        limit: on.limit_ns(),
     })
 }
 
@@ -143,7 +142,7 @@ fn draw(recording: &Recording, title: &str, drawing: &Drawing) -> Result<()> {
         write(path, output::render_timeline(recording, title, colouring).as_bytes())?;
     }
     if let Some(at) = recording.full_at {
-        let until = at as f64 / NS as f64;
+        let until = Duration::from_nanos(at).as_secs_f64();
         eprintln!("flsched: the recording ends at {until:.6} s: it holds no more");
     }
     Ok(())

@@ -1,5 +1,4 @@
 //! `flsched sim sweep`: how a result depends on one number of the machine.
-use super::sim::NS;
 use crate::args;
 use crate::exit::{INTERRUPTED, Usage};
 use crate::files::{check, write};
@@ -56,7 +55,7 @@ fn plan(args: &args::Sweep) -> Result<Sweep> {
         machine::simulated(&on.machine, on.cpus, &settings)
     };
     let schedulers = contenders.into_iter().map(|contender| contender.scheduler).collect();
-    Ok(Sweep::new(range, schedulers, &workload, (on.seed, on.limit * NS), machine)?)
+    Ok(Sweep::new(range, schedulers, &workload, (on.seed, on.limit_ns()), machine)?)
 }
 
 /// The setting that is a range, and the others.
