@@ -24,6 +24,8 @@ use_in() {
 	as_root mkdir -p "$root/packages" "$root/root/.cache/flsched"
 	as_root cp target/packages/* dist/test/in-root.sh "$root/packages"
 	apt_settings | as_root tee "$root/etc/apt/apt.conf.d/50host" >/dev/null
+	# The root is thrown away, so dpkg need not wait until its files are on the disk.
+	echo force-unsafe-io | as_root tee "$root/etc/dpkg/dpkg.cfg.d/50host" >/dev/null
 	# A kernel that is in the cache is not fetched again.
 	kernels=$(cache_folder)/kernels
 	if [ -d "$kernels" ]; then
