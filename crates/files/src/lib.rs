@@ -1,14 +1,14 @@
 //! Writes a file as a whole or not at all: a reader never gets half of it, and an interruption leaves the old
 //! one.
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Writes a new file beside the old one and renames it.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let (mut file, path) = new_beside(path)?;
-    file.as_file_mut().write_all(content)?;
+    file.as_file_mut().write_all(content).map_err(with_remedy)?;
     file.persist(path)?;
     Ok(())
 }
@@ -30,8 +30,18 @@ fn new_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
         _ => Path::new("."),
     };
     // Errors of `tempfile_in` would name the temporary file, which means nothing to the user.
-    let file = tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path))?;
-    Ok((file, path))
+    let file = tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path));
+    Ok((file.map_err(with_remedy)?, path))
+}
+
+/// The same error, with what the user can do about it.
+fn with_remedy(error: io::Error) -> io::Error {
+    let remedy = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free space there",
+        ErrorKind::ReadOnlyFilesystem => "choose a folder that can be written to",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{error}; {remedy}"))
 }
 
 #[cfg(test)]
@@ -59,6 +69,14 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         assert!(replace(Path::new("/dev/null"), b"x").is_err());
         assert!(check(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn an_error_that_has_a_remedy_names_it() {
+        let remedy = |errno| with_remedy(io::Error::from_raw_os_error(errno)).to_string();
+        assert_eq!(remedy(28), "No space left on device (os error 28); free space there");
+        assert!(remedy(30).ends_with("; choose a folder that can be written to"));
+        assert_eq!(remedy(13), "Permission denied (os error 13)");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use flsched_spec::workload::Runtime;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -44,8 +45,12 @@ pub enum BuildError {
     #[error("no folder for compiled programs: set FLSCHED_CACHE, or HOME")]
     NoCacheFolder,
     /// A file cannot be written.
-    #[error("cannot write {}", .0.display())]
-    Io(PathBuf, #[source] std::io::Error),
+    #[error(
+        "cannot write {}: {}; free space there, or set FLSCHED_CACHE to a folder you may write to",
+        .0.display(),
+        .1
+    )]
+    Io(PathBuf, std::io::Error),
 }
 
 /// Compilers for this runtime, in order of preference.
@@ -117,6 +122,9 @@ fn key(compiler: &Path, source: &str) -> u64 {
     hasher.finish()
 }
 
+/// What compilers and linkers say of a full disk.
+const FULL: &str = "No space left on device";
+
 /// Compiles into `place`, which appears only when it is complete. The inner error is the compiler's.
 fn compile(
     cache: &Path,
@@ -139,11 +147,20 @@ fn compile(
         .args(["program", "main.c", "work.c"])
         .args(AFTER)
         .current_dir(folder.path())
+        .env("LC_ALL", "C")
+        .env("TMPDIR", folder.path())
         .stdin(Stdio::null())
         .output();
     match output {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return Ok(Err(first_error(&String::from_utf8_lossy(&output.stderr)))),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            // No other compiler and no package helps.
+            if said.contains(FULL) {
+                return Err(io(cache)(ErrorKind::StorageFull.into()));
+            }
+            return Ok(Err(first_error(&said)));
+        }
         Err(error) => return Ok(Err(error.to_string())),
     }
     fs::rename(folder.path().join("program"), place).map_err(io(place))?;
@@ -180,6 +197,19 @@ mod tests {
             compilers(cache.path(), "#!/bin/sh\necho \"main.c:1: error: no 'omp.h'\" >&2\nexit 1\n");
         let error = build(&refusing);
         assert!(error.contains("error: no 'omp.h'") && error.contains("libomp-19-dev"), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_is_not_the_compilers_fault() {
+        let cache = tempfile::tempdir().unwrap();
+        let script = "#!/bin/sh\necho 'final link failed: No space left on device' >&2\nexit 1\n";
+        let compilers = compilers(cache.path(), script);
+        let error = program_in(cache.path(), Runtime::Libgomp, "ep", "int x;", &compilers).unwrap_err();
+        let (error, folder) = (error.to_string(), cache.path().display());
+        assert!(
+            error.starts_with(&format!("cannot write {folder}: no storage space; free space")),
+            "{error}"
+        );
     }
 
     #[test]
