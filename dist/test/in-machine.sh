@@ -9,7 +9,7 @@ mkdir "$root"
 mount -t tmpfs -o size=90% none "$root"
 tar -C "$root" -x --warning=no-unknown-keyword
 mkdir "$root/test"
-cp target/packages/flsched_*.deb dist/test/in-systemd.sh "$root/test"
+cp target/packages/flsched_*.deb dist/test/in-systemd.sh dist/test/checks.sh "$root/test"
 cp /boot/config-* "$root/boot" 2>/dev/null || true # a kernel given as a file has none
 echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 cat >"$root/etc/systemd/system/test.service" <<-TEXT

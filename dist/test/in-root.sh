@@ -3,25 +3,10 @@
 # Runs in a clean Debian as root: installs, uses and removes what is in /packages. packages.sh calls it.
 set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
-log=/tmp/log
+context() { :; }
+# shellcheck source=dist/test/checks.sh
+. "$(dirname "$0")/checks.sh"
 
-ok() { printf 'ok: %s\n' "$*"; }
-fail() {
-	printf 'FAILED: %s\n' "$*"
-	cat $log
-	exit 1
-}
-# runs CODE WORDS COMMAND…: the command ends with this code, a pattern, and prints these words, a regular expression.
-runs() {
-	wanted=$1 words=$2
-	shift 2
-	code=0
-	"$@" >$log 2>&1 || code=$?
-	# shellcheck disable=SC2254 # a pattern
-	case $code in $wanted) ;; *) fail "$* ends with $code instead of $wanted" ;; esac
-	grep -q -e "$words" $log || fail "$* does not print: $words"
-	ok "$(printf %s "$*" | head -n 1)"
-}
 apt() {
 	apt-get -q -y "$@" >$log 2>&1 || fail "apt-get $*"
 }

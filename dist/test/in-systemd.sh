@@ -4,29 +4,15 @@
 # boots it; what a part leaves on the disk, those of the next boot find.
 set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 SYSTEMD_COLORS=0
-log=/tmp/log
 prom=/var/lib/prometheus/node-exporter/flsched.prom
 
-ok() { printf 'ok: %s\n' "$*"; }
-fail() {
-	printf 'FAILED: %s\n' "$*"
-	cat $log
+context() {
 	echo "state: $(state) $(ops)"
 	systemctl --no-pager --lines=0 status flsched.service 'flsched@*.service' scx.service || true
 	journalctl --no-pager --lines=60
-	exit 1
 }
-# runs CODE WORDS COMMAND…: the command ends with this code, a pattern, and prints these words, a regular expression.
-runs() {
-	wanted=$1 words=$2
-	shift 2
-	code=0
-	"$@" >$log 2>&1 || code=$?
-	# shellcheck disable=SC2254 # a pattern
-	case $code in $wanted) ;; *) fail "$* ends with $code instead of $wanted" ;; esac
-	[ -z "$words" ] || grep -q -e "$words" $log || fail "$* does not print: $words"
-	ok "$*"
-}
+# shellcheck source=dist/test/checks.sh
+. "$(dirname "$0")/checks.sh"
 state() { cat /sys/kernel/sched_ext/state; }
 ops() { cat /sys/kernel/sched_ext/root/ops 2>/dev/null || true; }
 property() { systemctl show --value --property "$2" "$1"; }

@@ -22,7 +22,7 @@ use_in() {
 	mkdir -p "$roots/$1.archives/partial"
 	as_root tar -C "$root" -xf "$roots/$1.tar"
 	as_root mkdir -p "$root/packages" "$root/root/.cache/flsched"
-	as_root cp target/packages/* dist/test/in-root.sh "$root/packages"
+	as_root cp target/packages/* dist/test/in-root.sh dist/test/checks.sh "$root/packages"
 	apt_settings | as_root tee "$root/etc/apt/apt.conf.d/50host" >/dev/null
 	# The root is thrown away, so dpkg need not wait until its files are on the disk.
 	echo force-unsafe-io | as_root tee "$root/etc/dpkg/dpkg.cfg.d/50host" >/dev/null

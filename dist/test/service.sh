@@ -18,7 +18,7 @@ boot() {
 	# A console of the machine is a device that nobody announces, and systemd would wait for it.
 	target/release/flsched vm --kernel "$kernel" --clock wall --cpus 4 --memory 1280M --cgroup root --timeout 1800 \
 		--append systemd.getty_auto=no --include "$(echo target/packages/flsched_*.deb)" \
-		--include dist/test/in-systemd.sh -- sh dist/test/in-machine.sh "$@" <"$folder/root.tar" ||
+		--include dist/test/in-systemd.sh --include dist/test/checks.sh -- sh dist/test/in-machine.sh "$@" <"$folder/root.tar" ||
 		fail "the service on kernel $kernel"
 }
 
