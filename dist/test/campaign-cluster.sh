@@ -14,16 +14,8 @@ fail() {
 	exit 1
 }
 
-# within SECONDS COMMAND…: the command succeeds within so long.
-within() {
-	tries=$(($1 * 5))
-	shift
-	until "$@" >/tmp/log 2>&1; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || fail "not within the time: $*"
-		sleep 0.2
-	done
-}
+# shellcheck source=dist/test/cluster.sh
+. /cluster.sh
 
 are() { # STATE NODES
 	[ "$(sinfo --noheader --nodes "$2" --format %T)" = "$1" ]
@@ -48,55 +40,39 @@ queue_is_empty() {
 	[ -z "$(squeue --noheader)" ]
 }
 
-ip link set lo up
-ip address add 192.0.2.1/32 dev lo
-hostname head
-echo '192.0.2.1 head' >>/etc/hosts
-mkdir -p /etc/slurm /var/log/slurm /var/spool/slurmctld /run/munge
-head -c 1024 /dev/urandom >/etc/munge/munge.key
-chown -R munge: /etc/munge /run/munge
-chmod 0400 /etc/munge/munge.key
-cat >/etc/slurm/slurm.conf <<TEXT
-ClusterName=test
-SlurmctldHost=head(192.0.2.1)
-SlurmUser=root
-NodeName=node[1-2] NodeHostname=head NodeAddr=192.0.2.1 Port=[17001-17002] CPUs=1
-PartitionName=all Nodes=node[1-2] Default=YES
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-StateSaveLocation=/var/spool/slurmctld
-SlurmdSpoolDir=/var/spool/slurmd-%n
-SlurmctldLogFile=/var/log/slurm/slurmctld.log
-SlurmdLogFile=/var/log/slurm/%n.log
-SlurmdPidFile=/run/slurmd-%n.pid
-SlurmdTimeout=10
-MpiDefault=none
-TEXT
-echo IgnoreSystemd=yes >/etc/slurm/cgroup.conf
-setpriv --reuid munge --regid munge --clear-groups munged
+prepare head
+{
+	settings head
+	cat <<-TEXT
+		SlurmUser=root
+		NodeName=node[1-2] NodeHostname=head NodeAddr=192.0.2.1 Port=[17001-17002] CPUs=1
+		PartitionName=all Nodes=node[1-2] Default=YES
+		SlurmdSpoolDir=/var/spool/slurmd-%n
+		SlurmdPidFile=/run/slurmd-%n.pid
+		SlurmdTimeout=10
+	TEXT
+} >/etc/slurm/slurm.conf
+without_systemd
+start_munge
 slurmctld
 for node in node1 node2; do
 	mkdir -p /var/spool/slurmd-$node
 	slurmd -N $node
 done
-within 60 are idle node1,node2
+eventually 60 are idle node1,node2
 
 cd /
 flsched campaign plan campaign.toml --out results >/dev/null
 sbatch results/slurm.sh >/dev/null
-within 120 shards_stored 3
-within 60 runs_on_node2
+eventually 120 shards_stored 3
+eventually 60 runs_on_node2
 # A node that loses power: its daemon and its jobs are gone at once.
 pkill -9 -f 'slurmd -N node2'
 for pid in $shard; do
 	kill -9 "$(ps -o ppid= -p "$pid" | tr -d ' ')" "$pid"
 done
 [ "$(find /results/shards -name '*.json' | wc -l)" -lt 12 ] || fail "no shard was left when the node was killed"
-within 120 are "down*" node2
-within 600 queue_is_empty
+eventually 120 are "down*" node2
+eventually 600 queue_is_empty
 grep -qi 'requeue.*JobId' /var/log/slurm/slurmctld.log || fail "the shard was not queued again"
 flsched campaign merge results

@@ -56,7 +56,7 @@ make_slurm_root bookworm
 mkdir "$folder/root"
 as_root tar -C "$folder/root" -xf "$roots/slurm-bookworm.tar"
 as_root cp "$flsched" "$folder/root/usr/bin/flsched"
-as_root cp dist/test/campaign-cluster.sh "$folder/campaign.toml" "$folder/root/"
+as_root cp dist/test/campaign-cluster.sh dist/test/cluster.sh "$folder/campaign.toml" "$folder/root/"
 status=0
 # shellcheck disable=SC2016 # the inner shell's
 as_root unshare --mount --net --uts --pid --fork --kill-child sh -c '

@@ -8,7 +8,6 @@ export LC_ALL=C.UTF-8
 home=/home/alice
 kernel=/sys/kernel/sched_ext
 slurm=/usr/lib/flsched/slurm
-log=/tmp/log
 
 fail() {
 	printf 'FAILED: %s: %s\n' "$scenario" "$*"
@@ -25,61 +24,39 @@ fail() {
 	exit 1
 }
 
-# eventually SECONDS COMMAND…: the command succeeds within so long.
-eventually() {
-	tries=$(($1 * 5))
-	shift
-	until "$@" >$log 2>&1; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || fail "not within the time: $*"
-		sleep 0.2
-	done
-}
+# shellcheck source=dist/test/cluster.sh
+. /cluster.sh
 
 configure() {
 	scenario=configure
-	ip link set lo up
-	ip address add 192.0.2.1/32 dev lo
-	hostname node1
-	echo '192.0.2.1 node1' >>/etc/hosts
+	prepare node1
 	useradd --create-home --shell /bin/sh alice
-	mkdir -p /etc/slurm /var/log/slurm /var/spool/slurmctld /var/spool/slurmd /run/munge
-	head -c 1024 /dev/urandom >/etc/munge/munge.key
-	chown -R munge: /etc/munge /run/munge
+	mkdir -p /var/spool/slurmd
 	chown slurm: /var/spool/slurmctld /var/log/slurm
-	chmod 0400 /etc/munge/munge.key
-	# As in docs/how-to/slurm.md, and below that what a cluster of one slow machine needs.
-	cat >/etc/slurm/slurm.conf <<-TEXT
-		Prolog=$slurm/prolog
-		Epilog=$slurm/epilog
-		TaskProlog=$slurm/task-prolog
-		PrologFlags=Alloc
-		BatchStartTimeout=120
-		NodeName=node1 NodeAddr=192.0.2.1 CPUs=4 Feature=flsched
-		PartitionName=shared Nodes=node1 Default=YES
-		PartitionName=whole Nodes=node1 OverSubscribe=EXCLUSIVE
-		PartitionName=flsched Nodes=node1 OverSubscribe=EXCLUSIVE
-
-		ClusterName=test
-		SlurmctldHost=node1(192.0.2.1)
-		SlurmUser=slurm
-		ProctrackType=proctrack/linuxproc
-		TaskPlugin=task/none
-		JobAcctGatherType=jobacct_gather/none
-		SlurmdParameters=config_overrides
-		SelectType=select/cons_tres
-		SelectTypeParameters=CR_CPU
-		StateSaveLocation=/var/spool/slurmctld
-		SlurmdSpoolDir=/var/spool/slurmd
-		SlurmctldLogFile=/var/log/slurm/slurmctld.log
-		SlurmdLogFile=/var/log/slurm/slurmd.log
-		ReturnToService=2
-		KillWait=5
-		SlurmdTimeout=20
-		MpiDefault=none
-	TEXT
+	{
+		# As in docs/how-to/slurm.md.
+		cat <<-TEXT
+			Prolog=$slurm/prolog
+			Epilog=$slurm/epilog
+			TaskProlog=$slurm/task-prolog
+			PrologFlags=Alloc
+			BatchStartTimeout=120
+			NodeName=node1 NodeAddr=192.0.2.1 CPUs=4 Feature=flsched
+			PartitionName=shared Nodes=node1 Default=YES
+			PartitionName=whole Nodes=node1 OverSubscribe=EXCLUSIVE
+			PartitionName=flsched Nodes=node1 OverSubscribe=EXCLUSIVE
+		TEXT
+		settings node1
+		cat <<-TEXT
+			SlurmUser=slurm
+			SlurmdSpoolDir=/var/spool/slurmd
+			ReturnToService=2
+			KillWait=5
+			SlurmdTimeout=20
+		TEXT
+	} >/etc/slurm/slurm.conf
 	if [ "$manager" = plain ]; then
-		echo IgnoreSystemd=yes >/etc/slurm/cgroup.conf
+		without_systemd
 		mkdir -p /sys/fs/cgroup/system.slice
 	fi
 	cat >$home/job <<-'TEXT'
@@ -109,7 +86,7 @@ start() {
 	if [ "$manager" = systemd ]; then
 		systemctl restart munge slurmctld
 	else
-		setpriv --reuid munge --regid munge --clear-groups munged && slurmctld
+		start_munge && slurmctld
 	fi >$log 2>&1 || fail "slurmctld does not start"
 	start_slurmd
 	eventually 60 is_idle

@@ -25,7 +25,7 @@ use_in() {
 
 make --silent build
 make --silent install DESTDIR="$files" PREFIX=/usr
-cp dist/test/slurm-node.sh "$files"
+cp dist/test/slurm-node.sh dist/test/cluster.sh "$files"
 chmod 755 "$files"
 install_missing mmdebstrap
 make_slurm_root bookworm
