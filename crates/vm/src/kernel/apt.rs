@@ -131,7 +131,19 @@ impl Apt<'_> {
     }
 
     fn explain(&self, doing: &str, done: &Finished) -> KernelError {
-        explain(&self.folder(), doing, &done.stderr)
+        let error = explain(&self.folder(), doing, &done.stderr);
+        if matches!(error, KernelError::NoSpace { .. }) {
+            self.drop_pieces();
+        }
+        error
+    }
+
+    /// apt keeps what it has of a file, to go on there. Of a file that did not fit, this would keep the disk full.
+    fn drop_pieces(&self) {
+        for folder in ["lists/partial", "archives/partial"] {
+            // The error that the user gets is the full disk; `configure` creates the folder again.
+            let _ = fs::remove_dir_all(self.folder().join(folder));
+        }
     }
 
     /// Writes the private configuration. This is done each time, as the user's mirror and proxy may change.
