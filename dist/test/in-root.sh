@@ -61,12 +61,13 @@ apt purge flsched
 same_as /tmp/before "a purge"
 
 # The tarball: into /usr/local, and out again as docs/how-to/install.md says.
-find /usr/local ! -type d >/tmp/local
+find /usr/local ! -type d -o -name '*flsched*' >/tmp/local
 tar -C /usr/local --strip-components=1 -xf /packages/flsched-*.tar.gz
 runs 0 'flsched [0-9]' /usr/local/bin/flsched --version
 runs 0 '^ExecStart=/usr/local/bin/flsched' cat /usr/local/lib/systemd/system/flsched.service
 tar -tf /packages/flsched-*.tar.gz | sed 's|^[^/]*|/usr/local|' | xargs rm
-find /usr/local ! -type d | diff /tmp/local - >$log || fail "the tarball leaves files"
+find /usr/local/lib/flsched /usr/local/share/doc/flsched -type d -empty -delete
+find /usr/local ! -type d -o -name '*flsched*' | diff /tmp/local - >$log || fail "the tarball leaves files"
 ok "the tarball comes and goes"
 
 # With what is recommended, and a compiler: virtual machines and all workloads that the program brings. The QEMU of Debian 12
