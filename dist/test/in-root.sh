@@ -10,10 +10,10 @@ context() { :; }
 apt() {
 	apt-get -q -y "$@" >$log 2>&1 || fail "apt-get $*"
 }
-# All files but those in which dpkg, apt and man keep their own accounts.
+# All files but those in which dpkg, apt, man and rpm keep their own accounts.
 files() {
-	find / -xdev \( -path /proc -o -path /tmp -o -path /packages -o -path /root/.cache -o -path /var/lib/dpkg \
-		-o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort
+	find / -xdev \( -path /proc -o -path /tmp -o -path /packages -o -path /root/.cache -o -path /root/.rpmdb \
+		-o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort
 }
 # same_as FILE WHAT: the files are those of that list.
 same_as() {
@@ -111,6 +111,8 @@ rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' /packages/flsched-*.
 ok "the .rpm has the same files"
 rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' /packages/flsched-*.rpm | sed -n 's/^d[^ ]* //p' |
 	grep -v /flsched >$log && fail "the .rpm owns folders of others"
+# Where zsh has its folder in systems with rpm.
+mkdir -p /usr/share/zsh/site-functions
 files >/tmp/before
 runs 0 '' rpm --force-debian --nodeps -i /packages/flsched-*.rpm
 runs 0 'flsched [0-9]' flsched --version
