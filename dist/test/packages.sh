@@ -15,6 +15,11 @@ apt_settings() {
 	apt-config dump | grep -E '^Acquire::(https?::|ForceIPv|Retries |Check-Valid-Until |Check-Date )' || true
 }
 
+root=
+# Whatever ends this, no root is left.
+trap '[ -z "$root" ] || as_root rm -rf --one-file-system "$root"' EXIT
+trap 'exit 130' INT TERM HUP
+
 # use_in RELEASE: unpacks a root, installs and uses the packages there, and removes the root.
 use_in() {
 	say "using the packages in Debian $1"
