@@ -41,15 +41,14 @@ impl<R: Rules> Fair<R> {
         let mut next = core.clock() + 60_000 * MS;
         for (depth, domain) in domains.around(cpu).enumerate() {
             let doing = if self.is_idle(core, cpu) { Doing::Idling } else { Doing::Working };
-            if core.clock()
-                >= self.queues[cpu].levels[depth].balanced_at + self.interval(core, cpu, depth, doing)
-            {
+            let last = self.queues[cpu].levels[depth].balanced_at;
+            if last.is_none_or(|last| core.clock() >= last + self.interval(core, cpu, depth, doing)) {
                 self.balance_domain(core, cpu, depth, domain, doing);
-                self.queues[cpu].levels[depth].balanced_at = core.clock();
+                self.queues[cpu].levels[depth].balanced_at = Some(core.clock());
             }
             let doing = if self.is_idle(core, cpu) { Doing::Idling } else { Doing::Working };
-            let at = self.queues[cpu].levels[depth].balanced_at + self.interval(core, cpu, depth, doing);
-            next = next.min(at);
+            let last = self.queues[cpu].levels[depth].balanced_at.unwrap_or(0);
+            next = next.min(last + self.interval(core, cpu, depth, doing));
         }
         self.queues[cpu].balance_at = next.max(core.clock() + tick / 2);
     }

@@ -103,7 +103,8 @@ struct Queue {
 /// A CPU's state in one of its domains: `struct sched_domain`.
 #[derive(Debug, Clone)]
 struct LevelState {
-    balanced_at: Ns,
+    /// `None`: before the run, in which all CPUs have idled for long.
+    balanced_at: Option<Ns>,
     interval: Ns,
     failed: u32,
     /// The highest cost so far of a search for work by a CPU that would idle.
@@ -115,7 +116,7 @@ impl<R: Rules> Fair<R> {
     /// On this machine, as the class of this index.
     pub fn new(core: &Core, rules: R, index: usize) -> Self {
         let domains = Arc::new(Domains::new(&core.machine));
-        let level = |interval| LevelState { balanced_at: 0, interval, failed: 0, cost: 0, cost_at: 0 };
+        let level = |interval| LevelState { balanced_at: None, interval, failed: 0, cost: 0, cost_at: 0 };
         let queue = |cpu| Queue {
             count: 0,
             load: 0,
