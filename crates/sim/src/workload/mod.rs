@@ -2,6 +2,7 @@
 mod chain;
 mod channel;
 mod co_threads;
+mod gate;
 mod hackbench;
 mod hogs;
 mod make;

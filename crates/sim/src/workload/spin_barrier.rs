@@ -1,40 +1,92 @@
 //! Threads that compute and then wait for each other, yielding while they wait.
-use super::team::Team;
+use super::gate::{Gate, Passage};
 use super::work::STEP_NS;
 use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
 use flsched_spec::workload::SpinBarrier;
+use std::cell::Cell;
+use std::rc::Rc;
 
 impl Workload for SpinBarrier {
     fn main(&self, world: &mut World) -> Box<dyn Program> {
-        // All meet once before the first round, as the real program's threads do before its time begins.
+        let gate = Gate::new(world);
         let barrier = world.add_barrier(self.threads);
-        let of = *self;
-        let thread = move |_| Child::thread("spin-barrier", Thread { of, barrier, round: 0, worked: false });
-        Box::new(Team::new((0..self.threads).map(thread), Vec::new))
+        let has_begun = Rc::new(Cell::new(false));
+        let opening = gate.open(self.threads);
+        Box::new(Main { of: *self, gate, barrier, has_begun, forked: 0, opening })
     }
+}
+
+/// Starts the threads, and waits for them.
+struct Main {
+    of: SpinBarrier,
+    gate: Gate,
+    barrier: BarrierId,
+    has_begun: Rc<Cell<bool>>,
+    forked: u64,
+    opening: Passage,
+}
+
+impl Program for Main {
+    fn next(&mut self, _view: &mut View<'_>) -> Step {
+        if self.forked < self.of.threads {
+            self.forked += 1;
+            let (passage, has_begun) = (self.gate.pass(), Rc::clone(&self.has_begun));
+            let thread =
+                Thread { of: self.of, passage, barrier: self.barrier, has_begun, round: 0, at: At::Work };
+            return Step::Fork(Child::thread("spin-barrier", thread));
+        }
+        if let Some(step) = self.opening.next() {
+            return step;
+        }
+        match self.forked == self.of.threads {
+            true => {
+                self.forked += 1;
+                Step::WaitChildren { at_most: 0 }
+            }
+            false => Step::Exit,
+        }
+    }
+}
+
+enum At {
+    Work,
+    Meeting,
+    End,
 }
 
 struct Thread {
     of: SpinBarrier,
+    passage: Passage,
     barrier: BarrierId,
+    /// Whether one of them has passed the gate: the time begins with the first one and ends with the last.
+    has_begun: Rc<Cell<bool>>,
     round: u64,
-    worked: bool,
+    at: At,
 }
 
 impl Program for Thread {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
-        if self.round > self.of.iterations {
-            return Step::Exit;
+        if let Some(step) = self.passage.next() {
+            return step;
         }
-        if self.round > 0 && !self.worked {
-            self.worked = true;
-            return Step::Run(self.of.work * STEP_NS);
+        if !self.has_begun.replace(true) {
+            return Step::Start;
         }
-        self.worked = false;
-        self.round += 1;
-        match self.round {
-            1 => Step::Meet(self.barrier, Wait::BLOCK),
-            _ => Step::Meet(self.barrier, Wait::YIELD),
+        match self.at {
+            At::Work if self.round == self.of.iterations => {
+                self.at = At::End;
+                Step::Stop
+            }
+            At::Work => {
+                self.round += 1;
+                self.at = At::Meeting;
+                Step::Run(self.of.work * STEP_NS)
+            }
+            At::Meeting => {
+                self.at = At::Work;
+                Step::Meet(self.barrier, Wait::YIELD)
+            }
+            At::End => Step::Exit,
         }
     }
 }
