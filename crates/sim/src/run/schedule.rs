@@ -75,8 +75,9 @@ impl Simulation {
         self.account(task, Phase::Sleeping);
         self.core.counts.wakeups += 1;
         self.core.counts.events += 1;
-        self.core.spend(Price::WakeUp, *self.core.machine.costs.wakeup_ns);
+        // The trace point `sched_waking` is as early.
         self.core.tasks[task].woken_at = Some(self.core.clock());
+        self.core.spend(Price::WakeUp, *self.core.machine.costs.wakeup_ns);
         let class = self.core.tasks[task].class;
         // `ttwu_runnable()`: it has never left its run queue, and stays there.
         let why = if self.classes[class].is_delayed(&mut self.core, task) {
