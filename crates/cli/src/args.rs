@@ -567,7 +567,10 @@ pub struct Replay {
     /// such as machine.costs.switch_ns=3000 (repeatable)
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub settings: Vec<Setting>,
-    /// File of a policy of your own that the scenario names (repeatable)
+    /// Scheduler to use instead of the scenario's; `flsched sim --help` lists them
+    #[arg(long, value_name = "NAME[:KNOB=VALUE,…]")]
+    pub scheduler: Option<String>,
+    /// File of a policy of your own that the scenario or --scheduler names (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
     #[command(flatten)]

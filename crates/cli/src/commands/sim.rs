@@ -62,8 +62,10 @@ const MACHINE: &str = "machine.";
 fn replay(args: &args::Replay) -> Result<u8> {
     policy_file::add_all(&args.policies, true)?;
     let (path, text) = read(&args.file)?;
-    let (of_machine, of_scenario): (Vec<_>, Vec<_>) =
+    let (of_machine, mut of_scenario): (Vec<_>, Vec<_>) =
         args.settings.iter().cloned().partition(|setting| setting.path.starts_with(MACHINE));
+    let scheduler = args.scheduler.iter();
+    of_scenario.extend(scheduler.map(|name| Setting { path: "scheduler".into(), value: name.clone() }));
     let text = with_settings(&text, &path, &of_scenario)?;
     let scenario = Scenario::parse(&text, &path)?;
     let without_prefix = |setting: Setting| Setting { path: setting.path[MACHINE.len()..].into(), ..setting };
