@@ -196,8 +196,9 @@ install_rust() {
 	if has_rust; then
 		return
 	fi
-	if command -v cargo >/dev/null 2>&1; then
-		say "cargo $(rust_version) is older than $NEEDED_RUST, which the BPF libraries need"
+	rust=$(rust_version)
+	if [ -n "$rust" ]; then
+		say "cargo $rust is older than $NEEDED_RUST, which the BPF libraries need"
 	fi
 	if ! command -v rustup >/dev/null 2>&1 && is_available rustup; then
 		say "installing: rustup"
