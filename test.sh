@@ -5,7 +5,7 @@
 #   ./test.sh units      only the tests inside the crates; they need no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
-#   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (10 minutes)
+#   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (20 minutes)
 #   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (20 minutes)
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (30 minutes)

@@ -89,7 +89,7 @@ mod tests {
     const KNC: &str = include_str!("../../../machines/knc-31s1p.toml");
     const XEON: &str = include_str!("../../../machines/xeon-e7-8870v4-4s.toml");
 
-    const INSTRUCTIONS: &str = include_str!("../../../machines/instructions-clock.toml");
+    const PARALLEL: &str = include_str!("../../../machines/parallel-clock.toml");
 
     /// The message for a file in which `from` is `to`.
     fn message(text: &str, from: &str, to: &str) -> String {
@@ -125,7 +125,7 @@ mod tests {
             (XEON, "value = [3000, 3000", "value = [3000, 3100", ["line", "turbo_mhz", "none higher"]),
             (XEON, "value = \"powersave\"", "value = \"powersafe\"", ["line", "governor", "powersave"]),
             (
-                INSTRUCTIONS,
+                PARALLEL,
                 "exec_ns = { value = ",
                 "exec_ns = { value = 9999999999",
                 ["line", "exec_ns", "0 to 60000000000"],
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for text in [KNC, XEON, INSTRUCTIONS] {
+        for text in [KNC, XEON, PARALLEL] {
             let file = MachineFile::parse(text, "it").unwrap();
             let written = file.to_toml();
             assert_eq!(MachineFile::parse(&written, "it").unwrap(), file);

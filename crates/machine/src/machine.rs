@@ -40,7 +40,7 @@ pub struct Machine {
 const KNOWN: &[(&str, &str)] = &[
     ("epyc-2s-768t", include_str!("../../../machines/epyc-2s-768t.toml")),
     ("i7-2670qm", include_str!("../../../machines/i7-2670qm.toml")),
-    ("instructions-clock", include_str!("../../../machines/instructions-clock.toml")),
+    ("parallel-clock", include_str!("../../../machines/parallel-clock.toml")),
     ("knc-31s1p", include_str!("../../../machines/knc-31s1p.toml")),
     ("ryzen-3400g", include_str!("../../../machines/ryzen-3400g.toml")),
     ("xeon-e7-8870v4-4s", include_str!("../../../machines/xeon-e7-8870v4-4s.toml")),

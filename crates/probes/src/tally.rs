@@ -1,5 +1,5 @@
-//! For tests: how often tasks of certain names left a CPU, and how often they went to another one, from
-//! the kernel's trace points. Needs root, and BTF of the kernel.
+//! For tests: how often tasks of certain names left a CPU, how often they went to another one, and their wake-up
+//! latencies, from the kernel's trace points. Needs root, and BTF of the kernel.
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::MaybeUninit;
@@ -10,12 +10,14 @@ mod probe {
 }
 
 /// What they did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// How often one of them left its CPU to another one, to the idle task or to their parent.
     pub switches: u64,
     /// How often one of them went to another CPU.
     pub migrations: u64,
+    /// From each wake-up, of a new task, too, to running; in ascending order.
+    pub latencies_ns: Vec<u32>,
 }
 
 /// Which tasks to count.
@@ -28,6 +30,10 @@ pub struct TaskFilter<'a> {
 }
 
 /// Counts while `work` is done.
+///
+/// # Panics
+///
+/// If there are more wake-ups than the probe keeps.
 pub fn counted<T>(filter: TaskFilter<'_>, work: impl FnOnce() -> T) -> Result<(Counts, T), libbpf_rs::Error> {
     let mut storage = MaybeUninit::<OpenObject>::uninit();
     let mut open = probe::TallySkelBuilder::default().open(&mut storage)?;
@@ -43,5 +49,7 @@ pub fn counted<T>(filter: TaskFilter<'_>, work: impl FnOnce() -> T) -> Result<(C
     skel.attach()?;
     let done = work();
     let found = skel.maps.bss_data.as_deref().expect("the probe has some");
-    Ok((Counts { switches: found.switches, migrations: found.migrations }, done))
+    let mut latencies_ns = found.latencies[..found.wake_ups as usize].to_vec();
+    latencies_ns.sort_unstable();
+    Ok((Counts { switches: found.switches, migrations: found.migrations, latencies_ns }, done))
 }

@@ -13,6 +13,7 @@
 //! - [`startup`]: what a comparison of counts with the emulated machine needs
 //! - [`output`]: the results
 pub mod classes;
+pub mod conformance;
 pub mod core;
 pub mod engine;
 mod env;

@@ -395,7 +395,7 @@ fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
             false => Step::Exit,
         }))
     });
-    simulation("instructions-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
+    simulation("parallel-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
     let least = notes.all("fork").into_iter().min().unwrap();
     let took_longer: Vec<bool> = notes.all("fork").iter().map(|&took| took > least + 20 * US).collect();
     let expected: Vec<bool> = (1..=54).map(|fork| [18, 21, 24, 27].contains(&fork)).collect();
@@ -412,6 +412,6 @@ fn synchronize_rcu_returns_at_the_second_tick() {
         steps.pop().unwrap()
     });
     // Of 4 ms each.
-    simulation("instructions-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
+    simulation("parallel-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
     assert_eq!(notes.all("now"), [0, 8, 13, 20]);
 }

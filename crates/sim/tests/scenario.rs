@@ -177,7 +177,7 @@ fn a_slice_of_a_tick_lasts_for_two() {
 /// As on the kernel, where leaving its autogroup costs a task its place among its equals.
 #[test]
 fn an_exiting_task_lets_its_equals_run_first() {
-    let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 1\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
+    let text = "seed = 1\nmachine = \"parallel-clock\"\ncpus = 1\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
                 [[task]]\nsteps = [{ run_us = 1000 }]\n[[task]]\nsteps = [{ run_us = 1000 }]\n";
     let switches = |scheduler: &str| {
         let scenario = Scenario { scheduler: scheduler.into(), ..Scenario::parse(text, "it").unwrap() };
@@ -191,7 +191,7 @@ fn an_exiting_task_lets_its_equals_run_first() {
 
 #[test]
 fn what_each_task_did_is_counted() {
-    let text = "seed = 1\nmachine = \"instructions-clock\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
+    let text = "seed = 1\nmachine = \"parallel-clock\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
                 [[task]]\nrounds = 3\nsteps = [{ sleep_us = 1000 }, { pin = 0 }, { run_us = 10 }, { pin = 1 }]\n";
     let scenario = Scenario::parse(text, "it").unwrap();
     let (outcome, tasks) = scenario.run_counted().unwrap();

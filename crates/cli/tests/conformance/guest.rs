@@ -1,11 +1,11 @@
 //! Inside the machine: plays each scenario some times under the scheduler, one line of result each.
 use crate::common::{enter_class, set_online};
-use crate::judge::Tally;
-use crate::player::{FIRST, TASK, wait_for_tick};
+use crate::player::{self, FIRST, TASK, wait_for_tick};
 use crate::read;
 use flsched_compare::workload::runnable;
 use flsched_host::{Backoff, Change, Error, Scope, Supervisor};
 use flsched_probes::tally::{TaskFilter, counted};
+use flsched_sim::conformance::{Figures, latencies};
 use flsched_sim::scenario::Scenario;
 use flsched_spec::workload::Program;
 use flsched_spec::{Policy, PolicySpec};
@@ -30,16 +30,15 @@ pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
     write("/proc/sys/kernel/sched_rt_runtime_us", "-1");
     for file in files {
         let scenario = read(file);
-        let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
-        for cpu in 1..4 {
-            set_online(cpu, cpu < scenario.cpus);
+        if scenario.cpus == 1 {
+            go_on_with_one_cpu();
         }
-        set_base_slice(scenario.cpus);
+        let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
         let plays =
             under(scheduler, || (0..PLAYS).map(|_| play_one(&scenario, file, scheduler == "rr")).collect());
         match plays {
             Ok(plays) => plays.iter().for_each(|play| {
-                println!("{PREFIX} {name} {} {}", play.switches, play.migrations);
+                println!("{PREFIX} {name} {}", serde_json::to_string(play).expect("numbers"));
             }),
             Err(why) => println!("{PREFIX} {name} failed {}", why.replace('\n', " | ")),
         }
@@ -48,43 +47,40 @@ pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
 }
 
 /// The other way round, on the host.
-pub fn parse(line: &str) -> Option<(String, Result<Tally, String>)> {
+pub fn parse(line: &str) -> Option<(String, Result<Figures, String>)> {
     let (name, result) = line.strip_prefix(PREFIX)?.trim_start().split_once(' ')?;
     let play = match result.strip_prefix("failed ") {
         Some(why) => Err(why.replace(" | ", "\n")),
-        None => Ok(tally(result)?),
+        None => Ok(serde_json::from_str(result).ok()?),
     };
     Some((name.to_owned(), play))
 }
 
-/// `SWITCHES MIGRATIONS`.
-fn tally(line: &str) -> Option<Tally> {
-    let (switches, migrations) = line.trim().split_once(' ')?;
-    Some(Tally { switches: switches.parse().ok()?, migrations: migrations.parse().ok()? })
-}
-
-/// The kernel's value on a machine with this number of CPUs. When CPUs go offline it counts one
-/// more.
-fn set_base_slice(cpus: usize) {
+/// A machine that has booted with one CPU has other costs than all others: its kernel leaves out the locks. So it boots
+/// with two. With a CPU offline the kernel's slice would be that of two CPUs.
+fn go_on_with_one_cpu() {
+    set_online(1, false);
     mount("debugfs", "/sys/kernel/debug");
-    let ns = 700_000 * (1 + cpus.ilog2());
-    write("/sys/kernel/debug/sched/base_slice_ns", &ns.to_string());
+    write("/sys/kernel/debug/sched/base_slice_ns", "700000");
 }
 
 /// Unless it is.
-pub fn mount(kind: &str, folder: &str) {
+fn mount(kind: &str, folder: &str) {
     if fs::read_dir(folder).expect("a folder").next().is_none() {
         let nothing = None::<&str>;
         nix::mount::mount(nothing, folder, Some(kind), MsFlags::empty(), nothing).expect("root may");
     }
 }
 
-pub fn write(file: &str, text: &str) {
+fn write(file: &str, text: &str) {
     fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
 }
 
 /// While the policy is attached, if it is one; it must still be in the end.
-fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> Result<Vec<Tally>, String> {
+fn under(
+    scheduler: &str,
+    play: impl FnOnce() -> Result<Vec<Figures>, String>,
+) -> Result<Vec<Figures>, String> {
     let Ok(policy) = Policy::find(scheduler) else { return play() };
     let spec = PolicySpec::new(policy);
     let stop = AtomicBool::new(false);
@@ -123,11 +119,16 @@ fn under(scheduler: &str, play: impl FnOnce() -> Result<Vec<Tally>, String>) -> 
     })
 }
 
-fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, String> {
-    let mut command = match &scenario.workload {
+fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Figures, String> {
+    let program = match &scenario.workload {
         Some(workload) => {
-            let program = Program::sized(workload, 4).map_err(|error| error.to_string())?;
-            let argv = runnable(&program).argv(&["flsched".into(), "workload".into()], Path::new("/tmp"));
+            Some(Program::sized(workload, scenario.cpus as u32).map_err(|error| error.to_string())?)
+        }
+        None => None,
+    };
+    let mut command = match &program {
+        Some(program) => {
+            let argv = runnable(program).argv(&["flsched".into(), "workload".into()], Path::new("/tmp"));
             let mut command = Command::new(&argv[0]);
             command.args(&argv[1..]);
             command
@@ -144,7 +145,7 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, Strin
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // The first process of a program takes part in its work; the player's only makes the others.
-    let filter = match &scenario.workload {
+    let filter = match &program {
         Some(_) => TaskFilter { names: &["hackbench", "flsched"], except_children_of: None },
         None => TaskFilter { names: &[FIRST, TASK], except_children_of: Some(std::process::id()) },
     };
@@ -154,9 +155,23 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Tally, Strin
     })
     .map_err(|e| e.to_string())?;
     let output = output.map_err(|e| e.to_string())?;
-    if output.status.success() {
-        return Ok(Tally { switches: counts.switches, migrations: counts.migrations });
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if !output.status.success() {
+        return Err(format!("{}\n{said}", output.status));
     }
-    let said = [output.stdout, output.stderr].concat();
-    Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&said)))
+    let time_s = match &program {
+        Some(program) => runnable(program).measured(&said, 0.0)?.time_s,
+        None => player::time_s(&said).ok_or_else(|| format!("it did not print its time:\n{said}"))?,
+    };
+    let sorted = &counts.latencies_ns;
+    let percentile =
+        |share: f64| f64::from(sorted[(sorted.len() as f64 * share).ceil() as usize - 1]) / 1000.0;
+    let (wakeup_p50_us, wakeup_p99_us) = latencies(sorted.len(), percentile);
+    Ok(Figures {
+        time_us: time_s * 1e6,
+        switches: counts.switches as f64,
+        migrations: counts.migrations as f64,
+        wakeup_p50_us,
+        wakeup_p99_us,
+    })
 }

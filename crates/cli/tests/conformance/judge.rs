@@ -1,57 +1,22 @@
-//! What a run came to, here and there, and whether that is the same.
+//! What a scenario comes to in the simulator, and whether that is as on the kernel.
 use crate::MachineResults;
+use flsched_sim::conformance::{Entry, Figures, Record, latencies};
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::Scenario;
 use libtest_mimic::Failed;
 
-/// What all tasks of a scenario did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
-    pub switches: u64,
-    pub migrations: u64,
-}
-
 /// The simulator draws how long calls take; the kernel's plays differ by what else happens on the machine.
-const SEEDS: u64 = 5;
-/// The tolerance: a tenth of the kernel's number, or a few events where the number is small.
-const PART: u64 = 10;
-const FEW: u64 = 10;
+pub const SEEDS: u64 = 5;
 
-/// Scenarios whose numbers differ, and the schedulers under which they do; `docs/explanation/simulator-and-kernel.md`
-/// has both and the reasons. There, too, all work must be done where it may be done.
-const DIFFERENT: &[(&str, &[&str])] = &[
-    ("hackbench-four-cpus", crate::SCHEDULERS),
-    ("spin-barrier-four-cpus", crate::SCHEDULERS),
-    ("chain-two-cpus", &["flsched", "smove", "rr2", "eevdf"]),
-    ("hackbench-process-pipe", &["smove", "eevdf"]),
-    ("hackbench-thread-pipe", &["eevdf"]),
-    ("hackbench-thread-socket", &["smove", "eevdf"]),
-    ("hackbench-thread-socket-groups", &["smove"]),
-    ("senders-and-receivers", &["eevdf"]),
-    ("threads", &["smove", "rr2", "eevdf"]),
-    ("hotplug", &["flsched", "smove", "rr2", "eevdf"]),
-    ("spin-barrier", &["eevdf"]),
-    ("spin-barrier-long", &["flsched"]),
-    ("yielders-part", &["smove", "eevdf"]),
-    ("fork-bomb", &["smove"]),
-    ("hogs-and-sleepers", &["smove", "eevdf"]),
-    ("fork-bomb-one-cpu", &["flsched"]),
-    ("jobs", &["flsched"]),
-];
-
-/// Are its numbers the same here and there?
-pub fn is_claimed(scheduler: &str, name: &str) -> bool {
-    !DIFFERENT.iter().any(|(scenario, under)| *scenario == name && under.contains(&scheduler))
-}
-
-pub fn judge(
+/// A scenario under a scheduler, in both.
+pub fn measure(
     mut scenario: Scenario,
     scheduler: &str,
     name: &str,
     results: &MachineResults,
-) -> Result<(), Failed> {
+) -> Result<Entry, Failed> {
     let plays = results.plays.get(name).cloned().unwrap_or_default();
-    let plays: Vec<Tally> =
+    let plays: Vec<Figures> =
         plays.into_iter().collect::<Result<_, _>>().map_err(|why| format!("on the kernel: {why}"))?;
     if plays.len() < crate::guest::PLAYS {
         return Err(
@@ -59,50 +24,68 @@ pub fn judge(
         );
     }
     scenario.scheduler = scheduler.into();
-    let runs: Result<Vec<Tally>, _> = (0..SEEDS)
+    let runs: Result<Vec<Figures>, _> = (0..SEEDS)
         .map(|seed| {
             scenario.seed = seed;
             simulate(&scenario)
         })
         .collect();
     let runs = runs.map_err(|error| format!("in the simulator: {error}"))?;
-    let agree = |of: fn(&Tally) -> u64| {
-        let (kernel, simulator) = (median(&plays, of), median(&runs, of));
-        kernel.abs_diff(simulator) <= FEW.max(kernel / PART)
-    };
-    let line = format!("kernel {}, simulator {}", show(&plays), show(&runs));
-    eprintln!("{scheduler}::{name}: {line}");
-    let is_same = agree(|t| t.switches) && agree(|t| t.migrations);
-    if is_same || !is_claimed(scheduler, name) { Ok(()) } else { Err(line.into()) }
+    eprintln!("{scheduler}::{name}: kernel{}\n{:>w$}simulator{}", show(&plays), "", show(&runs), w = 4);
+    Ok(Entry {
+        scenario: name.into(),
+        cpus: scenario.cpus,
+        scheduler: scheduler.into(),
+        kernel: Figures::median(&plays),
+        simulator: Figures::median(&runs),
+    })
+}
+
+/// No figure may be further apart than it was.
+pub fn judge(entry: &Entry, record: &Record) -> Result<(), Failed> {
+    let worse = entry.worse_than(record.find(&entry.scenario, &entry.scheduler));
+    if worse.is_empty() {
+        return Ok(());
+    }
+    let (kernel, simulator) = (show(&[entry.kernel]), show(&[entry.simulator]));
+    Err(format!("{} differ: kernel{kernel}; simulator{simulator}", worse.join(", ")).into())
 }
 
 /// Ends only if all tasks do their work, on CPUs where they may run: the simulator checks that.
-fn simulate(scenario: &Scenario) -> Result<Tally, flsched_sim::Error> {
-    let (_, tasks) = scenario.run_counted()?;
-    if scenario.workload.is_some() {
-        return Ok(sum(&tasks, |task| task.switches));
-    }
-    // Without the first one, which forks the others, and without the tasks' ends.
-    Ok(sum(&tasks[1..], |task| task.switches_of_program))
-}
-
-fn sum(tasks: &[TaskCounts], switches: fn(&TaskCounts) -> u64) -> Tally {
-    Tally {
-        switches: tasks.iter().map(switches).sum(),
-        migrations: tasks.iter().map(|task| task.migrations).sum(),
-    }
-}
-
-fn median(all: &[Tally], of: fn(&Tally) -> u64) -> u64 {
-    let mut figures: Vec<u64> = all.iter().map(of).collect();
-    figures.sort_unstable();
-    figures[figures.len() / 2]
-}
-
-fn show(all: &[Tally]) -> String {
-    let list = |of: fn(&Tally) -> u64| {
-        let figures: Vec<String> = all.iter().map(|tally| of(tally).to_string()).collect();
-        format!("{} ({})", median(all, of), figures.join(" "))
+fn simulate(scenario: &Scenario) -> Result<Figures, flsched_sim::Error> {
+    let (outcome, tasks) = scenario.run_counted()?;
+    // A program measures its own time. Otherwise all of it counts, from the first task's beginning on.
+    let (time_s, switches) = match scenario.workload {
+        Some(_) => (outcome.time_s, sum(&tasks, |task| task.switches)),
+        // Without the first one, which forks the others, and without the tasks' ends.
+        None => (
+            outcome.whole_s - scenario.begin_us as f64 / 1e6,
+            sum(&tasks[1..], |task| task.switches_of_program),
+        ),
     };
-    format!("{} switches, {} migrations", list(|t| t.switches), list(|t| t.migrations))
+    let wake_ups = outcome.wakeups as usize + tasks.len();
+    let percentile = |share| {
+        let name = if share == 0.5 { "p50" } else { "p99" };
+        outcome.wakeup_latency_us.get(name).copied().unwrap_or(0.0)
+    };
+    let (wakeup_p50_us, wakeup_p99_us) = latencies(wake_ups, percentile);
+    Ok(Figures {
+        time_us: time_s * 1e6,
+        switches,
+        migrations: sum(&tasks, |task| task.migrations),
+        wakeup_p50_us,
+        wakeup_p99_us,
+    })
+}
+
+fn sum(tasks: &[TaskCounts], of: fn(&TaskCounts) -> u64) -> f64 {
+    tasks.iter().map(of).sum::<u64>() as f64
+}
+
+fn show(all: &[Figures]) -> String {
+    let figure = |index: usize| {
+        let values: Vec<String> = all.iter().map(|it| format!("{:.1}", it.all()[index])).collect();
+        format!(" {} {}", Figures::NAMES[index], values.join(" "))
+    };
+    (0..Figures::NAMES.len()).map(figure).collect()
 }

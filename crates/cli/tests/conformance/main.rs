@@ -1,10 +1,12 @@
 //! The simulator against the kernel: each scenario of `conformance/` is played by real threads on a stock
 //! kernel and by the simulator's, under the same scheduler. Both must do all the work where it may be done,
-//! with about as many context switches and migrations; where these differ (`::work`) only the former counts.
-//! This program is all sides: started by cargo it boots a machine for each scheduler, with `--guest` it is
-//! the command inside, with `--play` the first process of a scenario.
+//! in about the same time, with about as many context switches and migrations, and with about the same wake-up
+//! latencies. Where these differ, they may not differ by more than in `results/conformance-6.18.json`.
+//! This program is all sides: started by cargo it boots a machine for each scheduler and number of CPUs, with
+//! `--guest` it is the command inside, with `--play` the first process of a scenario.
 //!
-//! Without `FLSCHED_TEST_CONFORMANCE=all` only a part is played. `FLSCHED_TEST_POLICIES=eevdf` and
+//! Without `FLSCHED_TEST_CONFORMANCE=all` only a part is played; `FLSCHED_TEST_CONFORMANCE=record` plays all and writes
+//! that file. `FLSCHED_TEST_POLICIES=eevdf` and
 //! `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by parts of their names.
 #[path = "../common/mod.rs"]
 mod common;
@@ -13,18 +15,21 @@ mod judge;
 mod player;
 
 use common::variable;
+use flsched_sim::conformance::{Figures, Record};
 use flsched_sim::scenario::Scenario;
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const KERNEL: &str = "6.18";
+const CLOCK: &str = "parallel";
 const SCHEDULERS: &[&str] = &["flsched", "smove", "rr2", "eevdf", "rr"];
 /// The part that is played always.
 const USUAL_SCHEDULERS: &[&str] = &["flsched", "eevdf"];
-const USUAL_SCENARIOS: &[&str] = &["chain", "nice-mix", "pinned", "yield-ring", "yielders-part"];
+const USUAL_SCENARIOS: &[&str] =
+    &["chain", "nice-mix", "pinned", "spin-barrier-16-cpus", "yield-ring", "yielders-part"];
 /// The simulator has no groups of tasks, and nothing that watches how memory is used 200 times a second.
 const QUIET: &str = "noautogroup damon_stat.enabled=0";
 /// Real seconds that a machine may take; a quiet host needs an eighth of it.
@@ -37,28 +42,70 @@ fn main() -> ExitCode {
         ["--play", file] => return player::play(&read(file)),
         _ => {}
     }
-    let is_all = variable("CONFORMANCE").as_deref() == Some("all");
+    let extent = variable("CONFORMANCE").unwrap_or_default();
     let picked = |name: &str, by: &str, usual: &[&str]| match variable(by) {
         Some(parts) => parts.split(',').any(|part| name.contains(part)),
-        None => is_all || usual.contains(&name),
+        None => !extent.is_empty() || usual.contains(&name),
     };
     let scenarios: Vec<(String, PathBuf)> =
         scenarios().into_iter().filter(|(name, _)| picked(name, "SCENARIOS", USUAL_SCENARIOS)).collect();
-    let files: Arc<Vec<PathBuf>> = Arc::new(scenarios.iter().map(|(_, file)| file.clone()).collect());
+    let mut by_cpus: BTreeMap<usize, Vec<(String, PathBuf)>> = BTreeMap::new();
+    for (name, file) in scenarios {
+        by_cpus.entry(read(&file.to_string_lossy()).cpus).or_default().push((name, file));
+    }
+    let measured = Arc::new(Mutex::new(Vec::new()));
+    let record = (extent != "record").then(|| Arc::new(recorded()));
     let mut trials = Vec::new();
     for &scheduler in SCHEDULERS.iter().filter(|name| picked(name, "POLICIES", USUAL_SCHEDULERS)) {
-        let results = Arc::new(OnceLock::new());
-        for (name, file) in scenarios.clone() {
-            let (files, results) = (files.clone(), results.clone());
-            let extent = if judge::is_claimed(scheduler, &name) { "" } else { "::work" };
-            trials.push(Trial::test(format!("{scheduler}::{name}{extent}"), move || {
-                let results: &MachineResults = results.get_or_init(|| boot(scheduler, &files));
-                let scenario = read(&file.to_string_lossy());
-                judge::judge(scenario, scheduler, &name, results)
-            }));
+        for (&cpus, scenarios) in &by_cpus {
+            let results = Arc::new(OnceLock::new());
+            let files: Arc<Vec<PathBuf>> = Arc::new(scenarios.iter().map(|(_, file)| file.clone()).collect());
+            for (name, file) in scenarios.clone() {
+                let (files, results) = (files.clone(), results.clone());
+                let (measured, record) = (measured.clone(), record.clone());
+                trials.push(Trial::test(format!("{scheduler}::{name}"), move || {
+                    let results: &MachineResults = results.get_or_init(|| boot(scheduler, cpus, &files));
+                    let entry = judge::measure(read(&file.to_string_lossy()), scheduler, &name, results)?;
+                    let outcome = record.map_or(Ok(()), |record| judge::judge(&entry, &record));
+                    measured.lock().expect("no test panics with it").push(entry);
+                    outcome
+                }));
+            }
         }
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    if record.is_none() && !conclusion.has_failed() {
+        let entries = measured.lock().expect("no test panics with it").clone();
+        write(&Record {
+            kernel: KERNEL.into(),
+            clock: CLOCK.into(),
+            plays: guest::PLAYS,
+            seeds: judge::SEEDS,
+            entries,
+        });
+    }
+    conclusion.exit_code()
+}
+
+fn record_file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../results").join(format!("conformance-{KERNEL}.json"))
+}
+
+/// How far apart they were when that was last recorded.
+fn recorded() -> Record {
+    let file = record_file();
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+fn write(record: &Record) {
+    let mut record = record.clone();
+    record.entries.sort_by_key(|entry| {
+        let scheduler = SCHEDULERS.iter().position(|name| *name == entry.scheduler);
+        (entry.cpus, entry.scenario.clone(), scheduler)
+    });
+    let text = serde_json::to_string_pretty(&record).expect("numbers and names") + "\n";
+    std::fs::write(record_file(), text).unwrap_or_else(|e| panic!("{}: {e}", record_file().display()));
 }
 
 /// All there are, by name.
@@ -83,15 +130,16 @@ fn read(file: &str) -> Scenario {
 /// The results of a machine: by scenario the numbers of its runs, and the whole output for
 /// failures.
 struct MachineResults {
-    plays: BTreeMap<String, Vec<Result<judge::Tally, String>>>,
+    plays: BTreeMap<String, Vec<Result<Figures, String>>>,
     transcript: String,
 }
 
-fn boot(scheduler: &str, files: &[PathBuf]) -> MachineResults {
+fn boot(scheduler: &str, cpus: usize, files: &[PathBuf]) -> MachineResults {
     let me = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
-    command.args(["vm", "--verbose", "--kernel", KERNEL, "--timeout", LIMIT, "--topology", "1s1c4t"]);
-    command.args(["--clock", "work", "--cgroup", "root", "--append", QUIET]);
+    command.args(["vm", "--verbose", "--kernel", KERNEL, "--timeout", LIMIT]);
+    command.arg("--topology").arg(format!("1s{}c1t", cpus.max(2)));
+    command.args(["--clock", CLOCK, "--cgroup", "root", "--append", QUIET]);
     command.args(["--include", "/usr/bin/hackbench"]);
     for file in files {
         command.arg("--include").arg(file);

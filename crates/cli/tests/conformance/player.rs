@@ -27,6 +27,8 @@ pub const FIRST: &str = "first";
 pub const TASK: &str = "task";
 const DONE: &str = "done";
 
+const TIME: &str = "took ";
+
 const IDLE_TICKS: i32 = 5;
 const AFTER_TICK_US: i64 = 100;
 
@@ -36,6 +38,11 @@ struct Stage {
     loops_per_us: u64,
     /// From each task a line: how often it was found where it may not run.
     results: PipeWriter,
+}
+
+/// From the beginning to the end of the last task, in its output.
+pub fn time_s(output: &str) -> Option<f64> {
+    output.lines().find_map(|line| line.strip_prefix(TIME)?.parse().ok())
 }
 
 pub fn play(scenario: &Scenario) -> ExitCode {
@@ -83,6 +90,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     while let Ok(status) = wait() {
         is_well &= matches!(status, WaitStatus::Exited(_, 0));
     }
+    println!("{TIME}{}", begin.elapsed().as_secs_f64());
     drop(stage);
     let mut lines = String::new();
     reader.read_to_string(&mut lines).expect("their lines");

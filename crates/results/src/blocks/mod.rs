@@ -1,4 +1,5 @@
 //! What can be rendered between two markers. Each kind has a module; to add one, put it into [`KINDS`].
+mod conformance;
 mod figure;
 mod growth;
 mod knobs;
@@ -61,7 +62,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 12] = [
+pub const KINDS: [Kind; 13] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -85,6 +86,7 @@ pub const KINDS: [Kind; 12] = [
     },
     Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
     Kind { name: "papers", keys: &["paper", "show", "level"], inline: false, render: papers::render },
+    Kind { name: "conformance", keys: &["file", "show"], inline: false, render: conformance::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
         name: "ratio",

@@ -1,0 +1,168 @@
+//! The simulator beside a kernel: what a scenario came to in both, and how far apart that is.
+use serde::{Deserialize, Serialize};
+
+/// Figures that differ by less than this share agree.
+pub const TOLERANCE: f64 = 0.10;
+/// By how much an entry's deviation may exceed the recorded one: runs on a kernel differ.
+const SLACK: f64 = 0.05;
+/// Differences of so many switches or migrations are none.
+const FEW: f64 = 10.0;
+/// Nor are those of so many microseconds: a round of the parallel clock.
+const ROUND_US: f64 = 1.0;
+
+/// With fewer wake-ups the median of their latency is an accident, and so is the 99th percentile.
+const ENOUGH: [usize; 2] = [100, 500];
+
+/// The median and the 99th percentile of the wake-up latency, in microseconds, where there are enough wake-ups for them;
+/// else 0.
+pub fn latencies(wake_ups: usize, percentile_us: impl Fn(f64) -> f64) -> (f64, f64) {
+    let known = |share, enough| if wake_ups >= enough { percentile_us(share) } else { 0.0 };
+    (known(0.5, ENOUGH[0]), known(0.99, ENOUGH[1]))
+}
+
+/// What a run came to, or the medians of several.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figures {
+    /// From the first step to the end.
+    pub time_us: f64,
+    /// How often the tasks left a CPU.
+    pub switches: f64,
+    /// How often they went to another one.
+    pub migrations: f64,
+    /// From a wake-up to running, the median; 0 if there are too few wake-ups.
+    pub wakeup_p50_us: f64,
+    /// The 99th percentile of it, or 0 likewise.
+    pub wakeup_p99_us: f64,
+}
+
+impl Figures {
+    /// The name of each, in the order of [`Figures::all`].
+    pub const NAMES: [&str; 5] = ["time", "switches", "migrations", "p50", "p99"];
+
+    /// All five.
+    pub fn all(&self) -> [f64; 5] {
+        [self.time_us, self.switches, self.migrations, self.wakeup_p50_us, self.wakeup_p99_us]
+    }
+
+    /// The median of each.
+    pub fn median(runs: &[Self]) -> Self {
+        let median = |of: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = runs.iter().map(of).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Self {
+            time_us: median(|it| it.time_us),
+            switches: median(|it| it.switches),
+            migrations: median(|it| it.migrations),
+            wakeup_p50_us: median(|it| it.wakeup_p50_us),
+            wakeup_p99_us: median(|it| it.wakeup_p99_us),
+        }
+    }
+}
+
+/// A scenario under a scheduler.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The number of CPUs.
+    pub cpus: usize,
+    /// The scheduler.
+    pub scheduler: String,
+    /// There.
+    pub kernel: Figures,
+    /// Here.
+    pub simulator: Figures,
+}
+
+impl Entry {
+    /// How far the simulator is from the kernel in each figure, as a share of the kernel's; 0 for differences that are
+    /// too small to count.
+    pub fn deviations(&self) -> [f64; 5] {
+        const LEAST: [f64; 5] = [ROUND_US, FEW, FEW, ROUND_US, ROUND_US];
+        let (kernel, simulator) = (self.kernel.all(), self.simulator.all());
+        std::array::from_fn(|index| match (kernel[index] - simulator[index]).abs() {
+            difference if difference <= LEAST[index] => 0.0,
+            // On one side there were not enough wake-ups.
+            _ if index >= 3 && kernel[index].min(simulator[index]) == 0.0 => 0.0,
+            difference => difference / kernel[index].max(LEAST[index]),
+        })
+    }
+
+    /// All figures agree.
+    pub fn agrees(&self) -> bool {
+        self.deviations().iter().all(|deviation| *deviation <= TOLERANCE)
+    }
+
+    /// The figures that agree no longer, or are further apart than when `before` was recorded.
+    pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
+        let before = before.map_or([0.0; 5], Self::deviations);
+        let now = self.deviations();
+        let is_worse = |index: &usize| now[*index] > TOLERANCE.max(before[*index] + SLACK);
+        (0..now.len()).filter(is_worse).map(|index| Figures::NAMES[index]).collect()
+    }
+}
+
+/// All entries of one measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The clock of the emulated machine.
+    pub clock: String,
+    /// Runs of each entry on the kernel.
+    pub plays: usize,
+    /// Runs of each entry in the simulator, each with a seed of its own.
+    pub seeds: u64,
+    /// By scenario, then by scheduler.
+    pub entries: Vec<Entry>,
+}
+
+impl Record {
+    /// The entry of a scenario under a scheduler.
+    pub fn find(&self, scenario: &str, scheduler: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.scenario == scenario && entry.scheduler == scheduler)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kernel: [f64; 5], simulator: [f64; 5]) -> Entry {
+        let figures = |[time_us, switches, migrations, wakeup_p50_us, wakeup_p99_us]: [f64; 5]| Figures {
+            time_us,
+            switches,
+            migrations,
+            wakeup_p50_us,
+            wakeup_p99_us,
+        };
+        Entry {
+            scenario: "chain".into(),
+            cpus: 1,
+            scheduler: "eevdf".into(),
+            kernel: figures(kernel),
+            simulator: figures(simulator),
+        }
+    }
+
+    #[test]
+    fn a_tenth_or_a_few_is_the_same() {
+        let same = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1090.0, 455.0, 9.0, 6.9, 91.0]);
+        assert!(same.agrees(), "{:?}", same.deviations());
+        let other = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1110.0, 500.0, 30.0, 6.0, 100.0]);
+        assert_eq!(other.worse_than(None), ["time", "migrations"]);
+    }
+
+    #[test]
+    fn what_was_recorded_may_not_become_worse() {
+        let apart = |switches| entry([1000.0, 100.0, 0.0, 6.0, 100.0], [1000.0, switches, 0.0, 6.0, 100.0]);
+        assert!(apart(150.0).worse_than(Some(&apart(150.0))).is_empty());
+        assert_eq!(apart(160.0).worse_than(Some(&apart(150.0))), ["switches"]);
+        assert_eq!(apart(150.0).worse_than(None), ["switches"]);
+    }
+}
