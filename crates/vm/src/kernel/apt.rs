@@ -131,7 +131,7 @@ impl Apt<'_> {
     }
 
     fn explain(&self, doing: &str, done: &Finished) -> KernelError {
-        let error = explain(&self.folder(), doing, &done.stderr);
+        let error = explain(&self.folder(), doing, done);
         if matches!(error, KernelError::NoSpace { .. }) {
             self.drop_pieces();
         }
@@ -267,11 +267,14 @@ fn configuration(folder: &Path, users: &str, root: bool) -> String {
 }
 
 /// Finds the cause in apt's messages.
-fn explain(folder: &Path, doing: &str, stderr: &str) -> KernelError {
+fn explain(folder: &Path, doing: &str, done: &Finished) -> KernelError {
+    let Finished { stdout, stderr, .. } = done;
     let detail = last_words(stderr);
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     let doing = doing.to_owned();
-    if says(&["No space left on device", "enough free space", "Disk quota exceeded"]) {
+    let full = ["No space left on device", "enough free space", "Disk quota exceeded"];
+    // apt 3.0 tells of a full disk among its progress only, and tries another file, which the mirror does not have.
+    if says(&full) || full.iter().any(|word| stdout.contains(word)) {
         let folder = folder.parent().unwrap_or(folder).to_owned();
         KernelError::NoSpace { folder, detail: doing }
     } else if says(&[
@@ -342,7 +345,15 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
 
     #[test]
     fn causes_are_distinguished() {
-        let cause = |stderr: &str| explain(Path::new("/c/apt"), "downloading x", stderr);
+        let explain = |stderr: &str, stdout: &str| {
+            let (stderr, stdout) = (stderr.to_owned(), stdout.to_owned());
+            explain(
+                Path::new("/c/apt"),
+                "downloading x",
+                &Finished { status: Default::default(), stderr, stdout },
+            )
+        };
+        let cause = |stderr: &str| explain(stderr, "Get:1 http://m.invalid sid InRelease [193 kB]");
         assert!(matches!(
             cause("E: Failed to fetch http://m.invalid/x  Temporary failure resolving 'm.invalid'"),
             KernelError::NoNetwork { .. }
@@ -358,6 +369,13 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
         assert!(matches!(
             cause("E: Failed to fetch http://m.invalid/x  404  Not Found"),
             KernelError::Gone { package, .. } if package == "x"
+        ));
+        assert!(matches!(
+            explain(
+                "E: Failed to fetch http://m.invalid/x  404  Not Found",
+                "Err:1 http://m.invalid sid/main\n  Error writing to file - write (28: No space left on device)"
+            ),
+            KernelError::NoSpace { .. }
         ));
         assert!(matches!(cause("E: something else"), KernelError::Failed { .. }));
     }
