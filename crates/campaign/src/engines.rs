@@ -1,13 +1,13 @@
 //! Files with which other programs run the shards: Slurm and HyperQueue.
 use crate::{Error, Plan};
-use flsched_files::replace;
+use flsched_files::{create_folder, replace};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Writes the files for all shards, and returns their paths and how to use them.
 pub fn write(folder: &Path, plan: &Plan, program: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
     let log = folder.join("log");
-    std::fs::create_dir_all(&log).map_err(Error::file(&log))?;
+    create_folder(&log).map_err(Error::file(&log))?;
     let mut files = Vec::new();
     let mut add = |name: &str, text: String, command: &str| {
         let path = folder.join(name);

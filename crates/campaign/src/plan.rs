@@ -2,7 +2,7 @@
 use crate::file::Campaign;
 use crate::{Error, file};
 use flsched_compare::Target;
-use flsched_files::replace;
+use flsched_files::{create_folder, replace};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ impl Plan {
             let message = "there is another plan in this folder: use a new folder, or remove this one";
             return Err(Error::wrong(&path, message));
         }
-        std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        create_folder(folder).map_err(Error::file(folder))?;
         replace(&path, self.text().as_bytes()).map_err(Error::file(&path))
     }
 

@@ -2,7 +2,7 @@
 use crate::{Error, Part, Plan};
 use flsched_compare::environment::Environment;
 use flsched_compare::{Report, RunOutcome};
-use flsched_files::replace;
+use flsched_files::{create_folder, replace};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl Shard {
     /// Stores the results.
     pub fn write(&self) -> Result<(), Error> {
         if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+            create_folder(folder).map_err(Error::file(folder))?;
         }
         let text = serde_json::to_string(&self.content).map_err(std::io::Error::from);
         text.and_then(|text| replace(&self.path, (text + "\n").as_bytes())).map_err(Error::file(&self.path))

@@ -1,5 +1,5 @@
 //! Writes a file as a whole or not at all: a reader never gets half of it, and an interruption leaves the old
-//! one.
+//! one. An error says what to do, where that is known.
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,11 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     file.as_file_mut().write_all(content).map_err(with_remedy)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Creates a folder, and those above it that are missing.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(path).map_err(with_remedy)
 }
 
 /// Whether [`replace`] can write there, for callers that only later know what to write.
