@@ -93,6 +93,22 @@ runs 125 'set FLSCHED_CACHE to a folder you may write to' \
 	env FLSCHED_CACHE=/tmp/readonly flsched vm --kernel 7.0 -- true
 find /tmp/full -type f -size +0 ! -name apt.conf ! -name debian.sources ! -name index.json >$log
 [ ! -s $log ] || fail "a full disk keeps pieces"
+
+# The same for results.
+tail -c +1 /dev/zero 2>/dev/null >/tmp/full/zeros || true
+runs 1 'cannot write /tmp/full/report.json: No space left on device.*; free space there' flsched compare --on sim \
+	--machine i7-2670qm --runs 2 --schedulers eevdf,flsched --workload spin-barrier --json /tmp/full/report.json
+[ ! -e /tmp/full/report.json ] || fail "a full disk keeps half a report"
+cat >/tmp/campaign.toml <<-TEXT
+	shards = 2
+	[[comparison]]
+	name = "barrier"
+	arguments = "--on sim --machine i7-2670qm --runs 2 --schedulers eevdf,flsched --workload spin-barrier --seed 1"
+TEXT
+runs 1 '/tmp/full/campaign/plan.json: .*; free space there' flsched campaign plan /tmp/campaign.toml --out /tmp/full/campaign
+runs 1 '/tmp/readonly/campaign: .*; choose a folder' flsched campaign plan /tmp/campaign.toml --out /tmp/readonly/campaign
+runs 1 '/tmp/readonly/openmp: .*set FLSCHED_CACHE' env FLSCHED_CACHE=/tmp/readonly flsched compare --on host \
+	--schedulers eevdf,batch --runs 1 --workload libgomp:ep
 umount /tmp/full /tmp/readonly
 
 apt purge flsched
