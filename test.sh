@@ -6,13 +6,14 @@
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
-#   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (20 minutes)
-#   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (20 minutes)
-#   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (30 minutes)
+#   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (about 20 minutes)
+#   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (about 6 minutes)
+#   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)
 #   ./test.sh kubernetes the manifest for Kubernetes, and its command in a virtual machine (4 minutes)
 #   ./test.sh campaign   10,000 simulations on HyperQueue, and on a Slurm of two nodes, one of which is killed (4 minutes)
 # All but the last five first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
-# workspace once more, as tests, and some 40 crates that only tests need or need with other features.
+# workspace once more, as tests, and some 40 crates that only tests need or need with other features. The minutes of packages,
+# service and slurm are those after a build, with the roots of Debian in the cache folder, on two busy cores.
 set -eu
 cd "$(dirname "$0")"
 
