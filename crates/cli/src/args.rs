@@ -42,6 +42,8 @@ pub enum Command {
     Locks(Overhead),
     /// Count the calls of the scheduler's functions while a command runs, and the time spent in them
     Costs(Overhead),
+    /// Record what all tasks of this machine do, for the simulator to do it again under other schedulers
+    Record(Record),
     /// Run a workload under a policy on a simulated machine
     Sim(Sim),
     /// Run the experiments of the three papers, and print which of their claims are reproduced
@@ -225,7 +227,7 @@ pub struct Compare {
     #[arg(long, value_parser = targets(Target::ALL))]
     pub on: Option<Target>,
     /// With --on sim: the machine to simulate, a built-in one (as in `flsched sim --help`) or a file, ./mine.toml
-    /// [default: knc-31s1p]
+    /// [default: knc-31s1p; of a recorded load alone, the machine in the recording]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// With --on sim: number of runs at a time, 1 to 1024, which does not change the report [default: 1]
@@ -411,6 +413,29 @@ pub struct Calibrate {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "The simulator replays the file: flsched sim --workload trace:FILE --scheduler flsched"
+)]
+pub struct Record {
+    /// File to write
+    #[arg(long, short, value_name = "FILE")]
+    pub out: PathBuf,
+    /// How long to record, 1 to 3600 seconds; Ctrl-C ends it earlier [default: 30, or while CMD runs]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: Option<u64>,
+    /// Replace names of tasks by hashes, and leave out numbers of processes and CMD
+    #[arg(long)]
+    pub anonymous: bool,
+    /// Memory for the recording while it goes on, 1 to 65536 MiB; the file is smaller. What finds no room is lost, and the
+    /// recording ends there [default: 256, at most an eighth of the free memory]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub max_size: Option<u64>,
+    /// Command to record: the recording begins before it and ends with it, and its exit code is passed on
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = simulated_workloads(), args_conflicts_with_subcommands = true)]
 pub struct Sim {
     #[command(subcommand)]
@@ -424,6 +449,9 @@ pub struct Sim {
     pub settings: Vec<Setting>,
     #[command(flatten)]
     pub on: Simulated,
+    /// With a recorded load: hold the result against this recording of the same load, made under another scheduler
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
     #[command(flatten)]
     pub showing: Showing,
 }
@@ -433,9 +461,9 @@ pub struct Sim {
 pub struct Simulated {
     /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
     /// a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
-    /// appended, all CPUs are equally fast
-    #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]", default_value = "knc-31s1p")]
-    pub machine: String,
+    /// appended, all CPUs are equally fast [default: knc-31s1p; of a recorded load, the machine in the recording]
+    #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]")]
+    pub machine: Option<String>,
     /// Number of CPUs, 1 to 4096; all else stays as in the machine file [default: as the machine file says]
     #[arg(long, value_name = "N")]
     pub cpus: Option<usize>,

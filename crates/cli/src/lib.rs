@@ -38,6 +38,7 @@ pub fn main() -> ExitCode {
         args::Command::Costs(args) => commands::costs::run(&args),
         args::Command::Reproduce(args) => commands::reproduce::run(&args),
         args::Command::Calibrate(args) => commands::calibrate::run(&args),
+        args::Command::Record(args) => commands::record::run(&args),
         args::Command::Sim(args) => commands::sim::run(&args),
         args::Command::MeasureAgent(args) => commands::compare::agent(&args),
         args::Command::Workload(args) => commands::compare::workload(&args),

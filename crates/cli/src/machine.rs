@@ -4,6 +4,7 @@ use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
 use flsched_machine::{Machine, Setting};
+use flsched_spec::workload::{Format, Model, ScriptFile};
 use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Memory, Topology};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,16 +40,39 @@ pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> R
     Ok(kernel)
 }
 
-/// A simulated machine, as it is or with another number of CPUs and with other values in its file.
+/// The machine to simulate if none is named.
+const DEFAULT_SIMULATED: &str = "knc-31s1p";
+
+/// A simulated machine, as it is or with another number of CPUs and with other values in its file. If none is named, a
+/// recorded load gets the machine on which it was recorded.
 pub fn simulated(
-    name: &str,
+    name: Option<&str>,
+    workload: Option<&Model>,
     cpus: Option<usize>,
     settings: &[Setting],
 ) -> Result<Machine, flsched_machine::Error> {
-    let machine = Machine::find_with(name, settings)?;
+    let machine = match (name, recording_of(workload)) {
+        (None, Some(path)) => Machine::of_recording(path, settings)?,
+        (name, _) => Machine::find_with(name.unwrap_or(DEFAULT_SIMULATED), settings)?,
+    };
     match cpus {
         Some(count) => machine.with_cpus(count),
         None => Ok(machine),
+    }
+}
+
+/// What [`simulated`] takes if no machine is named.
+pub fn default_simulated(workload: Option<&Model>) -> &str {
+    recording_of(workload).unwrap_or(DEFAULT_SIMULATED)
+}
+
+/// The file of a recorded load.
+fn recording_of(workload: Option<&Model>) -> Option<&str> {
+    match workload {
+        Some(Model::Script(ScriptFile { format: Format::Trace, path })) => {
+            Some(&path[..]).filter(|path| Machine::is_of_recording(path))
+        }
+        _ => None,
     }
 }
 

@@ -56,6 +56,26 @@ fn waits_that_do_not_exist_are_refused_with_the_list() {
 }
 
 #[test]
+fn recordings_that_cannot_be_made_or_read_are_refused() {
+    assert!(refused(&["record"]).contains("--out <FILE>"));
+    assert!(refused(&["record", "-o", "x", "--seconds", "0"]).contains("1..=3600"));
+    assert!(refused(&["record", "-o", "x", "--seconds", "5", "--", "true"]).contains("cannot be used with"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("load.trace");
+    let name = file.to_str().unwrap();
+    std::fs::write(&file, "{\"flsched_recording\":1,\"flsched\":\"0.1").unwrap();
+    let text = refused(&["sim", "--workload", &format!("trace:{name}")]);
+    assert!(text.contains(&format!("{name} is cut off or damaged")), "{text}");
+    std::fs::write(&file, "{\"flsched_recording\":9}\n").unwrap();
+    let text = refused(&["sim", "--workload", &format!("trace:{name}")]);
+    assert!(text.contains("of format 9, and this flsched reads format 1"), "{text}");
+    let text = refused(&["sim", "--workload", "hogs", "--against", name]);
+    assert!(text.contains("--against: hogs:") && text.contains("was not recorded"), "{text}");
+    let text = refused(&["compare", "--on", "vm", "--workload", &format!("trace:{name}")]);
+    assert!(text.contains("--on sim"), "{text}");
+}
+
+#[test]
 fn advice_without_a_command_to_run_is_refused() {
     assert!(refused(&["advise"]).contains("<CMD>"));
     let text = refused(&["advise", "--on", "sim", "--", "true"]);

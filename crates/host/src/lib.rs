@@ -29,6 +29,7 @@ pub use loader::{Running, Scope, check_machine, check_partial, start, try_load};
 pub use partial::Obstacle;
 pub use starvation::{StarvationWatch, release_children};
 pub use supervise::{Backoff, Change, Supervisor};
+pub use topology::cpu_locations;
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler
 /// loads; empty on a healthy kernel. Source: `/sys/kernel/btf/vmlinux`.

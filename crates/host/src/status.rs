@@ -57,6 +57,23 @@ pub fn status() -> Status {
     }
 }
 
+/// The scheduler of this machine's normal tasks as comparisons name it: a policy of this build, the name in the kernel of
+/// another sched_ext scheduler, else the kernel's own.
+pub fn in_force() -> String {
+    let active = sched_ext::status().filter(|status| status.is_active() && status.switch_all);
+    match active.and_then(|status| status.ops) {
+        Some(ops) => identify(&ops).0.unwrap_or(ops),
+        None => own_scheduler(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()).into(),
+    }
+}
+
+/// Of a kernel of this release.
+fn own_scheduler(release: &str) -> &'static str {
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= (6, 6) { "eevdf" } else { "cfs" }
+}
+
 /// `flsched_0.1.0` → policy and version, if it is a policy of this build.
 fn identify(ops: &str) -> (Option<String>, Option<String>) {
     let ours = Policy::all().iter().find_map(|policy| {
@@ -149,6 +166,12 @@ mod tests {
     fn reads_the_policy_of_a_task() {
         let stat = format!("12 (a ) b) S 1 {}7 0", "0 ".repeat(36));
         assert_eq!(policy_of(&stat), Some(7));
+    }
+
+    #[test]
+    fn kernels_have_eevdf_since_6_6() {
+        assert_eq!(["6.6-rc1", "6.18.15+deb13", "7.0"].map(own_scheduler), ["eevdf"; 3]);
+        assert_eq!(["6.5.13", "5.14.0-503.el9"].map(own_scheduler), ["cfs"; 2]);
     }
 
     #[test]

@@ -20,6 +20,13 @@ pub(crate) fn of_this_machine() -> Places {
     near.unwrap_or_else(|reason| Places::flat(&online, &reason))
 }
 
+/// Where this machine's online CPUs are; if that is not known, each is a core of its own, at one cache.
+pub fn cpu_locations() -> Vec<CpuLocation> {
+    let online = online_cpus();
+    let flat = || online.iter().map(|&cpu| CpuLocation { cpu, core: cpu, llc: 0, node: 0 }).collect();
+    machine_locations(&online).map_or_else(|_| flat(), |(locations, _)| locations)
+}
+
 fn online_cpus() -> BTreeSet<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     match read_cpu_list(&text) {
@@ -60,5 +67,7 @@ mod tests {
     #[test]
     fn this_machine() {
         assert_eq!(of_this_machine().cpus(), online_cpus());
+        let located: BTreeSet<usize> = cpu_locations().into_iter().map(|location| location.cpu).collect();
+        assert_eq!(located, online_cpus());
     }
 }

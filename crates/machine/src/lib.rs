@@ -15,6 +15,7 @@ mod machine;
 pub mod measure;
 mod places;
 mod price;
+mod recorded;
 mod setting;
 mod source;
 mod sourced;

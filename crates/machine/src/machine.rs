@@ -47,7 +47,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 impl Machine {
-    /// One of this build's machines by its name, or one in a file; behind a colon a governor, or
+    /// One of this build's machines by its name, one in a file, or that of a recording; behind a colon a governor, or
     /// `even` for [`Self::even`].
     pub fn find(word: &str) -> Result<Self, Error> {
         Self::find_with(word, &[])
@@ -62,6 +62,12 @@ impl Machine {
         }
     }
 
+    /// Puts its CPUs to other places, without a change of what things cost.
+    pub(crate) fn set_places(&mut self, places: Vec<Place>) {
+        self.threads = threads(&places);
+        self.places = places;
+    }
+
     fn read(name: &str, settings: &[Setting]) -> Result<Self, Error> {
         if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
             return Self::parse(text, &format!("machines/{name}.toml"), settings);
@@ -69,6 +75,9 @@ impl Machine {
         if !name.contains(['/', '.']) {
             let names: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
             return Err(Error::unknown("machine", name, &names));
+        }
+        if Self::is_of_recording(name) {
+            return Self::of_recording(name, settings);
         }
         let text =
             std::fs::read_to_string(name).map_err(|cause| Error::File { path: name.to_owned(), cause })?;

@@ -1,18 +1,15 @@
 //! How often the scheduler's functions are called, and how long they take.
 use crate::functions::CLASS_FUNCTIONS;
-use crate::probe::{map, open, program, refused, summed, words};
+use crate::probe::{self, map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
 use flsched_host::{Running, check_machine};
 use libbpf_rs::btf::{Btf, types};
-use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::fs::read_to_string;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 const PROBE: &str = "costs";
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/costs.bpf.o"));
@@ -159,15 +156,9 @@ fn run_probed(
 
 /// Runs the command while the kernel counts and times the policy's programs.
 fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<CallbackCost>, Error> {
-    // SAFETY: takes an integer; the descriptor it returns is owned here, and ends the counting when
-    // closed.
-    let _counting = unsafe {
-        match bpf_enable_stats(BPF_STATS_RUN_TIME) {
-            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-            error => return Err(std::io::Error::from_raw_os_error(-error).into()),
-        }
-    };
-    let now = || running.callbacks().map(|callback| statistics(&callback)).collect::<Result<Vec<_>, _>>();
+    let _counting = probe::timed()?;
+    let now =
+        || running.callbacks().map(|callback| probe::statistics(&callback)).collect::<Result<Vec<_>, _>>();
     let before = now()?;
     request.run(request.spec.policy.name)?;
     let after = now()?;
@@ -182,16 +173,6 @@ fn run_with_statistics(request: &Request<'_>, running: &Running) -> Result<Vec<C
             }
         })
         .collect())
-}
-
-/// Runs of a program and nanoseconds in it, which the kernel shows with the descriptor.
-fn statistics(program: &libbpf_rs::Program<'_>) -> Result<(u64, u64), std::io::Error> {
-    let shown = read_to_string(format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd()))?;
-    let field = |name: &str| {
-        let line = shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-    };
-    Ok((field("run_cnt"), field("run_time_ns")))
 }
 
 struct CostProbe {

@@ -4,14 +4,16 @@
 //! and then under a policy. [`locks`] counts the locks that the policy's callbacks and the kernel around them take, and
 //! times the waits for them; [`costs`] counts the calls of the scheduler's functions and times them. [`anatomy`] reads
 //! the policy's object without running it. [`why`] breaks the CPU time of a run down by cause, for `compare --why`.
-//! [`tally`] counts switches and migrations of tasks, for the conformance tests.
+//! [`record`] writes down what a load does, for the simulator. [`tally`] counts switches and migrations of tasks, for the conformance tests.
 pub mod anatomy;
 pub mod costs;
 mod error;
 mod functions;
 pub mod locks;
+mod mapped;
 mod names;
 mod probe;
+pub mod record;
 mod report;
 mod run;
 mod symbols;

@@ -1,8 +1,11 @@
 //! BPF programs on kernel functions: loading, attaching, reading their counts.
 use crate::Error;
+use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{
     KprobeMultiOpts, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut,
 };
+use std::fs::read_to_string;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// Opens a probe's object, to be configured and loaded.
 pub(crate) fn open(name: &'static str, object: &[u8]) -> Result<OpenObject, Error> {
@@ -66,4 +69,25 @@ pub(crate) fn summed(map: &Map<'_>, key: &[u8]) -> Vec<u64> {
         sum.iter_mut().zip(cpu).for_each(|(sum, word)| *sum += word);
     }
     sum
+}
+
+/// From now on, until the result is dropped, the kernel times BPF programs.
+pub(crate) fn timed() -> Result<OwnedFd, std::io::Error> {
+    // SAFETY: takes an integer; the descriptor it returns is owned here, and ends the timing when closed.
+    unsafe {
+        match bpf_enable_stats(BPF_STATS_RUN_TIME) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+            error => Err(std::io::Error::from_raw_os_error(-error)),
+        }
+    }
+}
+
+/// Runs of a program and nanoseconds in it, which the kernel shows with the descriptor.
+pub(crate) fn statistics(program: &libbpf_rs::Program<'_>) -> Result<(u64, u64), std::io::Error> {
+    let shown = read_to_string(format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd()))?;
+    let field = |name: &str| {
+        let line = shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    Ok((field("run_cnt"), field("run_time_ns")))
 }

@@ -23,7 +23,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const DEFAULT_KERNEL: &str = "default";
-const DEFAULT_MACHINE: &str = "knc-31s1p";
 
 pub fn run(args: &args::Compare) -> Result<u8> {
     let words: Vec<String> = std::env::args().collect();
@@ -222,8 +221,12 @@ pub fn executor(
         }
         Place::Vm { topology, memory, clock } => (topology, memory, clock),
         Place::Sim => {
-            let machine = args.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-            let machine = machine::simulated(machine, args.cpus.map(|cpus| cpus as usize), &[])?;
+            let only = match &spec.workloads[..] {
+                [Workload::Model(model)] => Some(model),
+                _ => None,
+            };
+            let cpus = args.cpus.map(|cpus| cpus as usize);
+            let machine = machine::simulated(args.machine.as_deref(), only, cpus, &[])?;
             let jobs = args.jobs.unwrap_or(1) as usize;
             return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
         }

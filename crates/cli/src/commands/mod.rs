@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod emulator;
 pub mod fuzz;
 pub mod locks;
+pub mod record;
 pub mod reproduce;
 pub mod run;
 pub mod sim;

@@ -39,17 +39,30 @@ pub fn run(args: &args::Sim) -> Result<u8> {
     if let Some(warning) = classes::warning(&setup.scheduler, &setup.machine) {
         eprintln!("flsched: warning: {warning}");
     }
-    play(Simulation::new(setup)?, &title, &args.showing)
+    let against = args.against.as_deref().map(|path| against(path, &setup)).transpose()?;
+    play(Simulation::new(setup)?, &title, &args.showing, against)
+}
+
+/// The recording that a replay is held against.
+fn against(path: &Path, setup: &Setup) -> Result<flsched_recording::Recording> {
+    if setup.workload.recorded().is_none() {
+        let what =
+            format!("--against: {} was not recorded; it goes with --workload trace:FILE", setup.workload);
+        return Err(Usage(what).into());
+    }
+    Ok(flsched_recording::Recording::read(&path.display().to_string())
+        .map_err(|error| Usage(error.to_string()))?)
 }
 
 /// The run that the options describe.
 pub fn setup(args: &args::Sim) -> Result<Setup> {
     let on = &args.on;
     policy_file::add_all(&on.policies, true)?;
+    let model = Model::read(&on.workload)?;
     Ok(Setup {
-        machine: Arc::new(machine::simulated(&on.machine, on.cpus, &args.settings)?),
+        machine: Arc::new(machine::simulated(on.machine.as_deref(), Some(&model), on.cpus, &args.settings)?),
         scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
-        workload: load(&Model::read(&on.workload)?)?,
+        workload: load(&model)?,
         seed: on.seed,
         limit: on.limit_ns(),
     })
@@ -76,7 +89,7 @@ fn replay(args: &args::Replay) -> Result<u8> {
     if !args.showing.json {
         writeln!(io::stdout(), "{title}")?;
     }
-    play(simulation, &title, &args.showing)
+    play(simulation, &title, &args.showing, None)
 }
 
 /// The machine's frequencies must vary if they are to be drawn.
@@ -89,7 +102,12 @@ fn refuse_constant(drawing: &Drawing, machine: &Machine) -> Result<()> {
 }
 
 /// To its end, or until Ctrl-C.
-fn play(simulation: Simulation, title: &str, showing: &Showing) -> Result<u8> {
+fn play(
+    simulation: Simulation,
+    title: &str,
+    showing: &Showing,
+    against: Option<flsched_recording::Recording>,
+) -> Result<u8> {
     let Showing { json, drawing } = showing;
     drawing.trace.iter().chain(&drawing.svg).try_for_each(|path| check(path))?;
     let cancel = signals::stop_flag()?;
@@ -102,10 +120,14 @@ fn play(simulation: Simulation, title: &str, showing: &Showing) -> Result<u8> {
         draw(&recording, title, drawing)?;
         outcome
     };
-    let outcome = match outcome {
+    let mut outcome = match outcome {
         Err(Error::Stopped) => return Ok(crate::exit::INTERRUPTED),
         outcome => outcome?,
     };
+    if let (Some(replayed), Some(recording)) = (&mut outcome.replayed, against) {
+        replayed.recorded_under = recording.header.schedulers[0].clone();
+        replayed.recorded = recording.figures();
+    }
     let text = match json {
         true => serde_json::to_string_pretty(&outcome)? + "\n",
         false => output::render(&outcome),

@@ -37,7 +37,9 @@ pub fn sweep(args: &args::Sweep) -> Result<u8> {
         write(path, &sweep::csv(&sweep, &points)?)?;
     }
     if let Some(path) = &args.svg {
-        let title = format!("{} on {}; clock: model", points[0].outcome.workload, args.on.machine);
+        let model = Model::read(&args.on.workload)?;
+        let machine = args.on.machine.as_deref().unwrap_or(machine::default_simulated(Some(&model)));
+        let title = format!("{} on {machine}; clock: model", points[0].outcome.workload);
         write(path, sweep::svg(&sweep, &points, &title).map_err(anyhow::Error::msg)?.as_bytes())?;
     }
     Ok(0)
@@ -49,10 +51,11 @@ fn plan(args: &args::Sweep) -> Result<Sweep> {
     policy_file::add_all(&on.policies, true)?;
     let (range, others) = range_of(&args.settings)?;
     let contenders = Contender::parse_list(std::slice::from_ref(&args.schedulers), Target::Sim)?;
-    let workload = load(&Model::read(&on.workload)?)?;
+    let model = Model::read(&on.workload)?;
+    let workload = load(&model)?;
     let machine = |setting: Setting| {
         let settings: Vec<Setting> = others.iter().cloned().chain([setting]).collect();
-        machine::simulated(&on.machine, on.cpus, &settings)
+        machine::simulated(on.machine.as_deref(), Some(&model), on.cpus, &settings)
     };
     let schedulers = contenders.into_iter().map(|contender| contender.scheduler).collect();
     Ok(Sweep::new(range, schedulers, &workload, (on.seed, on.limit_ns()), machine)?)

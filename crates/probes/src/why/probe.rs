@@ -1,14 +1,11 @@
 //! The probe: into the kernel, and what it has written out of it.
 use super::record::{OpenTurn, Recording, Switched, Woken};
+use crate::mapped::{Mapped, available_memory};
+use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, OpenObject};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-use std::ffi::c_void;
 use std::mem::{MaybeUninit, size_of};
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
 mod bpf {
@@ -113,47 +110,6 @@ impl Capacity {
             switches: records(each / 3 * 2, size_of::<Switched>()),
             wakes: records(each / 3, size_of::<Woken>()),
         }
-    }
-}
-
-fn available_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
-/// The values of a map, as the kernel has them.
-struct Mapped<T> {
-    begin: NonNull<c_void>,
-    length: usize,
-    records: std::marker::PhantomData<T>,
-}
-
-impl<T> Mapped<T> {
-    fn new(map: &impl MapCore) -> Result<Self, nix::Error> {
-        assert_eq!(map.value_size() as usize, size_of::<T>(), "as in why.bpf.c");
-        let length = map.max_entries() as usize * size_of::<T>();
-        let size = NonZeroUsize::new(length).expect("a map has an entry");
-        // SAFETY: a new mapping, at an address of the kernel's choice.
-        let begin = unsafe { mmap(None, size, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0)? };
-        Ok(Self { begin, length, records: std::marker::PhantomData })
-    }
-
-    fn records(&self, range: Range<usize>) -> &[T] {
-        assert!(range.end * size_of::<T>() <= self.length, "the probe writes within its room");
-        // SAFETY: within the mapping; records are plain numbers; the probe, which wrote them, has ended.
-        unsafe {
-            let first = self.begin.cast::<T>().add(range.start);
-            std::slice::from_raw_parts(first.as_ptr(), range.len())
-        }
-    }
-}
-
-impl<T> Drop for Mapped<T> {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is owned here, and nothing borrows from it any more.
-        let _ = unsafe { munmap(self.begin, self.length) };
     }
 }
 

@@ -32,6 +32,13 @@ impl Histogram {
         self.count += 1;
     }
 
+    /// Those that were added after `earlier`, a former state of this one.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let before = |index: usize| earlier.buckets.get(index).copied().unwrap_or(0);
+        let buckets = self.buckets.iter().enumerate().map(|(index, count)| count - before(index));
+        Self { buckets: buckets.collect(), count: self.count - earlier.count }
+    }
+
     /// How many were added.
     pub fn count(&self) -> u64 {
         self.count
@@ -90,6 +97,20 @@ pub struct Counts {
     pub latency: Histogram,
 }
 
+/// What was counted before the measured part.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before {
+    pub(crate) counts: Counts,
+    /// How long tasks had run, on all CPUs.
+    pub(crate) ran: Ns,
+}
+
+impl Before {
+    pub(crate) fn now(core: &super::Core) -> Self {
+        Self { counts: core.counts.clone(), ran: core.tasks.iter().map(|task| task.ran).sum() }
+    }
+}
+
 impl Counts {
     pub(super) fn called(&mut self, callback: Callback, ns: Ns) {
         let count = &mut self.callbacks[callback as usize];
@@ -112,6 +133,16 @@ mod tests {
             assert!((found / exact - 1.0).abs() < 0.033, "{share}: {found} instead of {exact}");
         }
         assert_eq!(Histogram::default().percentile(0.5), None);
+    }
+
+    #[test]
+    fn what_was_added_since_is_what_is_new() {
+        let mut histogram = Histogram::default();
+        histogram.add(10);
+        let before = histogram.clone();
+        [20, 30_000].iter().for_each(|&ns| histogram.add(ns));
+        let since = histogram.since(&before);
+        assert_eq!((since.count(), since.percentile(0.5)), (2, Some(20)));
     }
 
     #[test]

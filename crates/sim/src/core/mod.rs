@@ -13,6 +13,7 @@ mod task_struct;
 mod weight;
 
 pub use cache::{Caches, Footprint};
+pub(crate) use counts::Before;
 pub use counts::{CallbackCount, Counts, Histogram};
 pub use frequency::Frequencies;
 pub use lock::{LockCounts, LockId, Locks};
@@ -85,6 +86,8 @@ pub struct Core {
     pub locks: Locks,
     /// All counts.
     pub counts: Counts,
+    /// Those of what came before the measured part.
+    pub(crate) before: Before,
     /// What CPU time was spent on.
     pub spent: Spent,
     /// The frequencies of the machine's domains.
@@ -140,6 +143,7 @@ impl Core {
             tasks: Vec::new(),
             locks,
             counts: Counts::default(),
+            before: Before::default(),
             spent: Spent::default(),
             here: 0,
             random: random(seed, 0),

@@ -2,6 +2,7 @@
 mod cpu_time;
 mod frequencies;
 mod perf;
+mod replayed;
 mod table;
 mod timeline;
 mod trace;
@@ -9,6 +10,7 @@ mod trace;
 pub use cpu_time::{CpuTime, Use};
 pub use frequencies::{CpuFrequencies, FrequencyReport};
 pub use perf::read_perf_script;
+pub use replayed::Replayed;
 pub use table::render;
 pub use timeline::{Colouring, render_timeline};
 pub use trace::write_trace;
@@ -74,6 +76,9 @@ pub struct Outcome {
     pub events: u64,
     /// What the CPUs' time was spent on, and how sure its prices are.
     pub cpu_time: CpuTime,
+    /// The workload as it was recorded, if it is a recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
 }
 
 /// A kind of lock.
@@ -166,6 +171,7 @@ impl Outcome {
             stats: classes.iter().flat_map(|class| class.statistics()).collect(),
             events: core.counts.events,
             cpu_time: CpuTime::of(core),
+            replayed: setup.workload.recorded().map(|recorded| Replayed::of(recorded, core, world)),
         }
     }
 }

@@ -36,6 +36,16 @@ pub fn render(outcome: &Outcome) -> String {
     }
     let _ = writeln!(text, "{table}\n");
 
+    if let Some(replayed) = &outcome.replayed {
+        let recorded = format!("recorded, {}", replayed.recorded_under);
+        let simulated = format!("simulated, {}", outcome.scheduler);
+        let mut table = empty(&["", &recorded, &simulated, "simulated / recorded"]);
+        for [name, recorded, simulated, ratio] in replayed.rows() {
+            table.add_row(numbers(&name, [recorded, simulated, ratio]));
+        }
+        let _ = writeln!(text, "{table}\n");
+    }
+
     if let Some(frequencies) = &outcome.frequencies {
         let mut table = empty(&["MHz, from", "% of busy time"]);
         for (mhz, share) in frequencies.shares() {

@@ -68,7 +68,10 @@ pub struct Simulation {
 
 impl Simulation {
     /// Prepares a run; nothing has happened yet.
-    pub fn new(setup: Setup) -> Result<Self, Error> {
+    pub fn new(mut setup: Setup) -> Result<Self, Error> {
+        if let Some(fitted) = setup.workload.fitted(&setup.machine) {
+            setup.workload = fitted;
+        }
         setup.workload.check(setup.machine.nr_cpus())?;
         let mut core = Core::new(Arc::clone(&setup.machine), setup.seed);
         let mut classes = set_up(&setup.scheduler, &mut core)?;

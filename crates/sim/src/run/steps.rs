@@ -1,6 +1,6 @@
 //! Carries out the steps of tasks.
 use super::Simulation;
-use crate::core::{CpuId, State, TaskId, TaskSpec};
+use crate::core::{Before, CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::startup::{first_work_ns, grace_period_end};
 use crate::workload::{Child, Step, View};
@@ -156,7 +156,10 @@ impl Simulation {
             Step::SetAffinity(mask) => self.set_affinity(task, &mask),
             Step::DisableMigration => self.core.tasks[task].migration_disabled += 1,
             Step::EnableMigration => self.enable_migration(cpu, task),
-            Step::Start => self.world.started_at = Some(self.core.clock()),
+            Step::Start => {
+                self.world.started_at = Some(self.core.clock());
+                self.core.before = Before::now(&self.core);
+            }
             Step::Stop => self.world.stopped_at = Some(self.core.clock()),
             Step::Figure(name, value) => self.world.figures.push((name, value)),
             Step::Time(seconds) => self.world.own_time_s = Some(seconds),

@@ -9,6 +9,7 @@ mod make;
 mod npb;
 mod perf_pipe;
 mod phases;
+mod recorded;
 mod requests;
 mod script;
 mod spin_barrier;
@@ -24,7 +25,9 @@ use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
 use crate::engine::{Ns, Random, random};
 use crate::startup::Preparation;
-use flsched_spec::workload::Model;
+use flsched_machine::Machine;
+use flsched_recording::Figures;
+use flsched_spec::workload::{Format, Model};
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +45,16 @@ pub trait Workload: fmt::Debug + fmt::Display + Send + Sync {
     fn time_is(&self) -> Option<&'static str> {
         None
     }
+
+    /// The same workload, made for this machine; `None`: it is the same for all.
+    fn fitted(&self, _machine: &Machine) -> Option<Arc<dyn Workload>> {
+        None
+    }
+
+    /// If it was recorded: under which scheduler, and what came of it.
+    fn recorded(&self) -> Option<(&str, &Figures)> {
+        None
+    }
 }
 
 /// Loads the workload that the user has named. Files are read and checked.
@@ -57,6 +70,9 @@ pub fn load(model: &Model) -> Result<Arc<dyn Workload>, Error> {
         Model::Chain(chain) => Arc::new(*chain),
         Model::Make(make) => Arc::new(*make),
         Model::CoThreads(co_threads) => Arc::new(*co_threads),
+        Model::Script(file) if file.format == Format::Trace && Machine::is_of_recording(&file.path) => {
+            Arc::new(recorded::load(&file.path)?)
+        }
         Model::Script(file) => Arc::new(script::load(file)?),
     })
 }

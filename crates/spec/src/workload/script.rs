@@ -17,7 +17,7 @@ pub enum Format {
     Tasks,
     /// A workload of rt-app, in JSON.
     RtApp,
-    /// What `perf sched script` saw, or CSV or JSON.
+    /// What `flsched record` or `perf sched script` saw, or CSV or JSON.
     Trace,
 }
 

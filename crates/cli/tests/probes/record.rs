@@ -1,0 +1,70 @@
+//! `flsched record` on a small load in a virtual machine, and its replay in the simulator.
+use libtest_mimic::Failed;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const FLSCHED: &str = env!("CARGO_BIN_EXE_flsched");
+
+/// Two tasks that send each other messages, and a command with an exit code of its own.
+const LOAD: &str = "hackbench -p -g 1 -l 50; exit 7";
+
+/// In the machine: the recording on standard output, all else on standard error.
+fn in_machine(script: &str, path: &Path) -> Output {
+    let file = std::fs::File::create(path).expect("a file");
+    Command::new(FLSCHED)
+        .args("vm --kernel 6.18 --cpus 2 --clock parallel --timeout 600 -- sh -c".split(' '))
+        .arg(script)
+        .stdout(file)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it starts")
+}
+
+pub fn replay() -> Result<(), Failed> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("load.trace");
+    let script = format!(
+        "{FLSCHED} record -o /tmp/x --anonymous -- sh -c '{LOAD}' >&2; code=$?; cat /tmp/x; exit $code"
+    );
+    let output = in_machine(&script, &path);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "the command's code is passed on: {said}");
+    assert!(said.contains(" on 2 CPUs under eevdf; ") && !said.contains("CUT SHORT"), "{said}");
+    let bytes = std::fs::read(&path).expect("a recording");
+    assert!(!String::from_utf8_lossy(&bytes).contains("hackbench"), "it is anonymous");
+
+    let trace = format!("trace:{}", path.display());
+    let output = Command::new(FLSCHED)
+        .args(["sim", "--scheduler", "eevdf", "--json", "--workload", &trace])
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let outcome: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(outcome["cpus"], 2, "the recorded machine");
+    let of = |side: &str, name: &str| outcome["replayed"][side][name].as_f64().expect("a figure");
+    // 20 tasks send 1,000 messages each; most of the time both CPUs are busy.
+    assert!(of("recorded", "switches") > 500.0 && of("recorded", "utilisation") > 0.5, "{outcome:#}");
+    for (name, most) in [("elapsed_s", 1.15), ("utilisation", 1.15)] {
+        let ratio = of("simulated", name) / of("recorded", name);
+        assert!((1.0 / most..most).contains(&ratio), "{name}: {ratio}: {outcome:#}");
+    }
+    Ok(())
+}
+
+/// A log without room for the load ends the recording early, loudly, and what is kept is sound.
+pub fn full() -> Result<(), Failed> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("load.trace");
+    let script = format!(
+        "{FLSCHED} record -o /tmp/x --max-size 1 -- hackbench -p -g 2 -l 400 >&2; code=$?; cat /tmp/x; exit $code"
+    );
+    let output = in_machine(&script, &path);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("CUT SHORT") && said.contains("--max-size"), "{said}");
+    let recording = flsched_recording::Recording::read(path.to_str().expect("UTF-8")).expect("it is whole");
+    assert!(recording.header.lost > 0 && recording.events.len() > 10_000);
+    assert!(recording.events.iter().all(|event| event.at <= recording.header.length));
+    Ok(())
+}

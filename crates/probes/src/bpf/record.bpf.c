@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What each CPU switches to, which task wakes or creates which, and who the tasks are.
+ *
+ * The log is made of chunks. A CPU fills one after the other, and takes each from all that are
+ * left: so CPUs meet once in a thousand events, and a busy CPU gets more than an idle one. Nothing
+ * is read before the end, so that no reader runs beside the load. When no chunk is left, the time
+ * is kept, and all later events are only counted.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define MAX_CPUS       1024 /* a power of two */
+#define CHUNK_EVENTS   1023 /* a chunk is 16 KiB */
+#define MASK_WORDS     (MAX_CPUS / 64)
+#define TASK_DEAD      0x80
+#define PF_KTHREAD     0x00200000
+#define NR_SCHED_YIELD 24 /* x86_64 */
+#define IN_INTERRUPT                                                                 \
+	0x00ff0100 /* of the preemption count: in an NMI, a hard or a soft interrupt \
+		    */
+
+/* In the upper bits of an event's second number; as in log.rs. */
+#define KIND_SHIFT 28
+enum { BLOCKED, PREEMPTED, YIELDED, EXITED, WOKEN, WOKEN_BY_INTERRUPT, FORKED };
+
+struct event {
+	u64 at;
+	u32 task;  /* that left, was woken or created */
+	u32 other; /* that came; with the kind */
+};
+
+struct chunk {
+	u32 cpu, used;
+	u64 unused;
+	struct event events[CHUNK_EVENTS];
+};
+
+struct cpu_log {
+	u32 chunk; /* from 1; 0: none yet */
+	u32 unused;
+	u64 migrations, lost;
+	u64 full_at; /* when the first event was lost; 0: never */
+	u64 line[4]; /* a cache line of its own */
+};
+
+/* A task, when it comes, when it ends, and at both ends of the recording. */
+struct identity {
+	u64 at;
+	u32 task, process;
+	s32 priority; /* 100 to 139: nice -20 to 19 */
+	u32 policy, real_time_priority;
+	u32 is_kernel_thread;
+	u32 nr_cpus; /* on which it may run */
+	u32 unused;
+	char name[16];
+	u64 cpus[MASK_WORDS];
+};
+
+const volatile u32 chunks = 1;
+const volatile u32 identities = 1;
+
+struct cpu_log cpus[MAX_CPUS];
+u32 next_chunk;
+u32 next_identity;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct chunk);
+} event_log SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct identity);
+} identity_log SEC(".maps");
+
+/* Linux 6.2 to 6.14 keep the preemption count in a structure. */
+struct pcpu_hot___before_6_15 {
+	int preempt_count;
+} __attribute__((preserve_access_index));
+
+extern const int __preempt_count __ksym __weak;
+extern const struct pcpu_hot___before_6_15 pcpu_hot __ksym __weak;
+
+static __always_inline bool in_interrupt(void)
+{
+	u32 count = 0;
+
+	if (&__preempt_count)
+		count = *(const int *)bpf_this_cpu_ptr(&__preempt_count);
+	else if (&pcpu_hot)
+		count = ((const struct pcpu_hot___before_6_15 *)bpf_this_cpu_ptr(&pcpu_hot))
+				->preempt_count;
+	return count & IN_INTERRUPT;
+}
+
+static __always_inline void lose(struct cpu_log *cpu, u64 at)
+{
+	cpu->lost++;
+	if (!cpu->full_at)
+		cpu->full_at = at;
+}
+
+static __always_inline void add(u64 at, u32 task, u32 other, u32 kind)
+{
+	u32 id = bpf_get_smp_processor_id() & (MAX_CPUS - 1), slot;
+	struct cpu_log *cpu = &cpus[id];
+	struct chunk *chunk = NULL;
+	struct event *event;
+	u32 used = CHUNK_EVENTS;
+
+	if (cpu->full_at)
+		return lose(cpu, at);
+	if (cpu->chunk) {
+		slot = cpu->chunk - 1;
+		chunk = bpf_map_lookup_elem(&event_log, &slot);
+		if (!chunk)
+			return;
+		used = chunk->used;
+	}
+	if (used >= CHUNK_EVENTS) {
+		/* Looked at first, so that the count does not grow for ever. */
+		if (next_chunk >= chunks)
+			return lose(cpu, at);
+		slot = __sync_fetch_and_add(&next_chunk, 1);
+		chunk = slot < chunks ? bpf_map_lookup_elem(&event_log, &slot) : NULL;
+		if (!chunk)
+			return lose(cpu, at);
+		cpu->chunk = slot + 1;
+		chunk->cpu = id;
+		used = 0;
+	}
+	event = &chunk->events[used];
+	event->at = at;
+	event->task = task;
+	event->other = other | kind << KIND_SHIFT;
+	chunk->used = used + 1;
+}
+
+static __always_inline void describe(struct identity *identity, struct task_struct *p)
+{
+	const struct cpumask *mask = p->cpus_ptr;
+	u32 size = bpf_core_type_size(struct cpumask);
+
+	identity->at = bpf_ktime_get_ns();
+	identity->task = p->pid;
+	identity->process = p->tgid;
+	identity->priority = p->static_prio;
+	identity->policy = p->policy;
+	identity->real_time_priority = p->rt_priority;
+	identity->is_kernel_thread = !!(p->flags & PF_KTHREAD);
+	identity->nr_cpus = p->nr_cpus_allowed;
+	__builtin_memcpy(identity->name, p->comm, sizeof(identity->name));
+	if (size > sizeof(identity->cpus))
+		size = sizeof(identity->cpus);
+	bpf_probe_read_kernel(identity->cpus, size, mask);
+}
+
+static __always_inline void identify(struct task_struct *p)
+{
+	struct identity *identity;
+	u32 slot;
+
+	if (next_identity >= identities)
+		return lose(&cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], bpf_ktime_get_ns());
+	slot = __sync_fetch_and_add(&next_identity, 1);
+	identity = bpf_map_lookup_elem(&identity_log, &slot);
+	if (identity)
+		describe(identity, p);
+}
+
+/* Whether a task of user space is in this system call. */
+static __always_inline bool calls_yield(struct task_struct *p)
+{
+	struct pt_regs *regs;
+
+	if (p->flags & PF_KTHREAD)
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(p);
+	return regs->orig_ax == NR_SCHED_YIELD;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 kind = BLOCKED;
+
+	if (preempt)
+		kind = PREEMPTED;
+	else if (!prev_state)
+		kind = prev->pid && calls_yield(prev) ? YIELDED : PREEMPTED;
+	else if (prev_state & TASK_DEAD)
+		kind = EXITED;
+	add(bpf_ktime_get_ns(), prev->pid, next->pid, kind);
+	return 0;
+}
+
+/* In the context of the waker, unlike sched_wakeup. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *p)
+{
+	add(bpf_ktime_get_ns(), p->pid, 0, in_interrupt() ? WOKEN_BY_INTERRUPT : WOKEN);
+	return 0;
+}
+
+/* By its parent. */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *p)
+{
+	add(bpf_ktime_get_ns(), p->pid, 0, FORKED);
+	identify(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *p)
+{
+	identify(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int to)
+{
+	struct cpu_log *cpu = &cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+
+	if (!cpu->full_at)
+		cpu->migrations++;
+	return 0;
+}
+
+/* All tasks that there are; read by user space. */
+SEC("iter/task")
+int on_task(struct bpf_iter__task *ctx)
+{
+	static struct identity identity;
+	struct task_struct *p = ctx->task;
+
+	if (!p)
+		return 0;
+	describe(&identity, p);
+	bpf_seq_write(ctx->meta->seq, &identity, sizeof(identity));
+	return 0;
+}

@@ -1,0 +1,40 @@
+//! What is wrong with a file.
+
+/// Why there is no recording; the text names the file and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system's reason.
+    #[error("{path}: {cause}")]
+    File {
+        /// The path as given.
+        path: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Another kind of file.
+    #[error("{path} is not a recording: `flsched record -o FILE` makes one")]
+    Foreign {
+        /// The path as given.
+        path: String,
+    },
+    /// Of a later version.
+    #[error(
+        "{path} is a recording of format {found}, and this flsched reads format {known}: use the flsched that recorded it, or record again"
+    )]
+    Version {
+        /// The path as given.
+        path: String,
+        /// Its format.
+        found: u64,
+        /// Ours.
+        known: u64,
+    },
+    /// Cut off or damaged.
+    #[error("{path} is cut off or damaged ({what}): copy it again, or record again")]
+    Damaged {
+        /// The path as given.
+        path: String,
+        /// What was found.
+        what: String,
+    },
+}

@@ -1,0 +1,183 @@
+//! A recorded load: which task ran where and when, and what woke it.
+//!
+//! - [`Recording`]: what happened, in the order of time, with the tasks and the machine that it happened on
+//! - [`Recording::write`], [`Recording::read`]: its file; a file that is cut off or of another kind is refused
+//! - [`Recording::lives`]: what each task did between its sleeps and who woke it, which is what the simulator replays
+//! - [`Recording::figures`]: switches, utilisation, wake-up latency
+mod anonymous;
+mod coding;
+mod error;
+mod figures;
+mod file;
+mod lives;
+
+pub use error::Error;
+pub use figures::Figures;
+pub use file::is_recording;
+pub use lives::{Begin, Deed, Life};
+
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds.
+pub type Ns = u64;
+/// The number of a task in [`Recording::tasks`].
+pub type TaskId = u32;
+
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    /// When, where, how.
+    pub header: Header,
+    /// Who; none of them is the idle task.
+    pub tasks: Vec<Task>,
+    /// What happened. Events of one CPU are in the order of its clock, and a task is never on two CPUs at a time; the
+    /// clocks of the CPUs may differ a little.
+    pub events: Vec<Event>,
+}
+
+/// The first line of the file, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The version of `flsched`.
+    pub flsched: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// The CPUs that were online.
+    pub cpus: Vec<Cpu>,
+    /// What the CPUs are.
+    pub cpu_model: Option<String>,
+    /// The governor of their frequencies.
+    pub governor: Option<String>,
+    /// The clock of an emulated machine, as on the command line of `flsched vm`.
+    pub clock: Option<String>,
+    /// The scheduler in force at the start, and at the end.
+    pub schedulers: [String; 2],
+    /// The command that was recorded; `None`: there was none, or it is kept back.
+    pub command: Option<String>,
+    /// Its first task.
+    pub command_task: Option<TaskId>,
+    /// Whether names were hashed.
+    pub is_anonymous: bool,
+    /// How long was recorded, in ns.
+    pub length: Ns,
+    /// Moves of tasks from CPU to CPU.
+    pub migrations: u64,
+    /// Events that found no room. All of them came after those that are in the file.
+    pub lost: u64,
+    /// Time in the recorder's programs, on all CPUs.
+    pub overhead: Ns,
+}
+
+/// Where a CPU is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// Its number in the kernel.
+    pub id: u32,
+    /// The number of its core.
+    pub core: u32,
+    /// The number of its last-level cache.
+    pub cache: u32,
+    /// The number of its memory node.
+    pub node: u32,
+}
+
+/// A task, as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name; anonymous: a hash of it.
+    pub name: String,
+    /// Its number; `None`: anonymous.
+    pub pid: Option<u32>,
+    /// The first task of its process.
+    pub process: Option<TaskId>,
+    /// From -20 to 19.
+    pub nice: i32,
+    /// `SCHED_FIFO`, `SCHED_RR` and their priority.
+    pub real_time: Option<RealTime>,
+    /// Its policy is `SCHED_BATCH`.
+    pub is_batch: bool,
+    /// The CPUs that it may run on, as numbers in [`Header::cpus`]; `None`: all.
+    pub cpus: Option<Vec<u32>>,
+    /// What is not part of the load.
+    pub role: Role,
+}
+
+/// A task of a real-time class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RealTime {
+    /// From 1 to 99.
+    pub priority: u8,
+    /// `SCHED_RR`.
+    pub is_round_robin: bool,
+}
+
+/// What a task is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The load's.
+    Load,
+    /// A thread of the kernel that works for the load.
+    Kernel,
+    /// What the recorder itself does.
+    Recorder,
+    /// The scheduler's own: it moves tasks from CPU to CPU.
+    Stopper,
+}
+
+impl Role {
+    /// Whether a replay has such tasks.
+    pub fn is_replayed(self) -> bool {
+        matches!(self, Self::Load | Self::Kernel)
+    }
+}
+
+/// What happened, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Since the recording began, by the CPU's clock.
+    pub at: Ns,
+    /// A number in [`Header::cpus`].
+    pub cpu: u32,
+    /// What.
+    pub what: What,
+}
+
+/// What happened; tasks are numbers, `None` is the idle task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The CPU went from one task to the next.
+    Switch {
+        /// The task that left.
+        prev: Option<TaskId>,
+        /// Why.
+        left: Left,
+        /// The task that came.
+        next: Option<TaskId>,
+    },
+    /// What ran on the CPU, or an interrupt there, made a task able to run.
+    Wake {
+        /// Which.
+        woken: TaskId,
+        /// The task that ran there had no part in it.
+        by_interrupt: bool,
+    },
+    /// What ran on the CPU created a task, which can run.
+    Fork {
+        /// Which.
+        child: TaskId,
+    },
+}
+
+/// Why a task left its CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// It waits for something.
+    Blocked,
+    /// It could go on.
+    Preempted,
+    /// It called `sched_yield`.
+    Yielded,
+    /// It has ended.
+    Exited,
+}

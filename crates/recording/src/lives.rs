@@ -1,0 +1,515 @@
+//! What each task did between its sleeps, in its own order: what a replay does again.
+//!
+//! A sleep ends by a wake-up. Its waker is the task that ran on the CPU of the wake-up, or an interrupt there. A wake-up
+//! that found its task awake ended no sleep, but two cases look like it. A waker may see the task go to sleep before the
+//! task has left its CPU. And the clocks of two CPUs may differ, so that a task seems to run before its wake-up. So a
+//! sleep without a wake-up takes the one just before it, or one just after its end.
+use crate::{Event, Left, Ns, Recording, TaskId, What};
+
+/// By how much the clocks of two CPUs differ at most. On hardware they hardly do; emulated CPUs take turns of up to 2 µs.
+const SKEW_NS: Ns = 10_000;
+
+/// A task's part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// How it came.
+    pub begin: Begin,
+    /// What it did.
+    pub deeds: Vec<Deed>,
+    /// It ended before the recording did.
+    pub has_exited: bool,
+}
+
+/// How a task came into the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// It could run when the recording began.
+    Ready,
+    /// It slept when the recording began.
+    Asleep,
+    /// Another task of the replay created it.
+    Forked,
+    /// A task that is not replayed created it, at this time.
+    At(Ns),
+}
+
+/// What a task did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// It ran for this time.
+    Ran(Ns),
+    /// It lost its CPU although it could go on.
+    Preempted,
+    /// It called `sched_yield`, and another task ran.
+    Yielded,
+    /// It woke this task.
+    Woke(TaskId),
+    /// It created this task.
+    Forked(TaskId),
+    /// An interrupt on its CPU woke a task.
+    Interrupted,
+    /// It slept for this time, until an interrupt, or something unknown, woke it.
+    Slept(Ns),
+    /// It slept until another task woke it.
+    Waited,
+}
+
+/// What else is found on the way through the events.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Switches from and to tasks that are replayed.
+    pub(crate) switches: u64,
+    /// How long these ran, on all CPUs.
+    pub(crate) busy: Ns,
+    /// From each of their wake-ups and forks to their next run.
+    pub(crate) latencies: Vec<Ns>,
+    /// When the command's task came and ended.
+    pub(crate) command: [Option<Ns>; 2],
+}
+
+impl Recording {
+    /// Of each task by number; `None`: it did nothing, or is not replayed.
+    pub fn lives(&self) -> Vec<Option<Life>> {
+        self.follow().0
+    }
+
+    pub(crate) fn follow(&self) -> (Vec<Option<Life>>, Seen) {
+        let mut walk = Walk {
+            tasks: self.tasks.iter().map(|task| State::new(task.role.is_replayed())).collect(),
+            on: self.first_tasks(),
+            command: self.header.command_task,
+            seen: Seen::default(),
+        };
+        for event in &self.events {
+            walk.step(event);
+        }
+        // What runs to the end has run until then.
+        for cpu in 0..walk.on.len() {
+            walk.actor(cpu, self.header.length);
+        }
+        let lives = walk.tasks.into_iter().map(State::finish);
+        (lives.collect(), walk.seen)
+    }
+
+    /// What each CPU ran when the recording began, which its first switch says.
+    fn first_tasks(&self) -> Vec<Option<TaskId>> {
+        let mut tasks = vec![None; self.header.cpus.len()];
+        for event in self.events.iter().rev() {
+            if let What::Switch { prev, .. } = event.what {
+                tasks[event.cpu as usize] = prev;
+            }
+        }
+        tasks
+    }
+}
+
+/// Where a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Where {
+    /// Nothing has been seen of it.
+    Unknown,
+    Running {
+        since: Ns,
+    },
+    /// It could run.
+    Ready,
+    Asleep {
+        since: Ns,
+    },
+    Gone,
+}
+
+/// A wake-up: when, and the place among the deeds of the task that did it; `None`: an interrupt.
+type WakeUp = (Ns, Option<(TaskId, usize)>);
+
+struct State {
+    is_replayed: bool,
+    begin: Option<Begin>,
+    place: Where,
+    deeds: Vec<Step>,
+    /// The wake-up that ends its sleep, before it runs.
+    wake: Option<WakeUp>,
+    /// The last one that found it awake.
+    early: Option<WakeUp>,
+    /// It ran after a sleep that nothing ended: when, and its place among the deeds.
+    unexplained: Option<(Ns, usize)>,
+    /// From when on it waits for a CPU after a wake-up.
+    woken_at: Option<Ns>,
+}
+
+/// A deed, as far as it is known.
+#[derive(Clone, Copy)]
+enum Step {
+    Is(Deed),
+    /// A wake-up of which it is not known whether it ended a sleep.
+    MayWake(TaskId),
+}
+
+struct Walk {
+    tasks: Vec<State>,
+    /// By CPU.
+    on: Vec<Option<TaskId>>,
+    command: Option<TaskId>,
+    seen: Seen,
+}
+
+impl Walk {
+    fn step(&mut self, event: &Event) {
+        let (at, cpu) = (event.at, event.cpu as usize);
+        match event.what {
+            What::Switch { prev, left, next } => {
+                let is_replayed =
+                    |task: Option<TaskId>| task.is_some_and(|it| self.tasks[it as usize].is_replayed);
+                self.seen.switches += u64::from(is_replayed(prev) || is_replayed(next));
+                if let Some(prev) = prev {
+                    self.leave(prev, left, at);
+                }
+                self.on[cpu] = next;
+                if let Some(next) = next {
+                    self.come(next, at);
+                }
+            }
+            What::Wake { woken, by_interrupt } => self.wake(cpu, woken, by_interrupt, at),
+            What::Fork { child } => {
+                let parent = self.actor(cpu, at);
+                let state = &mut self.tasks[child as usize];
+                state.begin = Some(if parent.is_some() { Begin::Forked } else { Begin::At(at) });
+                state.place = Where::Ready;
+                state.woken_at = Some(at);
+                if let Some(parent) = parent {
+                    self.tasks[parent as usize].deeds.push(Step::Is(Deed::Forked(child)));
+                }
+                if self.command == Some(child) {
+                    self.seen.command[0] = Some(at);
+                }
+            }
+        }
+    }
+
+    /// The replayed task that runs on the CPU, with its run up to now written down.
+    fn actor(&mut self, cpu: usize, at: Ns) -> Option<TaskId> {
+        let task = self.on[cpu].filter(|&task| self.tasks[task as usize].is_replayed)?;
+        self.ran(task, at);
+        Some(task)
+    }
+
+    /// The task has run until now.
+    fn ran(&mut self, task: TaskId, at: Ns) {
+        let state = &mut self.tasks[task as usize];
+        let since = match state.place {
+            Where::Running { since } => since,
+            // Nothing was seen of it because it ran all the time.
+            Where::Unknown => {
+                state.begin = Some(Begin::Ready);
+                0
+            }
+            _ => at,
+        };
+        let ns = at.saturating_sub(since);
+        state.place = Where::Running { since: at };
+        if ns > 0 && state.is_replayed {
+            state.deeds.push(Step::Is(Deed::Ran(ns)));
+            self.seen.busy += ns;
+        }
+    }
+
+    fn leave(&mut self, task: TaskId, left: Left, at: Ns) {
+        self.ran(task, at);
+        let state = &mut self.tasks[task as usize];
+        state.wake = None;
+        state.place = match left {
+            Left::Blocked => Where::Asleep { since: at },
+            Left::Preempted => {
+                state.deeds.push(Step::Is(Deed::Preempted));
+                Where::Ready
+            }
+            Left::Yielded => {
+                state.deeds.push(Step::Is(Deed::Yielded));
+                Where::Ready
+            }
+            Left::Exited => {
+                if self.command == Some(task) {
+                    self.seen.command[1] = Some(at);
+                }
+                Where::Gone
+            }
+        };
+    }
+
+    fn come(&mut self, task: TaskId, at: Ns) {
+        let state = &mut self.tasks[task as usize];
+        let mut latency = state.woken_at.take().map(|woken_at| at.saturating_sub(woken_at));
+        state.unexplained = None;
+        match state.place {
+            Where::Asleep { since } => {
+                let wake = state.wake.take().or(state.early.filter(|(early, _)| early + SKEW_NS >= since));
+                let deed = match wake {
+                    Some((_, Some(_))) => Deed::Waited,
+                    Some((woken_at, None)) => Deed::Slept(woken_at.saturating_sub(since)),
+                    None => Deed::Slept(at.saturating_sub(since)),
+                };
+                if wake.is_none() {
+                    state.unexplained = Some((at, state.deeds.len()));
+                }
+                state.deeds.push(Step::Is(deed));
+                if let Some((woken_at, waker)) = wake {
+                    latency = Some(at.saturating_sub(woken_at));
+                    self.confirm(waker);
+                }
+            }
+            // It waited for a CPU when the recording began.
+            Where::Unknown => state.begin = Some(Begin::Ready),
+            _ => {}
+        }
+        let state = &mut self.tasks[task as usize];
+        state.early = None;
+        state.place = Where::Running { since: at };
+        if state.is_replayed {
+            self.seen.latencies.extend(latency);
+        }
+    }
+
+    fn wake(&mut self, cpu: usize, woken: TaskId, by_interrupt: bool, at: Ns) {
+        let running = self.actor(cpu, at);
+        // What no task of the replay did comes from outside.
+        let waker = running.filter(|&waker| !by_interrupt && waker != woken).map(|waker| {
+            let deeds = &mut self.tasks[waker as usize].deeds;
+            deeds.push(Step::MayWake(woken));
+            (waker, deeds.len() - 1)
+        });
+        if let Some(running) = running.filter(|_| by_interrupt) {
+            self.tasks[running as usize].deeds.push(Step::Is(Deed::Interrupted));
+        }
+        let state = &mut self.tasks[woken as usize];
+        if state.place == Where::Unknown {
+            state.begin = Some(Begin::Asleep);
+            state.place = Where::Asleep { since: 0 };
+        }
+        match (state.place, state.unexplained) {
+            (Where::Asleep { .. }, _) => {
+                state.wake.get_or_insert((at, waker));
+            }
+            (_, Some((ran_at, deed))) if at <= ran_at + SKEW_NS => {
+                state.unexplained = None;
+                if waker.is_some() {
+                    state.deeds[deed] = Step::Is(Deed::Waited);
+                }
+                if state.is_replayed {
+                    self.seen.latencies.push(0);
+                }
+                self.confirm(waker);
+            }
+            _ => state.early = Some((at, waker)),
+        }
+    }
+
+    /// The wake-up ended a sleep.
+    fn confirm(&mut self, waker: Option<(TaskId, usize)>) {
+        let Some((waker, place)) = waker else { return };
+        let step = &mut self.tasks[waker as usize].deeds[place];
+        if let Step::MayWake(woken) = *step {
+            *step = Step::Is(Deed::Woke(woken));
+        }
+    }
+}
+
+impl State {
+    fn new(is_replayed: bool) -> Self {
+        Self {
+            is_replayed,
+            begin: None,
+            place: Where::Unknown,
+            deeds: Vec::new(),
+            wake: None,
+            early: None,
+            unexplained: None,
+            woken_at: None,
+        }
+    }
+
+    fn finish(self) -> Option<Life> {
+        let begin = self.begin.filter(|_| self.is_replayed)?;
+        let mut deeds: Vec<Deed> = Vec::with_capacity(self.deeds.len());
+        for step in self.deeds {
+            match (step, deeds.last_mut()) {
+                (Step::Is(Deed::Ran(ns)), Some(Deed::Ran(sum))) => *sum += ns,
+                (Step::Is(deed), _) => deeds.push(deed),
+                (Step::MayWake(_), _) => {}
+            }
+        }
+        Some(Life { begin, deeds, has_exited: self.place == Where::Gone })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::Deed::{Ran, Slept, Waited, Woke};
+    use super::*;
+    use crate::{Cpu, Header, Role, Task};
+
+    pub(crate) fn task(name: &str) -> Task {
+        Task {
+            name: name.into(),
+            pid: Some(4242),
+            process: None,
+            nice: 0,
+            real_time: None,
+            is_batch: false,
+            cpus: None,
+            role: Role::Load,
+        }
+    }
+
+    pub(crate) fn recording(tasks: Vec<Task>, events: Vec<Event>) -> Recording {
+        let header = Header {
+            flsched: "0.1.0".into(),
+            kernel: "6.18.0".into(),
+            cpus: (0..2).map(|id| Cpu { id, core: id, cache: 0, node: 0 }).collect(),
+            cpu_model: None,
+            governor: None,
+            clock: None,
+            schedulers: ["default".into(), "default".into()],
+            command: None,
+            command_task: None,
+            is_anonymous: false,
+            length: 1_000_000,
+            migrations: 0,
+            lost: 0,
+            overhead: 0,
+        };
+        Recording { header, tasks, events }
+    }
+
+    const A: Option<TaskId> = Some(0);
+    const B: Option<TaskId> = Some(1);
+
+    fn switch(at: Ns, cpu: u32, prev: Option<TaskId>, left: Left, next: Option<TaskId>) -> Event {
+        Event { at, cpu, what: What::Switch { prev, left, next } }
+    }
+
+    fn wake(at: Ns, cpu: u32, woken: TaskId) -> Event {
+        Event { at, cpu, what: What::Wake { woken, by_interrupt: false } }
+    }
+
+    fn interrupt(at: Ns, cpu: u32, woken: TaskId) -> Event {
+        Event { at, cpu, what: What::Wake { woken, by_interrupt: true } }
+    }
+
+    /// Of two tasks, on two CPUs.
+    fn lives(events: &[Event]) -> (Life, Life) {
+        let lives = recording(vec![task("a"), task("b")], events.to_vec()).lives();
+        let mut lives = lives.into_iter().map(|life| life.expect("it was seen"));
+        (lives.next().unwrap(), lives.next().unwrap())
+    }
+
+    use Left::{Blocked, Exited, Preempted, Yielded};
+
+    #[test]
+    fn sleeps_have_their_wakers() {
+        let (a, b) = lives(&[
+            switch(0, 0, None, Preempted, A),
+            switch(1_000, 0, A, Preempted, None),
+            switch(2_000, 0, None, Preempted, A),
+            wake(2_500, 0, 1),
+            switch(3_000, 1, None, Preempted, B),
+            switch(3_500, 0, A, Blocked, None),
+            switch(4_000, 1, B, Blocked, None),
+            interrupt(53_500, 1, 0),
+            switch(54_000, 0, None, Preempted, A),
+            switch(55_000, 0, A, Exited, None),
+        ]);
+        let first = [Ran(1_000), Deed::Preempted, Ran(500), Woke(1), Ran(1_000)];
+        assert_eq!(a.deeds, [&first[..], &[Slept(50_000), Ran(1_000)]].concat());
+        assert_eq!((a.begin, a.has_exited), (Begin::Ready, true));
+        assert_eq!(b.deeds, [Waited, Ran(1_000)]);
+        assert_eq!((b.begin, b.has_exited), (Begin::Asleep, false));
+    }
+
+    #[test]
+    fn a_wake_up_that_finds_its_task_awake_ends_no_sleep() {
+        let (a, b) = lives(&[
+            switch(0, 0, None, Preempted, A),
+            switch(0, 1, None, Preempted, B),
+            wake(1_000, 0, 1),
+            switch(90_000, 1, B, Blocked, None),
+            interrupt(95_000, 1, 1),
+            switch(96_000, 1, None, Preempted, B),
+            switch(97_000, 1, B, Blocked, None),
+            switch(98_000, 0, A, Blocked, None),
+        ]);
+        assert_eq!(a.deeds, [Ran(98_000)]);
+        assert_eq!(b.deeds, [Ran(90_000), Slept(5_000), Ran(1_000)]);
+    }
+
+    #[test]
+    fn a_waker_may_be_faster_than_the_sleeper() {
+        // It is woken before it has left its CPU, but goes to sleep all the same.
+        let (a, b) = lives(&[
+            switch(0, 0, None, Preempted, A),
+            switch(0, 1, None, Preempted, B),
+            wake(1_000, 0, 1),
+            switch(1_200, 1, B, Blocked, None),
+            switch(3_000, 1, None, Preempted, B),
+            switch(4_000, 1, B, Blocked, None),
+            switch(5_000, 0, A, Blocked, None),
+        ]);
+        assert_eq!(a.deeds, [Ran(1_000), Woke(1), Ran(4_000)]);
+        assert_eq!(b.deeds, [Ran(1_200), Waited, Ran(1_000)]);
+    }
+
+    #[test]
+    fn clocks_may_differ() {
+        // By the clock of its CPU the task runs before it is woken.
+        let (a, b) = lives(&[
+            switch(0, 0, None, Preempted, A),
+            switch(0, 1, None, Preempted, B),
+            switch(1_000, 1, B, Blocked, None),
+            switch(3_000, 1, None, Preempted, B),
+            wake(4_000, 0, 1),
+            switch(5_000, 1, B, Blocked, None),
+            switch(6_000, 0, A, Blocked, None),
+        ]);
+        assert_eq!(a.deeds, [Ran(4_000), Woke(1), Ran(2_000)]);
+        assert_eq!(b.deeds, [Ran(1_000), Waited, Ran(2_000)]);
+    }
+
+    #[test]
+    fn children_begin_with_their_parents_or_from_outside() {
+        let fork = |at, child| Event { at, cpu: 0, what: What::Fork { child } };
+        let (a, b) = lives(&[
+            fork(10_000, 0),
+            switch(11_000, 0, None, Preempted, A),
+            fork(12_000, 1),
+            switch(13_000, 1, None, Preempted, B),
+            switch(14_000, 1, B, Yielded, None),
+            switch(15_000, 0, A, Blocked, None),
+        ]);
+        assert_eq!((a.begin, b.begin), (Begin::At(10_000), Begin::Forked));
+        assert_eq!(a.deeds, [Ran(1_000), Deed::Forked(1), Ran(3_000)]);
+        assert_eq!(b.deeds, [Ran(1_000), Deed::Yielded]);
+    }
+
+    #[test]
+    fn what_is_not_part_of_the_load_counts_as_outside() {
+        let events = [
+            switch(0, 0, None, Preempted, A),
+            wake(1_000, 0, 1),
+            switch(1_500, 1, None, Preempted, B),
+            switch(2_000, 1, B, Blocked, None),
+            switch(2_000, 0, A, Blocked, None),
+        ];
+        let mut recording = recording(vec![task("recorder"), task("b")], events.to_vec());
+        recording.tasks[0].role = Role::Recorder;
+        let lives = recording.lives();
+        assert_eq!(lives[0], None);
+        assert_eq!(lives[1].as_ref().unwrap().deeds, [Slept(1_000), Ran(500)]);
+    }
+
+    #[test]
+    fn a_task_that_runs_all_the_time_is_seen_by_what_it_does() {
+        let (a, b) =
+            lives(&[wake(1_000, 0, 1), switch(2_000, 0, A, Preempted, B), switch(3_000, 0, B, Blocked, A)]);
+        assert_eq!(a.deeds, [Ran(1_000), Woke(1), Ran(1_000), Deed::Preempted, Ran(997_000)]);
+        assert_eq!(b.deeds, [Waited, Ran(1_000)]);
+    }
+}
