@@ -129,9 +129,15 @@ rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' /packages/flsched-*.
 	grep -v /flsched >$log && fail "the .rpm owns folders of others"
 # Where zsh has its folder in systems with rpm.
 mkdir -p /usr/share/zsh/site-functions
+# Debian 12's rpm installs nothing without this option, Debian 13's does not have it. A plugin of the latter wants that the
+# root is a mount point.
+force=--force-debian
+rpm $force --version >$log 2>&1 || force=
 files >/tmp/before
-runs 0 '' rpm --force-debian --nodeps -i /packages/flsched-*.rpm
+# shellcheck disable=SC2086 # no word if there is no such option
+runs 0 '' rpm $force --noplugins --nodeps -i /packages/flsched-*.rpm
 runs 0 'flsched [0-9]' flsched --version
 runs 0 '' systemctl enable flsched.service
-runs 0 '' rpm --force-debian --nodeps -e flsched
+# shellcheck disable=SC2086
+runs 0 '' rpm $force --noplugins --nodeps -e flsched
 same_as /tmp/before "removing the .rpm"
