@@ -54,14 +54,15 @@ pub fn judge(entry: &Entry, record: &Record) -> Result<(), Failed> {
 /// Ends only if all tasks do their work, on CPUs where they may run: the simulator checks that.
 fn simulate(scenario: &Scenario) -> Result<Figures, flsched_sim::Error> {
     let (outcome, tasks) = scenario.run_counted()?;
-    // A program measures its own time. Otherwise all of it counts, from the first task's beginning on.
+    // A program measures its own time. Otherwise it is from the first task's beginning until the others are done.
     let (time_s, switches) = match scenario.workload {
         Some(_) => (outcome.time_s, sum(&tasks, |task| task.switches)),
         // Without the first one, which forks the others, and without the tasks' ends.
-        None => (
-            outcome.whole_s - scenario.begin_us as f64 / 1e6,
-            sum(&tasks[1..], |task| task.switches_of_program),
-        ),
+        None => {
+            let end_ns = tasks[1..].iter().filter_map(|task| task.program_ended_at).max().unwrap_or(0);
+            let time_s = end_ns as f64 / 1e9 - scenario.begin_us as f64 / 1e6;
+            (time_s, sum(&tasks[1..], |task| task.switches_of_program))
+        }
     };
     let wake_ups = outcome.wakeups as usize + tasks.len();
     let percentile = |share| {

@@ -6,8 +6,8 @@
 //! `--guest` it is the command inside, with `--play` the first process of a scenario.
 //!
 //! Without `FLSCHED_TEST_CONFORMANCE=all` only a part is played; `FLSCHED_TEST_CONFORMANCE=record` plays all and writes
-//! that file. `FLSCHED_TEST_POLICIES=eevdf` and
-//! `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by parts of their names.
+//! that file. `FLSCHED_TEST_POLICIES=eevdf` and `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by
+//! parts of their names; the record keeps its other entries.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -15,7 +15,7 @@ mod judge;
 mod player;
 
 use common::variable;
-use flsched_sim::conformance::{Figures, Record};
+use flsched_sim::conformance::{Entry, Figures, Record};
 use flsched_sim::scenario::Scenario;
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeMap;
@@ -75,14 +75,7 @@ fn main() -> ExitCode {
     }
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     if record.is_none() && !conclusion.has_failed() {
-        let entries = measured.lock().expect("no test panics with it").clone();
-        write(&Record {
-            kernel: KERNEL.into(),
-            clock: CLOCK.into(),
-            plays: guest::PLAYS,
-            seeds: judge::SEEDS,
-            entries,
-        });
+        write(&measured.lock().expect("no test panics with it"));
     }
     conclusion.exit_code()
 }
@@ -98,12 +91,19 @@ fn recorded() -> Record {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-fn write(record: &Record) {
-    let mut record = record.clone();
-    record.entries.sort_by_key(|entry| {
+/// Replaces what was measured, and keeps the other entries.
+fn write(measured: &[Entry]) {
+    let kept = if record_file().exists() { recorded().entries } else { Vec::new() };
+    let is_kept = |entry: &Entry| {
+        !measured.iter().any(|new| (&new.scenario, &new.scheduler) == (&entry.scenario, &entry.scheduler))
+    };
+    let mut entries: Vec<Entry> = kept.into_iter().filter(is_kept).chain(measured.iter().cloned()).collect();
+    entries.sort_by_key(|entry| {
         let scheduler = SCHEDULERS.iter().position(|name| *name == entry.scheduler);
         (entry.cpus, entry.scenario.clone(), scheduler)
     });
+    let (kernel, clock) = (KERNEL.into(), CLOCK.into());
+    let record = Record { kernel, clock, plays: guest::PLAYS, seeds: judge::SEEDS, entries };
     let text = serde_json::to_string_pretty(&record).expect("numbers and names") + "\n";
     std::fs::write(record_file(), text).unwrap_or_else(|e| panic!("{}: {e}", record_file().display()));
 }

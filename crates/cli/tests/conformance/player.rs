@@ -36,8 +36,9 @@ const AFTER_TICK_US: i64 = 100;
 struct Stage {
     channels: Vec<(PipeReader, PipeWriter)>,
     loops_per_us: u64,
-    /// From each task a line: how often it was found where it may not run.
+    /// From each task a line: how often it was found where it may not run, and when it was done, in microseconds.
     results: PipeWriter,
+    begin: Instant,
 }
 
 /// From the beginning to the end of the last task, in its output.
@@ -51,15 +52,17 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     let acts = scenario.tasks.iter().flat_map(|task| &task.steps);
     let channels = acts.filter_map(|act| act.channel()).max().map_or(0, |most| most + 1);
     let (mut reader, results) = pipe().expect("a pipe");
-    let stage = Stage {
-        channels: (0..channels).map(|_| pipe().expect("a pipe")).collect(),
-        loops_per_us: loops_per_us(),
-        results,
-    };
     let pids: Vec<AtomicI32> = scenario.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let is_moved = scenario.events.iter().any(|event| matches!(event.what, What::Affinity { .. }));
+    let loops_per_us = loops_per_us();
     wait_for_tick();
     let begin = Instant::now();
+    let stage = Stage {
+        channels: (0..channels).map(|_| pipe().expect("a pipe")).collect(),
+        loops_per_us,
+        results,
+        begin,
+    };
     scope(|threads| {
         if !scenario.events.is_empty() {
             threads.spawn(|| conduct(&scenario.events, &pids, begin));
@@ -90,11 +93,14 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     while let Ok(status) = wait() {
         is_well &= matches!(status, WaitStatus::Exited(_, 0));
     }
-    println!("{TIME}{}", begin.elapsed().as_secs_f64());
     drop(stage);
     let mut lines = String::new();
     reader.read_to_string(&mut lines).expect("their lines");
-    let strays: Vec<u64> = lines.lines().filter_map(|line| line.parse().ok()).collect();
+    let number = |word: &str| word.parse::<u64>().ok();
+    let ends = lines.lines().filter_map(|line| line.split_once(' '));
+    let (strays, ends): (Vec<u64>, Vec<u64>) =
+        ends.filter_map(|(strays, end)| Some((number(strays)?, number(end)?))).unzip();
+    println!("{TIME}{}", Duration::from_micros(ends.into_iter().max().unwrap_or(0)).as_secs_f64());
     if !is_well || strays.len() < scenario.tasks.len() {
         eprintln!("{} of {} tasks did their work", strays.len(), scenario.tasks.len());
         return ExitCode::FAILURE;
@@ -144,7 +150,8 @@ impl Stage {
         }
         call(DONE);
         // In one piece, as it is short.
-        (&self.results).write_all(format!("{strays}\n").as_bytes()).expect("it has a reader");
+        let line = format!("{strays} {}\n", self.begin.elapsed().as_micros());
+        (&self.results).write_all(line.as_bytes()).expect("it has a reader");
     }
 
     fn carry_out(&self, act: &Act) {

@@ -112,8 +112,8 @@ pub struct Task {
     pub slept: Ns,
     /// How often it moved from one CPU to another.
     pub migrations: u64,
-    /// How often it had left a CPU when its program was done, before it exited.
-    pub switches_of_program: Option<u64>,
+    /// When its program was done, before it exited, and how often it had left a CPU by then.
+    pub program_end: Option<(Ns, u64)>,
     /// When it was last woken, if it has not run since.
     pub woken_at: Option<Ns>,
 }
@@ -175,7 +175,7 @@ impl Task {
             waited: 0,
             slept: 0,
             migrations: 0,
-            switches_of_program: None,
+            program_end: None,
             woken_at: None,
         }
     }

@@ -38,6 +38,8 @@ pub struct TaskCounts {
     pub switches: u64,
     /// How often it did so before its program was done.
     pub switches_of_program: u64,
+    /// When its program was done; `None`: it was not.
+    pub program_ended_at: Option<Ns>,
     /// How often it went to another CPU.
     pub migrations: u64,
 }
@@ -142,7 +144,8 @@ impl Simulation {
         let outcome = self.finish()?;
         let of = |task: &Task| TaskCounts {
             switches: task.switches(),
-            switches_of_program: task.switches_of_program.unwrap_or(task.switches()),
+            switches_of_program: task.program_end.map_or(task.switches(), |(_, switches)| switches),
+            program_ended_at: task.program_end.map(|(at, _)| at),
             migrations: task.migrations,
         };
         Ok((outcome, self.core.tasks.iter().map(of).collect()))

@@ -35,7 +35,7 @@ impl Simulation {
             _ => self.cost_of(task, &step),
         };
         if matches!(step, Step::Exit) {
-            self.core.tasks[task].switches_of_program = Some(self.core.tasks[task].switches());
+            self.core.tasks[task].program_end = Some((self.core.clock(), self.core.tasks[task].switches()));
         }
         self.world.actors[task].pending = Some(step);
         self.waits_for_mutex(cpu, task);
