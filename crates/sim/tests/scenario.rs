@@ -196,8 +196,11 @@ fn what_each_task_did_is_counted() {
     let scenario = Scenario::parse(text, "it").unwrap();
     let (outcome, tasks) = scenario.run_counted().unwrap();
     // It sleeps three times, leaves a CPU five or six times for the other one, and ends.
-    let TaskCounts { switches, switches_of_program, migrations } = tasks[1];
+    let TaskCounts { switches, switches_of_program, program_ended_at, migrations } = tasks[1];
     assert_eq!(switches, switches_of_program + 1);
+    // Before the exit, and therefore before the end of the run.
+    let ended_s = program_ended_at.unwrap() as f64 / 1e9;
+    assert!((0.003..outcome.whole_s).contains(&ended_s), "{ended_s} of {}", outcome.whole_s);
     assert!((5..=6).contains(&migrations) && switches == 3 + migrations + 1, "{:?}", tasks[1]);
     assert_eq!(tasks.iter().map(|task| task.migrations).sum::<u64>(), outcome.migrations);
     let workload = text.split("[[").next().unwrap().to_owned() + "workload = \"hogs:3:1\"\n";
