@@ -178,6 +178,14 @@ fn clocks_and_their_settings_are_refused_with_the_range() {
 }
 
 #[test]
+fn a_binary_file_is_no_trace() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), [0, 255, 1]).expect("there is room");
+    let text = refused(&["sim", "--workload", &format!("trace:{}", file.path().display())]);
+    assert!(text.contains("it is not text; expected a file of `flsched record`"), "{text}");
+}
+
+#[test]
 fn files_that_cannot_be_written_are_refused_before_anything_runs() {
     let workload = "--workload hackbench:process-pipe:2";
     for arguments in [

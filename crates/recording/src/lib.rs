@@ -2,7 +2,7 @@
 //!
 //! - [`Recording`]: what happened, in the order of time, with the tasks and the machine that it happened on
 //! - [`Recording::write`], [`Recording::read`]: its file; a file that is cut off or of another kind is refused
-//! - [`Recording::lives`]: what each task did between its sleeps and who woke it, which is what the simulator replays
+//! - [`Recording::lives`]: what each task did between its sleeps and which task woke it, which is what the simulator replays
 //! - [`Recording::figures`]: switches, utilisation, wake-up latency
 mod anonymous;
 mod coding;

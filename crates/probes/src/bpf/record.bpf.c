@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What each CPU switches to, which task wakes or creates which, and who the tasks are.
+ * What each CPU switches to, which task wakes or creates which, and what the tasks are.
  *
  * The log is made of chunks. A CPU fills one after the other, and takes each from all that are
  * left: so CPUs meet once in a thousand events, and a busy CPU gets more than an idle one. Nothing

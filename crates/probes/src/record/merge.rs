@@ -105,7 +105,7 @@ impl Merged {
         Some(tasks.iter().rev().find(|(since, _)| *since <= at)?.1)
     }
 
-    /// Says who the tasks are, as they were last seen.
+    /// Describes the tasks, as they were last seen.
     fn identify(&mut self, logs: &Logs, recorder: u32) {
         let mut last: BTreeMap<TaskId, &Identity> = BTreeMap::new();
         for identity in &logs.identities {

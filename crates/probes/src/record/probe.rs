@@ -17,7 +17,7 @@ mod bpf {
     include!(concat!(env!("OUT_DIR"), "/record_skel.rs"));
 }
 
-/// Of the memory for the log, the share that says who the tasks are.
+/// Of the memory for the log, the share that describes the tasks.
 const IDENTITIES_SHARE: u64 = 8;
 /// Of the free memory, for the log at most.
 const MEMORY_SHARE: u64 = 8;

@@ -139,7 +139,15 @@ impl fmt::Display for Script {
 /// What is in a file.
 pub(super) fn load(file: &ScriptFile) -> Result<Arc<Script>, Error> {
     let path = &file.path;
-    let text = std::fs::read_to_string(path).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let bytes = std::fs::read(path).map_err(|cause| Error::File { path: path.clone(), cause })?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        let expected = match file.format {
+            Format::Tasks => "tasks in TOML",
+            Format::RtApp => "an rt-app file in JSON",
+            Format::Trace => "a file of `flsched record`, or what `perf script` prints",
+        };
+        Error::Usage(format!("{path}: it is not text; expected {expected}"))
+    })?;
     let read = match file.format {
         Format::Tasks => tasks::read,
         Format::RtApp => rt_app::read,
