@@ -102,6 +102,22 @@ pub struct Task {
     pub role: Role,
 }
 
+impl Task {
+    /// An ordinary task of which nothing more is known yet.
+    pub fn new(name: impl Into<String>, pid: u32) -> Self {
+        Self {
+            name: name.into(),
+            pid: Some(pid),
+            process: None,
+            nice: 0,
+            real_time: None,
+            is_batch: false,
+            cpus: None,
+            role: Role::Load,
+        }
+    }
+}
+
 /// A task of a real-time class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealTime {

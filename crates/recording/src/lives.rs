@@ -348,16 +348,7 @@ pub(crate) mod tests {
     use crate::{Cpu, Header, Role, Task};
 
     pub(crate) fn task(name: &str) -> Task {
-        Task {
-            name: name.into(),
-            pid: Some(4242),
-            process: None,
-            nice: 0,
-            real_time: None,
-            is_batch: false,
-            cpus: None,
-            role: Role::Load,
-        }
+        Task::new(name, 4242)
     }
 
     pub(crate) fn recording(tasks: Vec<Task>, events: Vec<Event>) -> Recording {

@@ -86,16 +86,7 @@ impl Merged {
     fn new_task(&mut self, number: u32, since: u64) -> TaskId {
         let task = self.tasks.len() as TaskId;
         self.numbers.entry(number).or_default().push((since, task));
-        self.tasks.push(Task {
-            name: format!("pid-{number}"),
-            pid: Some(number),
-            process: None,
-            nice: 0,
-            real_time: None,
-            is_batch: false,
-            cpus: None,
-            role: Role::Load,
-        });
+        self.tasks.push(Task::new(format!("pid-{number}"), number));
         task
     }
 

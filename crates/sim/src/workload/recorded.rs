@@ -435,22 +435,13 @@ impl Program for Actor {
 mod tests {
     use super::*;
     use crate::{Setup, Simulation};
-    use flsched_recording::{Cpu, Event, Header, Left, Role, What};
+    use flsched_recording::{Cpu, Event, Header, Left, What};
     use flsched_spec::{Scheduler, Target};
 
     const MS: Ns = 1_000_000;
 
     fn task(name: &str) -> Task {
-        Task {
-            name: name.into(),
-            pid: Some(7),
-            process: None,
-            nice: 0,
-            real_time: None,
-            is_batch: false,
-            cpus: None,
-            role: Role::Load,
-        }
+        Task::new(name, 7)
     }
 
     fn recording(names: &[&str], events: Vec<Event>, length: Ns) -> Recording {
