@@ -13,11 +13,10 @@ const ROUND_US: f64 = 1.0;
 /// With fewer wake-ups the median of their latency is an accident, and so is the 99th percentile.
 const ENOUGH: [usize; 2] = [100, 500];
 
-/// The median and the 99th percentile of the wake-up latency, in microseconds, where there are enough wake-ups for them;
-/// else 0.
-pub fn latencies(wake_ups: usize, percentile_us: impl Fn(f64) -> f64) -> (f64, f64) {
-    let known = |share, enough| if wake_ups >= enough { percentile_us(share) } else { 0.0 };
-    (known(0.5, ENOUGH[0]), known(0.99, ENOUGH[1]))
+/// The median and the 99th percentile of the wake-up latency where there are enough wake-ups for them; else 0.
+pub fn latencies(wake_ups: usize, p50_us: f64, p99_us: f64) -> (f64, f64) {
+    let known = |latency_us, enough| if wake_ups >= enough { latency_us } else { 0.0 };
+    (known(p50_us, ENOUGH[0]), known(p99_us, ENOUGH[1]))
 }
 
 /// What a run came to, or the medians of several.

@@ -164,9 +164,11 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Figures, Str
         None => player::time_s(&said).ok_or_else(|| format!("it did not print its time:\n{said}"))?,
     };
     let sorted = &counts.latencies_ns;
-    let percentile =
-        |share: f64| f64::from(sorted[(sorted.len() as f64 * share).ceil() as usize - 1]) / 1000.0;
-    let (wakeup_p50_us, wakeup_p99_us) = latencies(sorted.len(), percentile);
+    let percentile = |share: f64| {
+        let index = ((sorted.len() as f64 * share).ceil() as usize).saturating_sub(1);
+        sorted.get(index).map_or(0.0, |ns| f64::from(*ns) / 1000.0)
+    };
+    let (wakeup_p50_us, wakeup_p99_us) = latencies(sorted.len(), percentile(0.5), percentile(0.99));
     Ok(Figures {
         time_us: time_s * 1e6,
         switches: counts.switches as f64,

@@ -65,11 +65,8 @@ fn simulate(scenario: &Scenario) -> Result<Figures, flsched_sim::Error> {
         }
     };
     let wake_ups = outcome.wakeups as usize + tasks.len();
-    let percentile = |share| {
-        let name = if share == 0.5 { "p50" } else { "p99" };
-        outcome.wakeup_latency_us.get(name).copied().unwrap_or(0.0)
-    };
-    let (wakeup_p50_us, wakeup_p99_us) = latencies(wake_ups, percentile);
+    let percentile = |name| outcome.wakeup_latency_us.get(name).copied().unwrap_or(0.0);
+    let (wakeup_p50_us, wakeup_p99_us) = latencies(wake_ups, percentile("p50"), percentile("p99"));
     Ok(Figures {
         time_us: time_s * 1e6,
         switches,
