@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Pause between two looks at the recording.
+/// Pause between two checks of the recording.
 const CHECK: Duration = Duration::from_millis(200);
 
 pub fn run(args: &Record) -> Result<u8> {

@@ -11,9 +11,10 @@ const FLSCHED: &str = env!("CARGO_BIN_EXE_flsched");
 const LOAD: &str = "for i in 1 2 3 4 5 6; do for j in 1 2 3; do seq 1 3000 | sort -r | tail -n 1; sleep 0.002; done & \
                     done; wait; exit 7";
 
-/// In the machine: the recording on standard output, all else on standard error.
-fn in_machine(script: &str, path: &Path) -> Output {
+/// `flsched record` in the machine: the recording comes on standard output, all else on standard error.
+fn record(arguments: &str, path: &Path) -> Output {
     let file = std::fs::File::create(path).expect("a file");
+    let script = format!("{FLSCHED} record -o /tmp/x {arguments} >&2; code=$?; cat /tmp/x; exit $code");
     Command::new(FLSCHED)
         .args("vm --kernel 6.18 --cpus 2 --clock parallel --timeout 600 -- sh -c".split(' '))
         .arg(script)
@@ -30,10 +31,7 @@ fn read(path: &Path) -> Recording {
 pub fn replay() -> Result<(), Failed> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("load.trace");
-    let script = format!(
-        "{FLSCHED} record -o /tmp/x --anonymous -- sh -c '{LOAD}' >&2; code=$?; cat /tmp/x; exit $code"
-    );
-    let output = in_machine(&script, &path);
+    let output = record(&format!("--anonymous -- sh -c '{LOAD}'"), &path);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "the command's code is passed on: {said}");
     assert!(said.contains(" on 2 CPUs under eevdf; ") && !said.contains("CUT SHORT"), "{said}");
@@ -66,10 +64,7 @@ pub fn replay() -> Result<(), Failed> {
 pub fn full() -> Result<(), Failed> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("load.trace");
-    let script = format!(
-        "{FLSCHED} record -o /tmp/x --max-size 1 -- hackbench -p -g 2 -l 3000 >&2; code=$?; cat /tmp/x; exit $code"
-    );
-    let output = in_machine(&script, &path);
+    let output = record("--max-size 1 -- hackbench -p -g 2 -l 3000", &path);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("CUT SHORT") && said.contains("--max-size"), "{said}");
