@@ -55,7 +55,7 @@ fn us(ns: Ns) -> f64 {
 mod tests {
     use super::*;
     use crate::lives::tests::{recording, task};
-    use crate::{Event, Left, What};
+    use crate::{Calls, Event, Left, What};
 
     #[test]
     fn percentiles_are_of_the_values() {
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn counts_what_the_load_did() {
         let at = |at, what| Event { at, cpu: 0, what };
-        let switch = |prev, left, next| What::Switch { prev, left, next };
+        let switch = |prev, left, next| What::Switch { prev, left, next, calls: Calls::default() };
         let mut it = recording(
             vec![task("a")],
             vec![

@@ -1,7 +1,7 @@
 //! The file: a line of JSON, then, compressed, the tasks as a line of JSON and the events as bytes. The sum that ends the
 //! compressed part shows whether the file is whole.
 use crate::coding::{put, put_signed, take, take_signed};
-use crate::{Error, Event, Header, Left, Ns, Recording, Task, What};
+use crate::{Calls, Error, Event, Header, Left, Ns, Recording, Task, What};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Read, Write};
 /// With which the file begins.
 const MAGIC: &[u8] = b"{\"flsched_recording\":";
 /// The format that is written.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// A longer first line is none of ours.
 const LONGEST_HEADER: u64 = 16 << 20;
 /// The longest recording: about 11 days. Sums of many times do not overflow.
@@ -121,24 +121,25 @@ fn open(path: &str) -> Result<(Header, impl BufRead + use<>), Error> {
 /// A task is stored as its number from 1; 0 is the idle task.
 fn put_event(out: &mut Vec<u8>, event: &Event, last: Ns) {
     let idle_or = |task: Option<u32>| task.map_or(0, |task| u64::from(task) + 1);
-    let (kind, first, second) = match event.what {
-        What::Switch { prev, left, next } => {
+    let (kind, first, rest) = match event.what {
+        What::Switch { prev, left, next, calls } => {
             let kind = match left {
                 Left::Blocked => 0,
-                Left::Preempted => 1,
-                Left::Yielded => 2,
-                Left::Exited => 3,
+                Left::Reading => 1,
+                Left::Preempted => 2,
+                Left::Yielded => 3,
+                Left::Exited => 4,
             };
-            (kind, idle_or(prev), Some(idle_or(next)))
+            (kind, idle_or(prev), Some([idle_or(next), calls.reads.into(), calls.writes.into()]))
         }
-        What::Wake { woken, by_interrupt } => (4 + u8::from(by_interrupt), woken.into(), None),
-        What::Fork { child } => (6, child.into(), None),
+        What::Wake { woken, by_interrupt } => (5 + u8::from(by_interrupt), woken.into(), None),
+        What::Fork { child } => (7, child.into(), None),
     };
     out.push(kind);
     put_signed(out, event.at as i64 - last as i64);
     put(out, event.cpu.into());
     put(out, first);
-    second.into_iter().for_each(|second| put(out, second));
+    rest.into_iter().flatten().for_each(|number| put(out, number));
 }
 
 fn take_event(from: &mut &[u8], last: Ns) -> Option<Event> {
@@ -148,13 +149,15 @@ fn take_event(from: &mut &[u8], last: Ns) -> Option<Event> {
     let cpu = take(from)?.try_into().ok()?;
     let first: u32 = take(from)?.try_into().ok()?;
     let what = match kind {
-        0..4 => What::Switch {
+        0..5 => What::Switch {
             prev: first.checked_sub(1),
-            left: [Left::Blocked, Left::Preempted, Left::Yielded, Left::Exited][usize::from(kind)],
+            left: [Left::Blocked, Left::Reading, Left::Preempted, Left::Yielded, Left::Exited]
+                [usize::from(kind)],
             next: u32::try_from(take(from)?).ok()?.checked_sub(1),
+            calls: Calls { reads: take(from)?.try_into().ok()?, writes: take(from)?.try_into().ok()? },
         },
-        4 | 5 => What::Wake { woken: first, by_interrupt: kind == 5 },
-        6 => What::Fork { child: first },
+        5 | 6 => What::Wake { woken: first, by_interrupt: kind == 6 },
+        7 => What::Fork { child: first },
         _ => return None,
     };
     Some(Event { at, cpu, what })
@@ -178,13 +181,22 @@ mod tests {
 
     fn small() -> Recording {
         let at = |at, what| Event { at, cpu: 1, what };
+        let calls = Calls { reads: 300, writes: u32::MAX };
         recording(
             vec![task("a"), task("b\n")],
             vec![
-                at(5, What::Switch { prev: None, left: Left::Preempted, next: Some(1) }),
+                at(
+                    5,
+                    What::Switch {
+                        prev: None,
+                        left: Left::Preempted,
+                        next: Some(1),
+                        calls: Calls::default(),
+                    },
+                ),
                 at(900, What::Wake { woken: 0, by_interrupt: true }),
                 at(3, What::Fork { child: 0 }),
-                at(1_000_000, What::Switch { prev: Some(1), left: Left::Exited, next: None }),
+                at(1_000_000, What::Switch { prev: Some(1), left: Left::Exited, next: None, calls }),
             ],
         )
     }
@@ -236,8 +248,8 @@ mod tests {
     fn names_what_it_cannot_read() {
         assert!(read(b"").unwrap_err().contains("is not a recording"));
         assert!(read(&[0xff; 100]).unwrap_err().contains("is not a recording"));
-        let later = b"{\"flsched_recording\":2,\"other\":true}\n";
-        assert!(read(later).unwrap_err().contains("of format 2, and this flsched reads format 1"));
+        let later = b"{\"flsched_recording\":3,\"other\":true}\n";
+        assert!(read(later).unwrap_err().contains("of format 3, and this flsched reads format 2"));
         let mut wrong = small();
         wrong.tasks.pop();
         assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 4"), "a task that is not there");

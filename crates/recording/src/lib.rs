@@ -10,6 +10,7 @@ mod error;
 mod figures;
 mod file;
 mod lives;
+mod messages;
 
 pub use error::Error;
 pub use figures::Figures;
@@ -170,6 +171,8 @@ pub enum What {
         left: Left,
         /// The task that came.
         next: Option<TaskId>,
+        /// What the task that left has called since it came.
+        calls: Calls,
     },
     /// What ran on the CPU, or an interrupt there, made a task able to run.
     Wake {
@@ -185,11 +188,22 @@ pub enum What {
     },
 }
 
+/// System calls that a task has finished, of files, pipes and sockets alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calls {
+    /// Of `read`, `recv` and the like.
+    pub reads: u32,
+    /// Of `write`, `send` and the like.
+    pub writes: u32,
+}
+
 /// Why a task left its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     /// It waits for something.
     Blocked,
+    /// It waits in a call of `read`, `recv` or `poll` for what another task will write.
+    Reading,
     /// It could go on.
     Preempted,
     /// It called `sched_yield`.

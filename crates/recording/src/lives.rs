@@ -4,7 +4,8 @@
 //! that found its task awake ended no sleep, but two cases look like it. A waker may see the task go to sleep before the
 //! task has left its CPU. And the clocks of two CPUs may differ, so that a task seems to run before its wake-up. So a
 //! sleep without a wake-up takes the one just before it, or one just after its end.
-use crate::{Event, Left, Ns, Recording, TaskId, What};
+use crate::messages::{self, After, Run};
+use crate::{Calls, Event, Left, Ns, Recording, TaskId, What};
 
 /// By how much the clocks of two CPUs differ at most. On hardware they hardly do; emulated CPUs take turns of up to 2 µs.
 const SKEW_NS: Ns = 10_000;
@@ -52,6 +53,10 @@ pub enum Deed {
     Slept(Ns),
     /// It slept until another task woke it.
     Waited,
+    /// It wrote what this task, which was awake, read later.
+    Sent(TaskId),
+    /// It read what another task had written before, and so did not sleep.
+    Took,
 }
 
 /// What else is found on the way through the events.
@@ -87,8 +92,10 @@ impl Recording {
         for cpu in 0..walk.on.len() {
             walk.actor(cpu, self.header.length);
         }
-        let lives = walk.tasks.into_iter().map(State::finish);
-        (lives.collect(), walk.seen)
+        let runs: Vec<Vec<Run>> = walk.tasks.iter_mut().map(|task| std::mem::take(&mut task.runs)).collect();
+        let mut lives: Vec<_> = walk.tasks.into_iter().map(State::finish).collect();
+        messages::add(&mut lives, &runs);
+        (lives, walk.seen)
     }
 
     /// What each CPU ran when the recording began, which its first switch says.
@@ -115,12 +122,14 @@ enum Where {
     Ready,
     Asleep {
         since: Ns,
+        /// For something that another task will write.
+        is_reading: bool,
     },
     Gone,
 }
 
 /// A wake-up: when, and the place among the deeds of the task that did it; `None`: an interrupt.
-type WakeUp = (Ns, Option<(TaskId, usize)>);
+pub(crate) type WakeUp = (Ns, Option<(TaskId, usize)>);
 
 struct State {
     is_replayed: bool,
@@ -131,8 +140,13 @@ struct State {
     wake: Option<WakeUp>,
     /// The last one that found it awake.
     early: Option<WakeUp>,
-    /// It ran after a sleep that nothing ended: when, and its place among the deeds.
-    unexplained: Option<(Ns, usize)>,
+    /// It ran after a sleep that nothing ended: when, its place among the deeds, and whether it was in a read.
+    unexplained: Option<(Ns, usize, bool)>,
+    /// From when to when it was on a CPU; the last one is not over.
+    runs: Vec<Run>,
+    run: Run,
+    /// For how long it ran in all.
+    ran: Ns,
     /// From when on it waits for a CPU after a wake-up.
     woken_at: Option<Ns>,
 }
@@ -157,12 +171,12 @@ impl Walk {
     fn step(&mut self, event: &Event) {
         let (at, cpu) = (event.at, event.cpu as usize);
         match event.what {
-            What::Switch { prev, left, next } => {
+            What::Switch { prev, left, next, calls } => {
                 let is_replayed =
                     |task: Option<TaskId>| task.is_some_and(|it| self.tasks[it as usize].is_replayed);
                 self.seen.switches += u64::from(is_replayed(prev) || is_replayed(next));
                 if let Some(prev) = prev {
-                    self.leave(prev, left, at);
+                    self.leave(prev, left, calls, at);
                 }
                 self.on[cpu] = next;
                 if let Some(next) = next {
@@ -209,16 +223,21 @@ impl Walk {
         state.place = Where::Running { since: at };
         if ns > 0 && state.is_replayed {
             state.deeds.push(Step::Is(Deed::Ran(ns)));
+            state.ran += ns;
             self.seen.busy += ns;
         }
     }
 
-    fn leave(&mut self, task: TaskId, left: Left, at: Ns) {
+    fn leave(&mut self, task: TaskId, left: Left, calls: Calls, at: Ns) {
         self.ran(task, at);
         let state = &mut self.tasks[task as usize];
+        let mut run = std::mem::take(&mut state.run);
+        (run.until, run.calls) = (at, calls);
+        state.runs.push(run);
         state.wake = None;
         state.place = match left {
-            Left::Blocked => Where::Asleep { since: at },
+            Left::Blocked => Where::Asleep { since: at, is_reading: false },
+            Left::Reading => Where::Asleep { since: at, is_reading: true },
             Left::Preempted => {
                 state.deeds.push(Step::Is(Deed::Preempted));
                 Where::Ready
@@ -240,8 +259,9 @@ impl Walk {
         let state = &mut self.tasks[task as usize];
         let mut latency = state.woken_at.take().map(|woken_at| at.saturating_sub(woken_at));
         state.unexplained = None;
+        let mut after = After::Preemption;
         match state.place {
-            Where::Asleep { since } => {
+            Where::Asleep { since, is_reading } => {
                 let wake = state.wake.take().or(state.early.filter(|(early, _)| early + SKEW_NS >= since));
                 let deed = match wake {
                     Some((_, Some(_))) => Deed::Waited,
@@ -249,8 +269,9 @@ impl Walk {
                     None => Deed::Slept(at.saturating_sub(since)),
                 };
                 if wake.is_none() {
-                    state.unexplained = Some((at, state.deeds.len()));
+                    state.unexplained = Some((at, state.deeds.len(), is_reading));
                 }
+                after = After::of(is_reading, wake);
                 state.deeds.push(Step::Is(deed));
                 if let Some((woken_at, waker)) = wake {
                     latency = Some(at.saturating_sub(woken_at));
@@ -264,6 +285,7 @@ impl Walk {
         let state = &mut self.tasks[task as usize];
         state.early = None;
         state.place = Where::Running { since: at };
+        state.run = Run { since: at, ran_before: state.ran, after, ..Run::default() };
         if state.is_replayed {
             self.seen.latencies.extend(latency);
         }
@@ -283,14 +305,15 @@ impl Walk {
         let state = &mut self.tasks[woken as usize];
         if state.place == Where::Unknown {
             state.begin = Some(Begin::Asleep);
-            state.place = Where::Asleep { since: 0 };
+            state.place = Where::Asleep { since: 0, is_reading: false };
         }
         match (state.place, state.unexplained) {
             (Where::Asleep { .. }, _) => {
                 state.wake.get_or_insert((at, waker));
             }
-            (_, Some((ran_at, deed))) if at <= ran_at + SKEW_NS => {
+            (_, Some((ran_at, deed, is_reading))) if at <= ran_at + SKEW_NS => {
                 state.unexplained = None;
+                state.run.after = After::of(is_reading, Some((ran_at, waker)));
                 if waker.is_some() {
                     state.deeds[deed] = Step::Is(Deed::Waited);
                 }
@@ -323,6 +346,9 @@ impl State {
             wake: None,
             early: None,
             unexplained: None,
+            runs: Vec::new(),
+            run: Run::default(),
+            ran: 0,
             woken_at: None,
         }
     }
@@ -375,7 +401,7 @@ pub(crate) mod tests {
     const B: Option<TaskId> = Some(1);
 
     fn switch(at: Ns, cpu: u32, prev: Option<TaskId>, left: Left, next: Option<TaskId>) -> Event {
-        Event { at, cpu, what: What::Switch { prev, left, next } }
+        Event { at, cpu, what: What::Switch { prev, left, next, calls: Calls::default() } }
     }
 
     fn wake(at: Ns, cpu: u32, woken: TaskId) -> Event {

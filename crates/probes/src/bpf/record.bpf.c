@@ -3,7 +3,7 @@
  * What each CPU switches to, which task wakes or creates which, and what the tasks are.
  *
  * The log is made of chunks. A CPU fills one after the other, and takes each from all that are
- * left: so CPUs meet once in a thousand events, and a busy CPU gets more than an idle one. Nothing
+ * left: so CPUs meet once in 682 events, and a busy CPU gets more than an idle one. Nothing
  * is read before the end, so that no reader runs beside the load. When no chunk is left, the time
  * is kept, and all later events are only counted.
  */
@@ -15,23 +15,24 @@
 char _license[] SEC("license") = "GPL";
 
 #define MAX_CPUS       1024 /* a power of two */
-#define CHUNK_EVENTS   1023 /* a chunk is 16 KiB */
+#define CHUNK_EVENTS   682  /* a chunk is 16 KiB */
 #define MASK_WORDS     (MAX_CPUS / 64)
 #define TASK_DEAD      0x80
 #define PF_KTHREAD     0x00200000
-#define NR_SCHED_YIELD 24 /* x86_64 */
+#define NR_SCHED_YIELD 24 /* x86_64, as all of these */
 #define IN_INTERRUPT                                                                 \
 	0x00ff0100 /* of the preemption count: in an NMI, a hard or a soft interrupt \
 		    */
 
 /* In the upper bits of an event's second number; as in log.rs. */
 #define KIND_SHIFT 28
-enum { BLOCKED, PREEMPTED, YIELDED, EXITED, WOKEN, WOKEN_BY_INTERRUPT, FORKED };
+enum { BLOCKED, READING, PREEMPTED, YIELDED, EXITED, WOKEN, WOKEN_BY_INTERRUPT, FORKED };
 
 struct event {
 	u64 at;
-	u32 task;  /* that left, was woken or created */
-	u32 other; /* that came; with the kind */
+	u32 task;	   /* that left, was woken or created */
+	u32 other;	   /* that came; with the kind */
+	u32 reads, writes; /* calls that the task which left has finished since it came */
 };
 
 struct chunk {
@@ -45,7 +46,10 @@ struct cpu_log {
 	u32 unused;
 	u64 migrations, lost;
 	u64 full_at; /* when the first event was lost; 0: never */
-	u64 line[4]; /* a cache line of its own */
+	/* Of the task that runs here: what it had called when it came, and has called since. */
+	u32 task, reads_before, writes_before;
+	u32 received, sent;
+	u32 line[3]; /* a cache line of its own */
 };
 
 /* A task, when it comes, when it ends, and at both ends of the recording. */
@@ -111,7 +115,7 @@ static __always_inline void lose(struct cpu_log *cpu, u64 at)
 		cpu->full_at = at;
 }
 
-static __always_inline void add(u64 at, u32 task, u32 other, u32 kind)
+static __always_inline void add(u64 at, u32 task, u32 other, u32 kind, u32 reads, u32 writes)
 {
 	u32 id = bpf_get_smp_processor_id() & (MAX_CPUS - 1), slot;
 	struct cpu_log *cpu = &cpus[id];
@@ -144,6 +148,8 @@ static __always_inline void add(u64 at, u32 task, u32 other, u32 kind)
 	event->at = at;
 	event->task = task;
 	event->other = other | kind << KIND_SHIFT;
+	event->reads = reads;
+	event->writes = writes;
 	chunk->used = used + 1;
 }
 
@@ -179,38 +185,128 @@ static __always_inline void identify(struct task_struct *p)
 		describe(identity, p);
 }
 
-/* Whether a task of user space is in this system call. */
-static __always_inline bool calls_yield(struct task_struct *p)
+/* The system call that a task of user space is in; -1: none. */
+static __always_inline long system_call(struct task_struct *p)
 {
 	struct pt_regs *regs;
 
 	if (p->flags & PF_KTHREAD)
-		return false;
+		return -1;
 	regs = (struct pt_regs *)bpf_task_pt_regs(p);
-	return regs->orig_ax == NR_SCHED_YIELD;
+	return regs->orig_ax;
+}
+
+/* Whether a call waits for what others write or send. */
+static __always_inline bool is_reading(long call)
+{
+	switch (call) {
+	case 0:	  /* read */
+	case 7:	  /* poll */
+	case 19:  /* readv */
+	case 23:  /* select */
+	case 45:  /* recvfrom */
+	case 47:  /* recvmsg */
+	case 232: /* epoll_wait */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+		return true;
+	}
+	return false;
+}
+
+/* Why a task leaves its CPU. */
+static __always_inline u32 reason(struct task_struct *prev, bool preempt, u32 prev_state)
+{
+	long call;
+
+	if (preempt)
+		return PREEMPTED;
+	if (prev_state & TASK_DEAD)
+		return EXITED;
+	call = system_call(prev);
+	if (!prev_state)
+		return call == NR_SCHED_YIELD ? YIELDED : PREEMPTED;
+	return is_reading(call) ? READING : BLOCKED;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u32 kind = BLOCKED;
+	struct cpu_log *cpu = &cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+	u32 reads = cpu->received, writes = cpu->sent;
 
-	if (preempt)
-		kind = PREEMPTED;
-	else if (!prev_state)
-		kind = prev->pid && calls_yield(prev) ? YIELDED : PREEMPTED;
-	else if (prev_state & TASK_DEAD)
-		kind = EXITED;
-	add(bpf_ktime_get_ns(), prev->pid, next->pid, kind);
+	/* The kernel counts them with CONFIG_TASK_XACCT, which distributions set. */
+	if (bpf_core_field_exists(prev->ioac.syscr)) {
+		reads += (u32)prev->ioac.syscr - cpu->reads_before;
+		writes += (u32)prev->ioac.syscw - cpu->writes_before;
+		cpu->reads_before = next->ioac.syscr;
+		cpu->writes_before = next->ioac.syscw;
+	}
+	/* The first task on this CPU came before the recording began. */
+	if (cpu->task != prev->pid)
+		reads = writes = 0;
+	cpu->task = next->pid;
+	cpu->received = cpu->sent = 0;
+	add(bpf_ktime_get_ns(), prev->pid, next->pid, reason(prev, preempt, prev_state), reads,
+	    writes);
 	return 0;
+}
+
+/* Calls of sockets' own functions, which the kernel does not count. */
+
+static __always_inline bool has_moved_data(void *ctx)
+{
+	u64 moved = 0;
+
+	return !bpf_get_func_ret(ctx, &moved) && (int)moved > 0;
+}
+
+static __always_inline int count_received(void *ctx)
+{
+	if (has_moved_data(ctx))
+		cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)].received++;
+	return 0;
+}
+
+static __always_inline int count_sent(void *ctx)
+{
+	if (has_moved_data(ctx))
+		cpus[bpf_get_smp_processor_id() & (MAX_CPUS - 1)].sent++;
+	return 0;
+}
+
+SEC("fexit/__sys_recvfrom")
+int on_recvfrom(void *ctx)
+{
+	return count_received(ctx);
+}
+
+SEC("fexit/__sys_recvmsg")
+int on_recvmsg(void *ctx)
+{
+	return count_received(ctx);
+}
+
+SEC("fexit/__sys_sendto")
+int on_sendto(void *ctx)
+{
+	return count_sent(ctx);
+}
+
+SEC("fexit/__sys_sendmsg")
+int on_sendmsg(void *ctx)
+{
+	return count_sent(ctx);
 }
 
 /* In the context of the waker, unlike sched_wakeup. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
-	add(bpf_ktime_get_ns(), p->pid, 0, in_interrupt() ? WOKEN_BY_INTERRUPT : WOKEN);
+	add(bpf_ktime_get_ns(), p->pid, 0, in_interrupt() ? WOKEN_BY_INTERRUPT : WOKEN, 0, 0);
 	return 0;
 }
 
@@ -218,7 +314,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *p)
 {
-	add(bpf_ktime_get_ns(), p->pid, 0, FORKED);
+	add(bpf_ktime_get_ns(), p->pid, 0, FORKED, 0, 0);
 	identify(p);
 	return 0;
 }

@@ -3,7 +3,7 @@
 /// More CPUs than this it has no room for.
 pub const MAX_CPUS: usize = 1024;
 /// Events in a chunk.
-pub const CHUNK_EVENTS: usize = 1023;
+pub const CHUNK_EVENTS: usize = 682;
 
 /// In the upper bits of an event's second number.
 const KIND_SHIFT: u32 = 28;
@@ -15,7 +15,9 @@ const NAME: usize = 16;
 pub enum Kind {
     /// A task left its CPU, because it waits.
     Blocked,
-    /// The same, but it can go on.
+    /// The same, in a call of `read`, `recv` or `poll`.
+    Reading,
+    /// It left its CPU, but it can go on.
     Preempted,
     /// The same, by `sched_yield`.
     Yielded,
@@ -39,6 +41,8 @@ pub struct RawEvent {
     pub task: u32,
     /// That came, with the kind.
     other: u32,
+    /// Calls of `read` and the like, and of `write`, that the task which left has finished since it came.
+    pub calls: [u32; 2],
 }
 
 impl RawEvent {
@@ -51,11 +55,12 @@ impl RawEvent {
     pub fn kind(&self) -> Kind {
         match self.other >> KIND_SHIFT {
             0 => Kind::Blocked,
-            1 => Kind::Preempted,
-            2 => Kind::Yielded,
-            3 => Kind::Exited,
-            4 => Kind::Woken,
-            5 => Kind::WokenByInterrupt,
+            1 => Kind::Reading,
+            2 => Kind::Preempted,
+            3 => Kind::Yielded,
+            4 => Kind::Exited,
+            5 => Kind::Woken,
+            6 => Kind::WokenByInterrupt,
             _ => Kind::Forked,
         }
     }
@@ -124,7 +129,7 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn event(at: u64, kind: Kind, task: u32, next: u32) -> RawEvent {
-        RawEvent { at, task, other: next | (kind as u32) << KIND_SHIFT }
+        RawEvent { at, task, other: next | (kind as u32) << KIND_SHIFT, calls: [0; 2] }
     }
 
     pub(crate) fn identity(at: u64, task: u32, name: &str) -> Identity {
@@ -149,7 +154,7 @@ pub(crate) mod tests {
     #[test]
     fn an_event_keeps_its_kind_beside_the_largest_number() {
         use Kind::*;
-        for kind in [Blocked, Preempted, Yielded, Exited, Woken, WokenByInterrupt, Forked] {
+        for kind in [Blocked, Reading, Preempted, Yielded, Exited, Woken, WokenByInterrupt, Forked] {
             let it = event(1, kind, 7, (1 << 22) - 1);
             assert_eq!((it.kind(), it.next()), (kind, (1 << 22) - 1));
         }

@@ -1,7 +1,7 @@
 //! From the logs of the CPUs to a recording: one order of all events, and tasks in place of numbers, which the kernel
 //! gives to one task after the other.
 use super::log::{Identity, Kind, RawEvent};
-use flsched_recording::{Event, Left, RealTime, Role, Task, TaskId, What};
+use flsched_recording::{Calls, Event, Left, RealTime, Role, Task, TaskId, What};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ops::Range;
@@ -56,6 +56,7 @@ impl Merged {
     fn add(&mut self, cpu: usize, event: &RawEvent, start: u64) {
         let left = match event.kind() {
             Kind::Blocked => Left::Blocked,
+            Kind::Reading => Left::Reading,
             Kind::Preempted => Left::Preempted,
             Kind::Yielded => Left::Yielded,
             Kind::Exited => Left::Exited,
@@ -71,7 +72,9 @@ impl Merged {
         };
         let mut task_or_idle = |number| (number != IDLE).then(|| self.task(number));
         let (prev, next) = (task_or_idle(event.task), task_or_idle(event.next()));
-        self.push(cpu, event.at - start, What::Switch { prev, left, next });
+        let [reads, writes] = event.calls;
+        let calls = Calls { reads, writes };
+        self.push(cpu, event.at - start, What::Switch { prev, left, next, calls });
     }
 
     fn push(&mut self, cpu: usize, at: u64, what: What) {
@@ -182,7 +185,7 @@ fn in_order(logs: &[Vec<RawEvent>], mut each: impl FnMut(usize, &RawEvent)) {
 }
 
 fn is_switch(event: &RawEvent) -> bool {
-    matches!(event.kind(), Kind::Blocked | Kind::Preempted | Kind::Yielded | Kind::Exited)
+    matches!(event.kind(), Kind::Blocked | Kind::Reading | Kind::Preempted | Kind::Yielded | Kind::Exited)
 }
 
 #[cfg(test)]

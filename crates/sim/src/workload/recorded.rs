@@ -1,7 +1,7 @@
 //! `trace:FILE` of a file that `flsched record` has written: the load is done again, under another scheduler.
 //!
-//! Each task does its deeds in its own order. It computes for as long as it did; it sleeps until the same task wakes it,
-//! or, where an interrupt or something unknown did, for as long as it slept. How long it waits for a CPU is left to the
+//! Each task does its deeds in its own order. It computes for as long as it did; it sleeps until a task wakes it that did
+//! so or sent it a message, or, where an interrupt or something unknown woke it, for as long as it slept. How long it waits for a CPU is left to the
 //! scheduler under test. A wake-up that comes before its sleep is not lost: it ends that sleep at once.
 //!
 //! What a task needed for switches, wake-ups and calls is in its recorded time, and the simulator adds its own prices for
@@ -257,6 +257,9 @@ fn acts(life: &Life, prices: &Prices, is_thread: impl Fn(TaskId) -> bool) -> Vec
                 owed += prices.call + prices.wake;
                 Act::Up(task)
             }
+            // The call is in the recorded time, and costs nothing here as long as no task sleeps.
+            Deed::Sent(task) => Act::Up(task),
+            Deed::Took => Act::Down,
             Deed::Forked(task) => {
                 owed += prices.fork[usize::from(is_thread(task))];
                 Act::Fork(task)
@@ -435,7 +438,7 @@ impl Program for Actor {
 mod tests {
     use super::*;
     use crate::{Setup, Simulation};
-    use flsched_recording::{Cpu, Event, Header, Left, What};
+    use flsched_recording::{Calls, Cpu, Event, Header, Left, What};
     use flsched_spec::{Scheduler, Target};
 
     const MS: Ns = 1_000_000;
@@ -465,7 +468,7 @@ mod tests {
     }
 
     fn switch(at: Ns, cpu: u32, prev: Option<TaskId>, left: Left, next: Option<TaskId>) -> Event {
-        Event { at, cpu, what: What::Switch { prev, left, next } }
+        Event { at, cpu, what: What::Switch { prev, left, next, calls: Calls::default() } }
     }
 
     fn wake(at: Ns, cpu: u32, woken: TaskId, by_interrupt: bool) -> Event {
