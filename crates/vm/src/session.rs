@@ -93,16 +93,16 @@ impl VmSpec {
         Ok(())
     }
 
-    /// Checks whether kernel and files fit into memory. The kernel has the archive in memory twice while it unpacks it,
-    /// and the root file system may fill half of the memory.
+    /// Checks whether kernel and files fit into memory. The root file system may fill half of it, and the archive, which
+    /// is there until it is unpacked, does not count as a part of it (`shmem_default_max_blocks()` in mm/shmem.c).
     fn check_memory(&self, files: u64) -> Result<(), VmError> {
         let files = u32::try_from(files >> 20).unwrap_or(u32::MAX).saturating_add(1);
-        let needed = KERNEL_MIB.saturating_add(files.saturating_mul(2));
+        let needed = KERNEL_MIB.saturating_add(files.saturating_mul(3));
         if self.memory_mib >= needed {
             return Ok(());
         }
         Err(VmError::BadMachine(format!(
-            "{} MiB of memory are too few: kernel, programs and files need {needed} MiB",
+            "{} MiB of memory are too few: kernel, programs and files need {needed} MiB; add --memory {needed}M",
             self.memory_mib
         )))
     }
@@ -354,10 +354,10 @@ mod tests {
     #[test]
     fn too_little_memory_is_refused_with_what_is_needed() {
         let spec = VmSpec { memory_mib: 256, ..spec() };
-        assert!(spec.check_memory(40 << 20).is_ok());
+        assert!(spec.check_memory(30 << 20).is_ok());
         let error = spec.check_memory(100 << 20).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("need 362 MiB"), "{error}");
+        assert!(error.to_string().contains("need 463 MiB; add --memory 463M"), "{error}");
         assert!(spec.check_memory(u64::MAX).is_err());
     }
 
