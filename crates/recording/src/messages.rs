@@ -67,8 +67,12 @@ pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
             if written.len() < more {
                 continue;
             }
+            // What is written after the last call cannot be what it reads, unless there is too little before.
+            let last = time_of(awake, more, more + 1);
+            let before = written.partition_point(|(at, ..)| *at <= last);
+            let count = if before < more { written.len() } else { before };
             for number in 0..more {
-                let (at, writer, place) = written[(2 * number + 1) * written.len() / (2 * more)];
+                let (at, writer, place) = written[(2 * number + 1) * count / (2 * more)];
                 insertions[writer as usize].push((place, Deed::Sent(reader as TaskId)));
                 insertions[reader].push((place_of_read(awake, number + 1, more + 1, at), Deed::Took));
             }
@@ -101,6 +105,20 @@ fn writes(writers: &BTreeSet<TaskId>, runs: &[Vec<Run>], since: Ns, until: Ns) -
     }
     found.sort_unstable();
     found
+}
+
+/// When a reader reads message `number` of `count`, which are evenly spread over its time on a CPU.
+fn time_of(awake: &[Run], number: usize, count: usize) -> Ns {
+    let ran: Ns = awake.iter().map(|run| run.until.saturating_sub(run.since)).sum();
+    let mut left = ran * number as Ns / count as Ns;
+    for run in awake {
+        let length = run.until.saturating_sub(run.since);
+        if left <= length {
+            return run.since + left;
+        }
+        left -= length;
+    }
+    awake[awake.len() - 1].until
 }
 
 /// Where in its life a reader reads message `number` of `count`: they are evenly spread over its time on a CPU, but none
@@ -190,13 +208,20 @@ mod tests {
     #[test]
     fn a_reader_that_was_awake_has_its_messages_back() {
         let it = pair(Left::Reading, 3, 4);
-        // The writes are at 5, 15, 25 and 35 µs; the reader may have read those at 15 to 35, and two of them it has.
+        // Of the writes at 5, 15, 25 and 35 µs the second and third; it reads after each third of its 24 µs.
         assert_eq!(
             deeds(&it, WRITER),
-            [Ran(10_000), Woke(READER), Ran(5_000), Sent(READER), Ran(20_000), Sent(READER), Ran(5_000)]
+            [Ran(10_000), Woke(READER), Ran(5_000), Sent(READER), Ran(10_000), Sent(READER), Ran(15_000)]
         );
-        // A third of its 24 µs after the first message; and the last one is not read before it is written.
-        assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(8_000), Took, Ran(15_000), Took, Ran(1_000)]);
+        assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(8_000), Took, Ran(8_000), Took, Ran(8_000)]);
+    }
+
+    #[test]
+    fn nothing_is_read_before_it_is_written() {
+        // Written at 30 µs, not read at 24 µs, after half of the time.
+        let it = pair(Left::Reading, 2, 2);
+        assert_eq!(deeds(&it, WRITER), [Ran(10_000), Woke(READER), Ran(20_000), Sent(READER), Ran(10_000)]);
+        assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(18_000), Took, Ran(6_000)]);
     }
 
     #[test]
