@@ -4,7 +4,7 @@ use super::idlest::{Fullness, GroupLoad};
 use super::{Fair, MIGRATION_COST, Rules};
 use crate::classes::Enqueue;
 use crate::classes::domains::{Domain, Level};
-use crate::core::{Core, CpuId, SCHED_NORMAL, TaskId, load_weight};
+use crate::core::{Core, CpuId, SCHED_NORMAL, TaskId};
 use crate::engine::Ns;
 use std::sync::Arc;
 
@@ -138,13 +138,13 @@ impl<R: Rules> Fair<R> {
     fn busiest_of(&self, core: &Core, group: &[CpuId], excess: Excess) -> Option<CpuId> {
         let key = |cpu: CpuId| match excess {
             Excess::Tasks(_) => self.queues[cpu].count as u64,
-            Excess::Load(_) => self.queues[cpu].load,
+            Excess::Load(_) => self.cpu_load(core, cpu),
         };
         let mut best: Option<CpuId> = None;
         for &cpu in group.iter().filter(|&&cpu| core.online.has(cpu) && self.queues[cpu].count > 0) {
             if let Excess::Load(most) = excess
                 && self.queues[cpu].count == 1
-                && self.queues[cpu].load > most
+                && self.cpu_load(core, cpu) > most
             {
                 continue;
             }
@@ -196,10 +196,10 @@ impl<R: Rules> Fair<R> {
             if is_hot && failed <= domain.cache_nice_tries() {
                 continue;
             }
-            let weight = load_weight(core.tasks[task].static_prio);
+            let task_load = self.task_load(core, task).max(1);
             left = match left {
-                Excess::Load(load) if weight >> failed.min(63) > load => continue,
-                Excess::Load(load) => Excess::Load(load.saturating_sub(weight)),
+                Excess::Load(load) if task_load >> failed.min(63) > load => continue,
+                Excess::Load(load) => Excess::Load(load.saturating_sub(task_load)),
                 Excess::Tasks(count) => Excess::Tasks(count - 1),
             };
             self.detach(core, from, to, task);

@@ -43,11 +43,10 @@ impl<R: Rules> Fair<R> {
                 continue;
             }
             self.fetch_state(core, cpu);
-            let queue = &self.queues[cpu];
             sum.cpus += 1;
             sum.idle += u64::from(self.is_idle(core, cpu));
-            sum.tasks += queue.count as u64;
-            sum.load += queue.load;
+            sum.tasks += self.queues[cpu].count as u64;
+            sum.load += self.cpu_load(core, cpu);
         }
         sum
     }
@@ -91,7 +90,7 @@ impl<R: Rules> Fair<R> {
         let since = |cpu: CpuId| self.queues[cpu].idle_since.unwrap_or(0);
         let key = |&cpu: &CpuId| match self.is_idle(core, cpu) {
             true => (0, u64::MAX - since(cpu)),
-            false => (1, self.queues[cpu].load),
+            false => (1, self.cpu_load(core, cpu)),
         };
         cpus.min_by_key(key).unwrap_or(otherwise)
     }

@@ -5,6 +5,7 @@ mod cfs;
 mod eevdf;
 mod idlest;
 mod nohz;
+mod pelt;
 mod place;
 mod timeline;
 
@@ -17,6 +18,7 @@ use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight}
 use crate::engine::Ns;
 use flsched_machine::Price;
 use nohz::Nohz;
+use pelt::Average;
 use place::Wakee;
 use std::sync::Arc;
 
@@ -77,6 +79,17 @@ pub struct Fair<R> {
     stamped: u64,
     /// By task.
     wakees: Vec<Wakee>,
+    /// By task.
+    loads: Vec<TaskLoad>,
+}
+
+/// What a task loads its CPU with.
+#[derive(Debug, Clone, Copy, Default)]
+struct TaskLoad {
+    /// Of a load of one while it can run.
+    average: Average,
+    /// The CPU whose load it is part of, even while it sleeps.
+    cpu: Option<CpuId>,
 }
 
 /// A CPU's state in the fair class.
@@ -86,6 +99,8 @@ struct Queue {
     count: usize,
     /// The tasks' weights.
     load: u64,
+    /// That load over time, with what is left of tasks that sleep.
+    average: Average,
     /// How long it idles, on average.
     average_idle: Ns,
     /// Since when it has been idle.
@@ -120,6 +135,7 @@ impl<R: Rules> Fair<R> {
         let queue = |cpu| Queue {
             count: 0,
             load: 0,
+            average: Average::default(),
             average_idle: 2 * MIGRATION_COST,
             idle_since: None,
             balance_at: 0,
@@ -138,6 +154,7 @@ impl<R: Rules> Fair<R> {
             stamps: Vec::new(),
             stamped: 0,
             wakees: Vec::new(),
+            loads: Vec::new(),
         }
     }
 
@@ -173,17 +190,50 @@ impl<R: Rules> Fair<R> {
 
     fn add(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         self.stamp(task);
+        let (now, weight) = (core.clock(), load_weight(core.tasks[task].static_prio));
+        self.loads[task].average.update(now, 0);
+        if self.loads[task].cpu != Some(cpu) {
+            self.leave_load(core, task);
+            let queue = &mut self.queues[cpu];
+            queue.average.update(now, queue.load);
+            queue.average.attach(&self.loads[task].average, weight);
+            self.loads[task].cpu = Some(cpu);
+        }
         let queue = &mut self.queues[cpu];
+        queue.average.update(now, queue.load);
         queue.count += 1;
-        queue.load += load_weight(core.tasks[task].static_prio);
+        queue.load += weight;
         self.overloaded += usize::from(queue.count == 2);
     }
 
     fn sub(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        let now = core.clock();
+        self.loads[task].average.update(now, 1);
         let queue = &mut self.queues[cpu];
+        queue.average.update(now, queue.load);
         queue.count -= 1;
         queue.load -= load_weight(core.tasks[task].static_prio);
         self.overloaded -= usize::from(queue.count == 1);
+    }
+
+    /// The task, which is not queued, is no longer part of a CPU's load.
+    fn leave_load(&mut self, core: &Core, task: TaskId) {
+        let Some(cpu) = self.loads[task].cpu.take() else { return };
+        let queue = &mut self.queues[cpu];
+        queue.average.update(core.clock(), queue.load);
+        queue.average.detach(&self.loads[task].average, load_weight(core.tasks[task].static_prio));
+    }
+
+    /// `cpu_load()`; before 4.x, and in the model of it, what is there at the moment.
+    fn cpu_load(&self, core: &Core, cpu: CpuId) -> u64 {
+        let queue = &self.queues[cpu];
+        if R::IS_MODERN { queue.average.at(core.clock(), queue.load) } else { queue.load }
+    }
+
+    /// `task_h_load()`, of a task that can run or has just been woken.
+    fn task_load(&self, core: &Core, task: TaskId) -> u64 {
+        let weight = load_weight(core.tasks[task].static_prio);
+        if R::IS_MODERN { self.loads[task].average.value(weight) } else { weight }
     }
 
     /// Charges the time in which the cache lines with another CPU's state arrive.
@@ -201,6 +251,8 @@ impl<R: Rules> Class for Fair<R> {
         self.update_curr(core, core.here);
         self.stamps.resize(core.tasks.len(), 0);
         self.wakees.resize(core.tasks.len(), Wakee::default());
+        self.loads.resize(core.tasks.len(), TaskLoad::default());
+        self.loads[task].average = Average::full(core.clock());
         self.rules.add_task(task, load_weight(core.tasks[task].static_prio), core.here);
     }
 
@@ -235,6 +287,9 @@ impl<R: Rules> Class for Fair<R> {
         let dies = core.tasks[task].state == State::Dead;
         self.rules.dequeue(cpu, task, why == Dequeue::Sleep, dies);
         self.sub(core, cpu, task);
+        if dies {
+            self.leave_load(core, task);
+        }
     }
 
     fn knows_autogroups(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The CPU of a woken task: `select_task_rq_fair()`.
 use super::{Fair, Rules};
-use crate::core::{Core, CpuId, TaskId, load_weight};
+use crate::core::{Core, CpuId, TaskId};
 use crate::engine::Ns;
 
 const SECOND: Ns = 1_000_000_000;
@@ -66,23 +66,25 @@ impl<R: Rules> Fair<R> {
                 return prev;
             }
         }
-        let mut load = self.queues[here].load;
+        let mut load = self.cpu_load(core, here);
         if sync && let Some(waker) = core.cpus[here].curr.filter(|_| self.is_mine(core, here)) {
-            let own = load_weight(core.tasks[waker].static_prio);
+            let own = self.task_load(core, waker);
             if own > load {
                 return here;
             }
             load -= own;
         }
+        let task_load = self.task_load(core, task);
         let domain = self.domains.around(here).find(|domain| domain.span.has(prev));
         let percent = 100 + (domain.map_or(117, |domain| domain.imbalance_percent()) - 100) / 2;
-        let with_task = (load + load_weight(core.tasks[task].static_prio)) * 100;
-        let there = self.queues[prev].load * percent;
+        let with_task = (load + task_load) * 100;
         if R::IS_MODERN {
+            // What is left there of the task's own.
+            let there = self.cpu_load(core, prev).saturating_sub(task_load) * percent;
             return if with_task < there + u64::from(sync) { here } else { prev };
         }
         // 2.6.38: an idle CPU takes it in any case.
-        if load == 0 || with_task <= there { here } else { prev }
+        if load == 0 || with_task <= self.queues[prev].load * percent { here } else { prev }
     }
 
     /// `select_idle_sibling()`
