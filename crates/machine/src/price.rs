@@ -28,6 +28,8 @@ pub enum Price {
     Exit,
     /// `costs.tick_ns`
     Tick,
+    /// `costs.load_balance_ns`
+    LoadBalance,
     /// `costs.idle_exit_ns`
     IdleExit,
     /// `costs.ipi_ns`, as far as a CPU waits for the interrupt's arrival.
@@ -62,6 +64,7 @@ impl Price {
             Self::Fork => "costs.fork_ns",
             Self::Exit => "costs.exit_ns",
             Self::Tick => "costs.tick_ns",
+            Self::LoadBalance => "costs.load_balance_ns",
             Self::IdleExit => "costs.idle_exit_ns",
             Self::Ipi => "costs.ipi_ns",
             Self::Handover => "costs.handover_ns",
@@ -84,6 +87,7 @@ impl Price {
             Self::Fork => Some(costs.fork_ns.certainty),
             Self::Exit => Some(costs.exit_ns.certainty),
             Self::Tick => Some(costs.tick_ns.certainty),
+            Self::LoadBalance => Some(costs.load_balance_ns.certainty),
             Self::IdleExit => Some(costs.idle_exit_ns.certainty),
             Self::Ipi => Some(costs.ipi_ns.certainty),
             Self::Handover => Some(costs.handover_ns.certainty),

@@ -40,6 +40,8 @@ const OF_ONE_WAY: [Callback; 8] = [
 ];
 /// Typical time of a timer interrupt on a core of some GHz.
 const TICK_NS: u64 = 500;
+/// Of a core of some GHz.
+const LOAD_BALANCE_NS: u64 = 3000;
 /// Throughput of a core with several busy threads, in percent of its throughput with one.
 const SMT_PERCENT: u32 = 125;
 /// Time in which the frequency rises from the lowest to the highest.
@@ -114,6 +116,10 @@ fn costs(of: &Calibration) -> Costs {
         ),
         idle_exit_ns: Sourced::measured(0, "it is in ipi_ns"),
         tick_ns: Sourced::estimated(TICK_NS, "not measured: usual on a core of some GHz"),
+        load_balance_ns: Sourced::estimated(
+            LOAD_BALANCE_NS,
+            "not measured: 10,000 instructions, on a core of some GHz",
+        ),
         fork_ns: by_kind(
             "fork of a small process, and a new thread",
             [&of.fork, &of.thread_start],

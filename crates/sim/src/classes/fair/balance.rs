@@ -6,6 +6,7 @@ use crate::classes::Enqueue;
 use crate::classes::domains::{Domain, Level};
 use crate::core::{Core, CpuId, SCHED_NORMAL, TaskId};
 use crate::engine::Ns;
+use flsched_machine::Price;
 use std::sync::Arc;
 
 /// `sysctl_sched_nr_migrate`: the most tasks that are moved at a time.
@@ -84,6 +85,7 @@ impl<R: Rules> Fair<R> {
         if doing != Doing::Stopping && !self.is_appointed(core, cpu, &domain.groups[local]) {
             return 0;
         }
+        core.spend(Price::LoadBalance, *core.machine.costs.load_balance_ns);
         let loads: Vec<GroupLoad> =
             domain.groups.iter().map(|group| self.group_load(core, group.iter().copied())).collect();
         let found = busiest(&loads, local, domain, doing).and_then(|(group, excess)| {
