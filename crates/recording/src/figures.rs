@@ -1,9 +1,10 @@
 //! What a recording amounts to, to be held against its replay.
 use crate::{Ns, Recording};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Figures of a load, recorded or replayed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// How long it took, in seconds: from the start of the command to its end, or the whole.
     pub elapsed_s: f64,
@@ -17,6 +18,25 @@ pub struct Figures {
     pub latency_p50_us: f64,
     /// The same, for all but 1 %.
     pub latency_p99_us: f64,
+}
+
+impl Figures {
+    /// The median of each; there is at least one.
+    pub fn median(all: &[Self]) -> Self {
+        fn middle<T: Copy>(all: &[Figures], of: fn(&Figures) -> T, order: fn(&T, &T) -> Ordering) -> T {
+            let mut values: Vec<T> = all.iter().map(of).collect();
+            values.sort_unstable_by(order);
+            values[values.len() / 2]
+        }
+        Self {
+            elapsed_s: middle(all, |it| it.elapsed_s, f64::total_cmp),
+            switches: middle(all, |it| it.switches, u64::cmp),
+            migrations: middle(all, |it| it.migrations, u64::cmp),
+            utilisation: middle(all, |it| it.utilisation, f64::total_cmp),
+            latency_p50_us: middle(all, |it| it.latency_p50_us, f64::total_cmp),
+            latency_p99_us: middle(all, |it| it.latency_p99_us, f64::total_cmp),
+        }
+    }
 }
 
 impl Recording {

@@ -11,6 +11,7 @@ mod figures;
 mod file;
 mod lives;
 mod messages;
+pub mod replays;
 
 pub use error::Error;
 pub use figures::Figures;

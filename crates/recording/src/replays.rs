@@ -1,0 +1,98 @@
+//! Recordings beside their replays: what a load came to in both, and how far apart that is.
+use crate::Figures;
+use serde::{Deserialize, Serialize};
+
+/// Figures that differ by less than this share agree.
+pub const TOLERANCE: f64 = 0.15;
+/// By how much an entry's deviation may exceed the recorded one: recordings differ.
+const SLACK: f64 = 0.1;
+
+/// All entries of one measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replays {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The clock of the emulated machine.
+    pub clock: String,
+    /// Its number of CPUs.
+    pub cpus: u32,
+    /// Recordings of each load under each scheduler.
+    pub recordings: u32,
+    /// Replays of each recording, each with a seed of its own.
+    pub seeds: u32,
+    /// By load; of each, the scheduler under which it was recorded first.
+    pub entries: Vec<Entry>,
+}
+
+/// A load under a scheduler. What is replayed are the recordings under EEVDF: so for other schedulers it is a prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The load's name.
+    pub load: String,
+    /// Its command.
+    pub command: String,
+    /// The scheduler.
+    pub scheduler: String,
+    /// Medians of the recordings.
+    pub recorded: Figures,
+    /// Medians of the replays.
+    pub simulated: Figures,
+}
+
+impl Entry {
+    /// What a replay has to match under the scheduler that was recorded: name and simulated over recorded.
+    pub fn ratios(&self) -> [(&'static str, f64); 3] {
+        let (recorded, simulated) = (&self.recorded, &self.simulated);
+        [
+            ("switches", simulated.switches as f64 / recorded.switches as f64),
+            ("utilisation", simulated.utilisation / recorded.utilisation),
+            ("p99", simulated.latency_p99_us / recorded.latency_p99_us),
+        ]
+    }
+
+    /// Those that agree no longer, or are further apart than when `before` was recorded.
+    pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
+        let deviation = |ratio: f64| ratio.max(1.0 / ratio) - 1.0;
+        let before = before.map_or([0.0; 3], |before| before.ratios().map(|(_, ratio)| deviation(ratio)));
+        let now = self.ratios().into_iter().zip(before);
+        let is_worse = |ratio: f64, before: f64| !(deviation(ratio) <= TOLERANCE.max(before + SLACK));
+        now.filter(|((_, ratio), before)| is_worse(*ratio, *before)).map(|((name, _), _)| name).collect()
+    }
+}
+
+impl Replays {
+    /// The entry of a load under a scheduler.
+    pub fn find(&self, load: &str, scheduler: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.load == load && entry.scheduler == scheduler)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(switches: u64, latency_p99_us: f64) -> Entry {
+        let figures = |switches, latency_p99_us| Figures {
+            elapsed_s: 1.0,
+            switches,
+            migrations: 0,
+            utilisation: 0.5,
+            latency_p50_us: 1.0,
+            latency_p99_us,
+        };
+        let (load, command, scheduler) = ("a".into(), "a".into(), "eevdf".into());
+        let (recorded, simulated) = (figures(100, 100.0), figures(switches, latency_p99_us));
+        Entry { load, command, scheduler, recorded, simulated }
+    }
+
+    #[test]
+    fn an_entry_may_differ_as_much_as_it_did() {
+        assert!(entry(114, 88.0).worse_than(None).is_empty());
+        assert_eq!(entry(116, 86.0).worse_than(None), ["switches", "p99"]);
+        assert!(entry(139, 100.0).worse_than(Some(&entry(130, 100.0))).is_empty());
+        assert_eq!(entry(141, 100.0).worse_than(Some(&entry(130, 100.0))), ["switches"]);
+        assert_eq!(entry(100, f64::NAN).worse_than(None), ["p99"]);
+    }
+}
