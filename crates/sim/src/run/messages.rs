@@ -50,7 +50,7 @@ impl Simulation {
     /// The step is done, and wakes others, `next` last; or the task sleeps and tries it again.
     fn conclude(&mut self, cpu: CpuId, task: TaskId, step: Step, outcome: Outcome, next: Option<TaskId>) {
         match outcome {
-            Outcome::Done(woken) => self.wake_all(task, woken, next),
+            Outcome::Done(woken) => self.wake_for_message(task, woken, next),
             Outcome::Blocked => self.retry(cpu, task, step),
         }
     }

@@ -78,7 +78,9 @@ impl Simulation {
             | Step::WaitChildren { .. }
             | Step::SetAffinity(_) => [call, nothing],
             // In user space, as long as no task sleeps.
-            Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) => return 0,
+            Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) | Step::Send(_) => {
+                return 0;
+            }
             Step::DisableMigration | Step::EnableMigration | Step::Run(_) => return 0,
             Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => return 0,
         };
@@ -130,21 +132,22 @@ impl Simulation {
                     self.retry(cpu, task, Step::Down(semaphore));
                 }
             }
-            Step::Up(semaphore) => self.up(task, semaphore),
+            Step::Up(semaphore) => self.up(task, semaphore, false),
+            Step::Send(semaphore) => self.up(task, semaphore, true),
             Step::WaitFor(condition, mutex) => {
                 self.world.conditions[condition].wait(task);
                 if let Some(mutex) = mutex {
-                    self.up(task, mutex);
+                    self.up(task, mutex, false);
                 }
                 self.block(cpu, task);
             }
             Step::Signal(condition) => {
                 let woken = self.world.conditions[condition].signal(false);
-                self.wake_all(task, woken, None);
+                self.wake_all(task, woken);
             }
             Step::Broadcast(condition) => {
                 let woken = self.world.conditions[condition].signal(true);
-                self.wake_all(task, woken, None);
+                self.wake_all(task, woken);
             }
             Step::Fork(child) => self.fork(task, child),
             Step::WaitChildren { at_most } => {
@@ -177,12 +180,15 @@ impl Simulation {
     }
 
     /// Releases one of a semaphore; a wake-up by it costs a system call.
-    fn up(&mut self, task: TaskId, semaphore: usize) {
+    fn up(&mut self, task: TaskId, semaphore: usize, is_message: bool) {
         let woken = self.world.semaphores[semaphore].up();
         if woken.is_some() {
             self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
         }
-        self.wake_all(task, Vec::new(), woken);
+        match is_message {
+            true => self.wake_for_message(task, Vec::new(), woken),
+            false => self.wake_all(task, woken.into_iter().collect()),
+        }
     }
 
     pub(super) fn retry(&mut self, cpu: CpuId, task: TaskId, step: Step) {
@@ -192,17 +198,31 @@ impl Simulation {
         self.block(cpu, task);
     }
 
-    pub(super) fn wake_all(&mut self, task: TaskId, mut woken: Vec<TaskId>, further: Option<TaskId>) {
+    /// As a futex does.
+    pub(super) fn wake_all(&mut self, task: TaskId, woken: Vec<TaskId>) {
+        self.wake_in_turn(task, woken, false);
+    }
+
+    /// As a pipe or socket does: these wait for the task's message, or for room.
+    pub(super) fn wake_for_message(&mut self, task: TaskId, mut woken: Vec<TaskId>, further: Option<TaskId>) {
         woken.extend(further);
+        self.wake_in_turn(task, woken, true);
+    }
+
+    fn wake_in_turn(&mut self, task: TaskId, mut woken: Vec<TaskId>, for_messages: bool) {
         woken.reverse();
-        self.world.actors[task].to_wake = woken;
+        let actor = &mut self.world.actors[task];
+        actor.to_wake = woken;
+        actor.wakes_for_messages = for_messages;
         self.wake_one(task);
     }
 
     /// Wakes the next of the tasks that the task's last step wakes; false: there are none left.
     fn wake_one(&mut self, task: TaskId) -> bool {
-        let Some(sleeper) = self.world.actors[task].to_wake.pop() else { return false };
-        self.wake(sleeper, true);
+        let actor = &mut self.world.actors[task];
+        let Some(sleeper) = actor.to_wake.pop() else { return false };
+        let sync = actor.wakes_for_messages;
+        self.wake(sleeper, sync);
         true
     }
 

@@ -23,7 +23,7 @@ impl Simulation {
                 if !sleepers.is_empty() {
                     self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
                 }
-                self.wake_all(task, sleepers, None);
+                self.wake_all(task, sleepers);
             }
         }
     }

@@ -103,8 +103,10 @@ pub enum Step {
     Await(Waiting),
     /// Takes one of the semaphore; waits while there is none.
     Down(SemaphoreId),
-    /// Releases one.
+    /// Releases one, as a futex does.
     Up(SemaphoreId),
+    /// The same, as a message does: who waits is told that the sender will sleep soon (`WF_SYNC`).
+    Send(SemaphoreId),
     /// Waits for a signal, and releases the mutex when it starts to sleep.
     WaitFor(ConditionId, Option<SemaphoreId>),
     /// Wakes the first waiter.
@@ -154,7 +156,8 @@ impl Step {
             | Self::Meet(..)
             | Self::Await(_)
             | Self::Down(_)
-            | Self::Up(_) => false,
+            | Self::Up(_)
+            | Self::Send(_) => false,
             Self::DisableMigration | Self::EnableMigration => false,
             Self::Start | Self::Stop | Self::Figure(..) | Self::Time(_) | Self::EndRun => false,
         }
@@ -243,6 +246,8 @@ pub(crate) struct Actor {
     pub(crate) pending: Option<Step>,
     /// The tasks that its last step has still to wake; the last entry is the first to be woken.
     pub(crate) to_wake: Vec<TaskId>,
+    /// These wake-ups are those of messages.
+    pub(crate) wakes_for_messages: bool,
     /// It has slept for the step that it tries again.
     pub(crate) has_waited: bool,
     pub(crate) children: usize,
@@ -308,6 +313,7 @@ impl World {
             program,
             pending: None,
             to_wake: Vec::new(),
+            wakes_for_messages: false,
             has_waited: false,
             children: 0,
             parent,

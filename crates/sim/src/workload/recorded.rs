@@ -428,7 +428,7 @@ impl Program for Actor {
             Act::Sleep(ns) => Step::Sleep(ns),
             Act::Yield => Step::Yield,
             Act::Down => Step::Down(self.shared.semaphores[self.task as usize]),
-            Act::Up(task) => Step::Up(self.shared.semaphores[task as usize]),
+            Act::Up(task) => Step::Send(self.shared.semaphores[task as usize]),
             Act::Fork(task) => Step::Fork(child(&self.shared, task, Some(self.task))),
         }
     }
