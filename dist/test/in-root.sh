@@ -13,7 +13,7 @@ apt() {
 # All files but those in which dpkg, apt, man and rpm keep their own accounts.
 files() {
 	find / -xdev \( -path /proc -o -path /tmp -o -path /packages -o -path /root/.cache -o -path /root/.rpmdb \
-		-o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort
+		-o -path /var/lib/dpkg -o -path /var/lib/rpm -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort
 }
 # same_as FILE WHAT: the files are those of that list.
 same_as() {
