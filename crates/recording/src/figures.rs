@@ -75,7 +75,7 @@ fn us(ns: Ns) -> f64 {
 mod tests {
     use super::*;
     use crate::lives::tests::{recording, task};
-    use crate::{Calls, Event, Left, What};
+    use crate::{By, Calls, Event, Left, What};
 
     #[test]
     fn percentiles_are_of_the_values() {
@@ -94,7 +94,7 @@ mod tests {
                 at(100_000, What::Fork { child: 0 }),
                 at(120_000, switch(None, Left::Preempted, Some(0))),
                 at(320_000, switch(Some(0), Left::Blocked, None)),
-                at(400_000, What::Wake { woken: 0, by_interrupt: true }),
+                at(400_000, What::Wake { woken: 0, by: By::Interrupt }),
                 at(410_000, switch(None, Left::Preempted, Some(0))),
                 at(610_000, switch(Some(0), Left::Exited, None)),
             ],

@@ -1,7 +1,7 @@
 //! The file: a line of JSON, then, compressed, the tasks as a line of JSON and the events as bytes. The sum that ends the
 //! compressed part shows whether the file is whole.
 use crate::coding::{put, put_signed, take, take_signed};
-use crate::{Calls, Error, Event, Header, Left, Ns, Recording, Task, What};
+use crate::{By, Calls, Error, Event, Header, Left, Ns, Recording, Task, What};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -132,8 +132,15 @@ fn put_event(out: &mut Vec<u8>, event: &Event, last: Ns) {
             };
             (kind, idle_or(prev), Some([idle_or(next), calls.reads.into(), calls.writes.into()]))
         }
-        What::Wake { woken, by_interrupt } => (5 + u8::from(by_interrupt), woken.into(), None),
-        What::Fork { child } => (7, child.into(), None),
+        What::Wake { woken, by } => {
+            let kind = match by {
+                By::Task => 5,
+                By::Message => 6,
+                By::Interrupt => 7,
+            };
+            (kind, woken.into(), None)
+        }
+        What::Fork { child } => (8, child.into(), None),
     };
     out.push(kind);
     put_signed(out, event.at as i64 - last as i64);
@@ -156,8 +163,10 @@ fn take_event(from: &mut &[u8], last: Ns) -> Option<Event> {
             next: u32::try_from(take(from)?).ok()?.checked_sub(1),
             calls: Calls { reads: take(from)?.try_into().ok()?, writes: take(from)?.try_into().ok()? },
         },
-        5 | 6 => What::Wake { woken: first, by_interrupt: kind == 6 },
-        7 => What::Fork { child: first },
+        5..8 => {
+            What::Wake { woken: first, by: [By::Task, By::Message, By::Interrupt][usize::from(kind) - 5] }
+        }
+        8 => What::Fork { child: first },
         _ => return None,
     };
     Some(Event { at, cpu, what })
@@ -194,7 +203,7 @@ mod tests {
                         calls: Calls::default(),
                     },
                 ),
-                at(900, What::Wake { woken: 0, by_interrupt: true }),
+                at(900, What::Wake { woken: 0, by: By::Message }),
                 at(3, What::Fork { child: 0 }),
                 at(1_000_000, What::Switch { prev: Some(1), left: Left::Exited, next: None, calls }),
             ],

@@ -179,8 +179,8 @@ pub enum What {
     Wake {
         /// Which.
         woken: TaskId,
-        /// The task that ran there had no part in it.
-        by_interrupt: bool,
+        /// By what.
+        by: By,
     },
     /// What ran on the CPU created a task, which can run.
     Fork {
@@ -196,6 +196,18 @@ pub struct Calls {
     pub reads: u32,
     /// Of `write`, `send` and the like.
     pub writes: u32,
+}
+
+/// What woke a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The task that ran there.
+    Task,
+    /// The same, in a call of `write`, `send` or the like, or of `read`: as the kernel's pipes and sockets do, it said that it
+    /// would sleep soon.
+    Message,
+    /// An interrupt; the task that ran there had no part in it.
+    Interrupt,
 }
 
 /// Why a task left its CPU.

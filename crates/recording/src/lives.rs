@@ -5,7 +5,7 @@
 //! task has left its CPU. And the clocks of two CPUs may differ, so that a task seems to run before its wake-up. So a
 //! sleep without a wake-up takes the one just before it, or one just after its end.
 use crate::messages::{self, After, Run};
-use crate::{Calls, Event, Left, Ns, Recording, TaskId, What};
+use crate::{By, Calls, Event, Left, Ns, Recording, TaskId, What};
 
 /// By how much the clocks of two CPUs differ at most. On hardware they hardly do; emulated CPUs take turns of up to 2 µs.
 const SKEW_NS: Ns = 10_000;
@@ -45,6 +45,8 @@ pub enum Deed {
     Yielded,
     /// It woke this task.
     Woke(TaskId),
+    /// It woke this task by a message.
+    Messaged(TaskId),
     /// It created this task.
     Forked(TaskId),
     /// An interrupt on its CPU woke a task.
@@ -156,7 +158,7 @@ struct State {
 enum Step {
     Is(Deed),
     /// A wake-up of which it is not known whether it ended a sleep.
-    MayWake(TaskId),
+    MayBe(Deed),
 }
 
 struct Walk {
@@ -183,7 +185,7 @@ impl Walk {
                     self.come(next, at);
                 }
             }
-            What::Wake { woken, by_interrupt } => self.wake(cpu, woken, by_interrupt, at),
+            What::Wake { woken, by } => self.wake(cpu, woken, by, at),
             What::Fork { child } => {
                 let parent = self.actor(cpu, at);
                 let state = &mut self.tasks[child as usize];
@@ -291,15 +293,19 @@ impl Walk {
         }
     }
 
-    fn wake(&mut self, cpu: usize, woken: TaskId, by_interrupt: bool, at: Ns) {
+    fn wake(&mut self, cpu: usize, woken: TaskId, by: By, at: Ns) {
         let running = self.actor(cpu, at);
         // What no task of the replay did comes from outside.
-        let waker = running.filter(|&waker| !by_interrupt && waker != woken).map(|waker| {
+        let waker = running.filter(|&waker| by != By::Interrupt && waker != woken).map(|waker| {
             let deeds = &mut self.tasks[waker as usize].deeds;
-            deeds.push(Step::MayWake(woken));
+            deeds.push(Step::MayBe(if by == By::Message {
+                Deed::Messaged(woken)
+            } else {
+                Deed::Woke(woken)
+            }));
             (waker, deeds.len() - 1)
         });
-        if let Some(running) = running.filter(|_| by_interrupt) {
+        if let Some(running) = running.filter(|_| by == By::Interrupt) {
             self.tasks[running as usize].deeds.push(Step::Is(Deed::Interrupted));
         }
         let state = &mut self.tasks[woken as usize];
@@ -330,8 +336,8 @@ impl Walk {
     fn confirm(&mut self, waker: Option<(TaskId, usize)>) {
         let Some((waker, place)) = waker else { return };
         let step = &mut self.tasks[waker as usize].deeds[place];
-        if let Step::MayWake(woken) = *step {
-            *step = Step::Is(Deed::Woke(woken));
+        if let Step::MayBe(deed) = *step {
+            *step = Step::Is(deed);
         }
     }
 }
@@ -360,7 +366,7 @@ impl State {
             match (step, deeds.last_mut()) {
                 (Step::Is(Deed::Ran(ns)), Some(Deed::Ran(sum))) => *sum += ns,
                 (Step::Is(deed), _) => deeds.push(deed),
-                (Step::MayWake(_), _) => {}
+                (Step::MayBe(_), _) => {}
             }
         }
         Some(Life { begin, deeds, has_exited: self.place == Where::Gone })
@@ -405,11 +411,11 @@ pub(crate) mod tests {
     }
 
     fn wake(at: Ns, cpu: u32, woken: TaskId) -> Event {
-        Event { at, cpu, what: What::Wake { woken, by_interrupt: false } }
+        Event { at, cpu, what: What::Wake { woken, by: By::Task } }
     }
 
     fn interrupt(at: Ns, cpu: u32, woken: TaskId) -> Event {
-        Event { at, cpu, what: What::Wake { woken, by_interrupt: true } }
+        Event { at, cpu, what: What::Wake { woken, by: By::Interrupt } }
     }
 
     /// Of two tasks, on two CPUs.

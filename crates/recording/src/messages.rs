@@ -168,7 +168,7 @@ fn insert(life: &mut Life, mut insertions: Vec<Insertion>) {
 mod tests {
     use super::*;
     use crate::lives::tests::{recording, task};
-    use crate::{Event, Left, Recording, What};
+    use crate::{By, Event, Left, Recording, What};
 
     const WRITER: TaskId = 0;
     const READER: TaskId = 1;
@@ -191,7 +191,7 @@ mod tests {
             come(0, 0, WRITER),
             come(0, 1, READER),
             switch(1_000, 1, READER, left, [0; 2]),
-            Event { at: 10_000, cpu: 0, what: What::Wake { woken: READER, by_interrupt: false } },
+            Event { at: 10_000, cpu: 0, what: What::Wake { woken: READER, by: By::Message } },
             come(12_000, 1, READER),
             switch(36_000, 1, READER, left, [reads, 0]),
             switch(40_000, 0, WRITER, Left::Exited, [0, writes]),
@@ -203,7 +203,7 @@ mod tests {
         recording.lives()[of as usize].as_ref().unwrap().deeds.clone()
     }
 
-    use Deed::{Ran, Sent, Took, Waited, Woke};
+    use Deed::{Messaged, Ran, Sent, Took, Waited};
 
     #[test]
     fn a_reader_that_was_awake_has_its_messages_back() {
@@ -211,7 +211,7 @@ mod tests {
         // Of the writes at 5, 15, 25 and 35 µs the second and third; it reads after each third of its 24 µs.
         assert_eq!(
             deeds(&it, WRITER),
-            [Ran(10_000), Woke(READER), Ran(5_000), Sent(READER), Ran(10_000), Sent(READER), Ran(15_000)]
+            [Ran(10_000), Messaged(READER), Ran(5_000), Sent(READER), Ran(10_000), Sent(READER), Ran(15_000)]
         );
         assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(8_000), Took, Ran(8_000), Took, Ran(8_000)]);
     }
@@ -220,7 +220,10 @@ mod tests {
     fn nothing_is_read_before_it_is_written() {
         // Written at 30 µs, not read at 24 µs, after half of the time.
         let it = pair(Left::Reading, 2, 2);
-        assert_eq!(deeds(&it, WRITER), [Ran(10_000), Woke(READER), Ran(20_000), Sent(READER), Ran(10_000)]);
+        assert_eq!(
+            deeds(&it, WRITER),
+            [Ran(10_000), Messaged(READER), Ran(20_000), Sent(READER), Ran(10_000)]
+        );
         assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(18_000), Took, Ran(6_000)]);
     }
 
@@ -235,7 +238,7 @@ mod tests {
             (Left::Reading, 9, 4),
         ] {
             let it = pair(left, reads, writes);
-            assert_eq!(deeds(&it, WRITER), [Ran(10_000), Woke(READER), Ran(30_000)]);
+            assert_eq!(deeds(&it, WRITER), [Ran(10_000), Messaged(READER), Ran(30_000)]);
             assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(24_000)]);
         }
     }

@@ -26,7 +26,17 @@ char _license[] SEC("license") = "GPL";
 
 /* In the upper bits of an event's second number; as in log.rs. */
 #define KIND_SHIFT 28
-enum { BLOCKED, READING, PREEMPTED, YIELDED, EXITED, WOKEN, WOKEN_BY_INTERRUPT, FORKED };
+enum {
+	BLOCKED,
+	READING,
+	PREEMPTED,
+	YIELDED,
+	EXITED,
+	WOKEN,
+	WOKEN_BY_MESSAGE,
+	WOKEN_BY_INTERRUPT,
+	FORKED
+};
 
 struct event {
 	u64 at;
@@ -216,6 +226,23 @@ static __always_inline bool is_reading(long call)
 	return false;
 }
 
+/* Whether a call moves data: a wake-up in it is that of a pipe or socket, with WF_SYNC. */
+static __always_inline bool is_message(long call)
+{
+	switch (call) {
+	case 0:	 /* read */
+	case 1:	 /* write */
+	case 19: /* readv */
+	case 20: /* writev */
+	case 44: /* sendto */
+	case 45: /* recvfrom */
+	case 46: /* sendmsg */
+	case 47: /* recvmsg */
+		return true;
+	}
+	return false;
+}
+
 /* Why a task leaves its CPU. */
 static __always_inline u32 reason(struct task_struct *prev, bool preempt, u32 prev_state)
 {
@@ -306,7 +333,13 @@ int on_sendmsg(void *ctx)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
-	add(bpf_ktime_get_ns(), p->pid, 0, in_interrupt() ? WOKEN_BY_INTERRUPT : WOKEN, 0, 0);
+	u32 kind = WOKEN;
+
+	if (in_interrupt())
+		kind = WOKEN_BY_INTERRUPT;
+	else if (is_message(system_call(bpf_get_current_task_btf())))
+		kind = WOKEN_BY_MESSAGE;
+	add(bpf_ktime_get_ns(), p->pid, 0, kind, 0, 0);
 	return 0;
 }
 

@@ -25,6 +25,8 @@ pub enum Kind {
     Exited,
     /// A task was woken by what ran on the CPU.
     Woken,
+    /// The same, in a call of `write`, `send`, `read` or the like.
+    WokenByMessage,
     /// The same by an interrupt.
     WokenByInterrupt,
     /// A task was created by what ran on the CPU.
@@ -60,7 +62,8 @@ impl RawEvent {
             3 => Kind::Yielded,
             4 => Kind::Exited,
             5 => Kind::Woken,
-            6 => Kind::WokenByInterrupt,
+            6 => Kind::WokenByMessage,
+            7 => Kind::WokenByInterrupt,
             _ => Kind::Forked,
         }
     }
@@ -154,7 +157,9 @@ pub(crate) mod tests {
     #[test]
     fn an_event_keeps_its_kind_beside_the_largest_number() {
         use Kind::*;
-        for kind in [Blocked, Reading, Preempted, Yielded, Exited, Woken, WokenByInterrupt, Forked] {
+        for kind in
+            [Blocked, Reading, Preempted, Yielded, Exited, Woken, WokenByMessage, WokenByInterrupt, Forked]
+        {
             let it = event(1, kind, 7, (1 << 22) - 1);
             assert_eq!((it.kind(), it.next()), (kind, (1 << 22) - 1));
         }

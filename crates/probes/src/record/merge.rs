@@ -1,7 +1,7 @@
 //! From the logs of the CPUs to a recording: one order of all events, and tasks in place of numbers, which the kernel
 //! gives to one task after the other.
 use super::log::{Identity, Kind, RawEvent};
-use flsched_recording::{Calls, Event, Left, RealTime, Role, Task, TaskId, What};
+use flsched_recording::{By, Calls, Event, Left, RealTime, Role, Task, TaskId, What};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ops::Range;
@@ -60,11 +60,9 @@ impl Merged {
             Kind::Preempted => Left::Preempted,
             Kind::Yielded => Left::Yielded,
             Kind::Exited => Left::Exited,
-            kind @ (Kind::Woken | Kind::WokenByInterrupt) => {
-                let woken = self.task(event.task);
-                let what = What::Wake { woken, by_interrupt: kind == Kind::WokenByInterrupt };
-                return self.push(cpu, event.at - start, what);
-            }
+            Kind::Woken => return self.wake(cpu, event, By::Task, start),
+            Kind::WokenByMessage => return self.wake(cpu, event, By::Message, start),
+            Kind::WokenByInterrupt => return self.wake(cpu, event, By::Interrupt, start),
             Kind::Forked => {
                 let child = self.new_task(event.task, event.at);
                 return self.push(cpu, event.at - start, What::Fork { child });
@@ -75,6 +73,11 @@ impl Merged {
         let [reads, writes] = event.calls;
         let calls = Calls { reads, writes };
         self.push(cpu, event.at - start, What::Switch { prev, left, next, calls });
+    }
+
+    fn wake(&mut self, cpu: usize, event: &RawEvent, by: By, start: u64) {
+        let woken = self.task(event.task);
+        self.push(cpu, event.at - start, What::Wake { woken, by });
     }
 
     fn push(&mut self, cpu: usize, at: u64, what: What) {

@@ -28,8 +28,9 @@ enum Act {
     Yield,
     /// Waits to be woken.
     Down,
-    /// Wakes that task, now or when it next sleeps.
+    /// Wakes that task, now or when it next sleeps; as a futex does, and as a message does.
     Up(TaskId),
+    Send(TaskId),
     Fork(TaskId),
 }
 
@@ -113,7 +114,7 @@ impl Recorded {
                         break;
                     }
                     Act::Down => woken[number] -= 1,
-                    Act::Up(other) => {
+                    Act::Up(other) | Act::Send(other) => {
                         woken[*other as usize] += 1;
                         if std::mem::take(&mut is_waiting[*other as usize]) {
                             able.push(*other);
@@ -257,8 +258,12 @@ fn acts(life: &Life, prices: &Prices, is_thread: impl Fn(TaskId) -> bool) -> Vec
                 owed += prices.call + prices.wake;
                 Act::Up(task)
             }
+            Deed::Messaged(task) => {
+                owed += prices.call + prices.wake;
+                Act::Send(task)
+            }
             // The call is in the recorded time, and costs nothing here as long as no task sleeps.
-            Deed::Sent(task) => Act::Up(task),
+            Deed::Sent(task) => Act::Send(task),
             Deed::Took => Act::Down,
             Deed::Forked(task) => {
                 owed += prices.fork[usize::from(is_thread(task))];
@@ -428,7 +433,8 @@ impl Program for Actor {
             Act::Sleep(ns) => Step::Sleep(ns),
             Act::Yield => Step::Yield,
             Act::Down => Step::Down(self.shared.semaphores[self.task as usize]),
-            Act::Up(task) => Step::Send(self.shared.semaphores[task as usize]),
+            Act::Up(task) => Step::Up(self.shared.semaphores[task as usize]),
+            Act::Send(task) => Step::Send(self.shared.semaphores[task as usize]),
             Act::Fork(task) => Step::Fork(child(&self.shared, task, Some(self.task))),
         }
     }
@@ -438,7 +444,7 @@ impl Program for Actor {
 mod tests {
     use super::*;
     use crate::{Setup, Simulation};
-    use flsched_recording::{Calls, Cpu, Event, Header, Left, What};
+    use flsched_recording::{By, Calls, Cpu, Event, Header, Left, What};
     use flsched_spec::{Scheduler, Target};
 
     const MS: Ns = 1_000_000;
@@ -472,7 +478,8 @@ mod tests {
     }
 
     fn wake(at: Ns, cpu: u32, woken: TaskId, by_interrupt: bool) -> Event {
-        Event { at, cpu, what: What::Wake { woken, by_interrupt } }
+        let by = if by_interrupt { By::Interrupt } else { By::Task };
+        Event { at, cpu, what: What::Wake { woken, by } }
     }
 
     const A: Option<TaskId> = Some(0);
