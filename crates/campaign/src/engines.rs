@@ -37,7 +37,7 @@ fn slurm(folder: &Path, program: &Path, shards: RangeInclusive<u32>, resources: 
          #SBATCH --requeue\n\
          #SBATCH {resources}\n\
          #SBATCH --output={}\n\
-         exec {} \"$SLURM_ARRAY_TASK_ID\"\n",
+         exec {} \"${{SLURM_ARRAY_TASK_ID:?this file is a job of Slurm: sbatch $0}}\"\n",
         shards.start(),
         shards.end(),
         folder.join("log/slurm-%a.txt").display(),
@@ -76,7 +76,7 @@ mod tests {
         assert!(files[0].1.starts_with("sbatch '") && files[0].1.ends_with("two words/slurm.sh'"));
         let text = |index: usize| std::fs::read_to_string(&files[index].0).unwrap();
         assert!(
-            text(0).contains("--array=1-3\n") && text(0).contains("two words' \"$SLURM_ARRAY_TASK_ID\"\n")
+            text(0).contains("--array=1-3\n") && text(0).contains("two words' \"${SLURM_ARRAY_TASK_ID:?")
         );
         assert!(text(2).contains("--array=4-4\n") && text(2).contains("--exclusive\n"));
         assert!(text(1).contains("\nCOMMAND = [\"/opt/flsched\",\"campaign\",\"run\",\"/"), "{}", text(1));
