@@ -6,6 +6,7 @@
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
+#   ./test.sh recordings three recorded loads against their replays in the simulator (8 minutes)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (about 20 minutes)
 #   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (about 6 minutes)
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)
@@ -30,18 +31,25 @@ races)
 	set -- -p flsched --test kernels
 	;;
 conformance)
-	export FLSCHED_TEST_CONFORMANCE=all
+	export FLSCHED_TEST_CONFORMANCE="${FLSCHED_TEST_CONFORMANCE:-all}"
 	set -- -p flsched --test conformance
+	;;
+recordings)
+	export FLSCHED_TEST_RECORDINGS="${FLSCHED_TEST_RECORDINGS:-all}"
+	set -- -p flsched --test recordings
 	;;
 packages | service | slurm | campaign | kubernetes)
 	exec "./dist/test/$suite.sh"
 	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|races|conformance|packages|service|slurm|campaign|kubernetes]" >&2
+	echo "usage: ./test.sh [all|units|matrix|races|conformance|recordings|packages|service|slurm|campaign|kubernetes]" >&2
 	exit 2
 	;;
 esac
 . ./setup.sh
+if [ "$suite" = recordings ]; then
+	install_missing postgresql
+fi
 
 # What is tested, and no more: other packages or targets would have the dependencies built again with other features.
 say "building"

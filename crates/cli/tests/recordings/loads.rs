@@ -28,7 +28,7 @@ fn hackbench(_folder: &Path) -> Result<Load, Box<dyn Error>> {
 
 /// `make` with twice as many jobs as CPUs. Real compilers, and sources that include no headers.
 fn build(folder: &Path) -> Result<Load, Box<dyn Error>> {
-    const FILES: usize = 48;
+    const FILES: usize = 32;
     let sources = folder.join("src");
     fs::create_dir(&sources)?;
     for file in 0..FILES {
@@ -54,7 +54,7 @@ fn build(folder: &Path) -> Result<Load, Box<dyn Error>> {
     })
 }
 
-/// Ten functions, each a little different.
+/// Three functions, each a little different.
 fn functions(file: usize) -> String {
     let function = |number: usize| {
         let (a, b) = (file + number + 3, number % 5 + 2);
@@ -65,7 +65,7 @@ fn functions(file: usize) -> String {
              \treturn sum;\n}}\n"
         )
     };
-    (0..10).map(function).collect()
+    (0..3).map(function).collect()
 }
 
 /// PostgreSQL as Debian packages it: a server with 16 clients that change accounts.

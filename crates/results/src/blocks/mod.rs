@@ -7,6 +7,7 @@ mod losses;
 mod overhead;
 mod papers;
 mod picture;
+mod recordings;
 mod set;
 mod table;
 mod words;
@@ -62,7 +63,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 13] = [
+pub const KINDS: [Kind; 14] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -87,6 +88,7 @@ pub const KINDS: [Kind; 13] = [
     Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
     Kind { name: "papers", keys: &["paper", "show", "level"], inline: false, render: papers::render },
     Kind { name: "conformance", keys: &["file", "show"], inline: false, render: conformance::render },
+    Kind { name: "recordings", keys: &["file"], inline: false, render: recordings::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
         name: "ratio",
