@@ -54,10 +54,14 @@ impl Entry {
 
     /// Those that agree no longer, or are further apart than when `before` was recorded.
     pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
-        let deviation = |ratio: f64| ratio.max(1.0 / ratio) - 1.0;
+        // A figure that is missing on one side is as far off as can be.
+        let deviation = |ratio: f64| match ratio > 0.0 {
+            true => ratio.max(1.0 / ratio) - 1.0,
+            false => f64::INFINITY,
+        };
         let before = before.map_or([0.0; 3], |before| before.ratios().map(|(_, ratio)| deviation(ratio)));
         let now = self.ratios().into_iter().zip(before);
-        let is_worse = |ratio: f64, before: f64| !(deviation(ratio) <= TOLERANCE.max(before + SLACK));
+        let is_worse = |ratio: f64, before: f64| deviation(ratio) > TOLERANCE.max(before + SLACK);
         now.filter(|((_, ratio), before)| is_worse(*ratio, *before)).map(|((name, _), _)| name).collect()
     }
 }

@@ -74,7 +74,7 @@ fn decayed(sum: u64, periods: u64) -> u64 {
         return 0;
     }
     let halved = u128::from(sum >> halvings);
-    (halved * u128::from(PARTS[(periods % HALF_LIFE) as usize]) >> 32) as u64
+    ((halved * u128::from(PARTS[(periods % HALF_LIFE) as usize])) >> 32) as u64
 }
 
 const fn parts() -> [u64; HALF_LIFE as usize] {
