@@ -44,6 +44,21 @@ impl Figures {
         [self.time_us, self.switches, self.migrations, self.wakeup_p50_us, self.wakeup_p99_us]
     }
 
+    /// Of each, what is nearest to another one's in the range of several runs.
+    pub fn nearest(runs: &[Self], to: &Self) -> Self {
+        let nearest = |of: fn(&Self) -> f64| {
+            let values = || runs.iter().map(of);
+            of(to).max(values().fold(f64::INFINITY, f64::min)).min(values().fold(0.0, f64::max))
+        };
+        Self {
+            time_us: nearest(|it| it.time_us),
+            switches: nearest(|it| it.switches),
+            migrations: nearest(|it| it.migrations),
+            wakeup_p50_us: nearest(|it| it.wakeup_p50_us),
+            wakeup_p99_us: nearest(|it| it.wakeup_p99_us),
+        }
+    }
+
     /// The median of each.
     pub fn median(runs: &[Self]) -> Self {
         let median = |of: fn(&Self) -> f64| {
@@ -155,6 +170,14 @@ mod tests {
         assert!(same.agrees(), "{:?}", same.deviations());
         let other = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1110.0, 500.0, 30.0, 6.0, 100.0]);
         assert_eq!(other.worse_than(None), ["time", "migrations"]);
+    }
+
+    #[test]
+    fn what_is_within_the_range_of_runs_is_the_same() {
+        let run = |switches| entry([1000.0, switches, 0.0, 6.0, 100.0], [0.0; 5]).kernel;
+        let runs = [run(600.0), run(350.0), run(740.0)];
+        let nearest = |switches| Figures::nearest(&runs, &run(switches)).switches;
+        assert_eq!([nearest(440.0), nearest(100.0), nearest(900.0)], [440.0, 350.0, 740.0]);
     }
 
     #[test]

@@ -9,12 +9,20 @@ use libtest_mimic::Failed;
 pub const SEEDS: u64 = 5;
 
 /// A scenario under a scheduler, in both.
+pub struct Measured {
+    /// With the medians.
+    pub entry: Entry,
+    /// On the kernel, and nearest to the simulator: two runs of the same there can differ by a half.
+    nearest: Figures,
+}
+
+/// Both at a time.
 pub fn measure(
     mut scenario: Scenario,
     scheduler: &str,
     name: &str,
     results: &MachineResults,
-) -> Result<Entry, Failed> {
+) -> Result<Measured, Failed> {
     let plays = results.plays.get(name).cloned().unwrap_or_default();
     let plays: Vec<Figures> =
         plays.into_iter().collect::<Result<_, _>>().map_err(|why| format!("on the kernel: {why}"))?;
@@ -32,18 +40,22 @@ pub fn measure(
         .collect();
     let runs = runs.map_err(|error| format!("in the simulator: {error}"))?;
     eprintln!("{scheduler}::{name}: kernel{}\n{:>w$}simulator{}", show(&plays), "", show(&runs), w = 4);
-    Ok(Entry {
+    let entry = Entry {
         scenario: name.into(),
         cpus: scenario.cpus,
         scheduler: scheduler.into(),
         kernel: Figures::median(&plays),
         simulator: Figures::median(&runs),
-    })
+    };
+    let nearest = Figures::nearest(&plays, &entry.simulator);
+    Ok(Measured { entry, nearest })
 }
 
-/// No figure may be further apart than it was.
-pub fn judge(entry: &Entry, record: &Record) -> Result<(), Failed> {
-    let worse = entry.worse_than(record.find(&entry.scenario, &entry.scheduler));
+/// No figure may be further from the range of the kernel's runs than it was from their median.
+pub fn judge(measured: &Measured, record: &Record) -> Result<(), Failed> {
+    let entry = &measured.entry;
+    let nearest = Entry { kernel: measured.nearest, ..entry.clone() };
+    let worse = nearest.worse_than(record.find(&entry.scenario, &entry.scheduler));
     if worse.is_empty() {
         return Ok(());
     }

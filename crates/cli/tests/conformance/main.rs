@@ -70,9 +70,9 @@ fn main() -> ExitCode {
                         Some(record) => MachineResults::of(&record, scheduler),
                         None => boot(scheduler, cpus, &files),
                     });
-                    let entry = judge::measure(read(&file.to_string_lossy()), scheduler, &name, results)?;
-                    let outcome = record.map_or(Ok(()), |record| judge::judge(&entry, &record));
-                    measured.lock().expect("no test panics with it").push(entry);
+                    let pair = judge::measure(read(&file.to_string_lossy()), scheduler, &name, results)?;
+                    let outcome = record.map_or(Ok(()), |record| judge::judge(&pair, &record));
+                    measured.lock().expect("no test panics with it").push(pair.entry);
                     outcome
                 }));
             }
