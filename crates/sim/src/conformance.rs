@@ -46,32 +46,28 @@ impl Figures {
 
     /// Of each, what is nearest to another one's in the range of several runs.
     pub fn nearest(runs: &[Self], to: &Self) -> Self {
-        let nearest = |of: fn(&Self) -> f64| {
+        Self::each(|of| {
             let values = || runs.iter().map(of);
             of(to).max(values().fold(f64::INFINITY, f64::min)).min(values().fold(0.0, f64::max))
-        };
-        Self {
-            time_us: nearest(|it| it.time_us),
-            switches: nearest(|it| it.switches),
-            migrations: nearest(|it| it.migrations),
-            wakeup_p50_us: nearest(|it| it.wakeup_p50_us),
-            wakeup_p99_us: nearest(|it| it.wakeup_p99_us),
-        }
+        })
     }
 
     /// The median of each.
     pub fn median(runs: &[Self]) -> Self {
-        let median = |of: fn(&Self) -> f64| {
+        Self::each(|of| {
             let mut values: Vec<f64> = runs.iter().map(of).collect();
             values.sort_unstable_by(f64::total_cmp);
             values[values.len() / 2]
-        };
+        })
+    }
+
+    fn each(value: impl Fn(fn(&Self) -> f64) -> f64) -> Self {
         Self {
-            time_us: median(|it| it.time_us),
-            switches: median(|it| it.switches),
-            migrations: median(|it| it.migrations),
-            wakeup_p50_us: median(|it| it.wakeup_p50_us),
-            wakeup_p99_us: median(|it| it.wakeup_p99_us),
+            time_us: value(|it| it.time_us),
+            switches: value(|it| it.switches),
+            migrations: value(|it| it.migrations),
+            wakeup_p50_us: value(|it| it.wakeup_p50_us),
+            wakeup_p99_us: value(|it| it.wakeup_p99_us),
         }
     }
 }

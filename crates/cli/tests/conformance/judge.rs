@@ -12,8 +12,8 @@ pub const SEEDS: u64 = 5;
 pub struct Measured {
     /// With the medians.
     pub entry: Entry,
-    /// On the kernel, and nearest to the simulator: two runs of the same there can differ by a half.
-    nearest: Figures,
+    /// With what is nearest to each other in the ranges of the runs: two of the same can differ by a half, in both.
+    nearest: Entry,
 }
 
 /// Both at a time.
@@ -47,15 +47,16 @@ pub fn measure(
         kernel: Figures::median(&plays),
         simulator: Figures::median(&runs),
     };
-    let nearest = Figures::nearest(&plays, &entry.simulator);
+    let kernel = Figures::nearest(&plays, &entry.simulator);
+    let simulator = Figures::nearest(&runs, &kernel);
+    let nearest = Entry { kernel, simulator, ..entry.clone() };
     Ok(Measured { entry, nearest })
 }
 
-/// No figure may be further from the range of the kernel's runs than it was from their median.
+/// No figure's ranges may be further apart than its medians were.
 pub fn judge(measured: &Measured, record: &Record) -> Result<(), Failed> {
     let entry = &measured.entry;
-    let nearest = Entry { kernel: measured.nearest, ..entry.clone() };
-    let worse = nearest.worse_than(record.find(&entry.scenario, &entry.scheduler));
+    let worse = measured.nearest.worse_than(record.find(&entry.scenario, &entry.scheduler));
     if worse.is_empty() {
         return Ok(());
     }
