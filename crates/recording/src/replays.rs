@@ -66,6 +66,34 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// The same with what is nearest to each other in the ranges of all recordings and all replays: two recordings of the same
+    /// load can differ by a half.
+    pub fn nearest(&self, recorded: &[Figures], simulated: &[Figures]) -> Self {
+        let mut entry = self.clone();
+        let mut pull = |of: fn(&mut Figures) -> &mut f64| {
+            let range = |all: &[Figures]| {
+                let values = all.iter().map(|it| *of(&mut it.clone()));
+                values.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)))
+            };
+            let within = |value: f64, (least, most): (f64, f64)| value.max(least).min(most);
+            let there = within(*of(&mut entry.simulated), range(recorded));
+            *of(&mut entry.recorded) = there;
+            *of(&mut entry.simulated) = within(there, range(simulated));
+        };
+        pull(|it| &mut it.utilisation);
+        pull(|it| &mut it.latency_p99_us);
+        let switches = |all: &[Figures]| {
+            let counts = || all.iter().map(|it| it.switches);
+            (counts().min().unwrap_or(0), counts().max().unwrap_or(0))
+        };
+        let within = |value: u64, (least, most): (u64, u64)| value.max(least).min(most);
+        entry.recorded.switches = within(entry.simulated.switches, switches(recorded));
+        entry.simulated.switches = within(entry.recorded.switches, switches(simulated));
+        entry
+    }
+}
+
 impl Replays {
     /// The entry of a load under a scheduler.
     pub fn find(&self, load: &str, scheduler: &str) -> Option<&Entry> {
@@ -89,6 +117,16 @@ mod tests {
         let (load, command, scheduler) = ("a".into(), "a".into(), "eevdf".into());
         let (recorded, simulated) = (figures(100, 100.0), figures(switches, latency_p99_us));
         Entry { load, command, scheduler, recorded, simulated }
+    }
+
+    #[test]
+    fn ranges_that_overlap_agree() {
+        let of = |switches, p99| entry(switches, p99).simulated;
+        let (recorded, simulated) = ([of(80, 100.0), of(150, 110.0)], [of(140, 130.0), of(190, 150.0)]);
+        let nearest = entry(170, 140.0).nearest(&recorded, &simulated);
+        assert_eq!((nearest.recorded.switches, nearest.simulated.switches), (150, 150));
+        assert_eq!((nearest.recorded.latency_p99_us, nearest.simulated.latency_p99_us), (110.0, 130.0));
+        assert_eq!(nearest.worse_than(None), ["p99"]);
     }
 
     #[test]
