@@ -52,6 +52,20 @@ impl Entry {
         ]
     }
 
+    /// The same with what is nearest to each other in the ranges of all recordings and all replays: two recordings of the same
+    /// load can differ by a half.
+    pub fn nearest(&self, recorded: &[Figures], simulated: &[Figures]) -> Self {
+        let mut entry = self.clone();
+        let (there, here) = (&mut entry.recorded, &mut entry.simulated);
+        there.switches = within(here.switches, recorded, |it| it.switches);
+        here.switches = within(there.switches, simulated, |it| it.switches);
+        there.utilisation = within(here.utilisation, recorded, |it| it.utilisation);
+        here.utilisation = within(there.utilisation, simulated, |it| it.utilisation);
+        there.latency_p99_us = within(here.latency_p99_us, recorded, |it| it.latency_p99_us);
+        here.latency_p99_us = within(there.latency_p99_us, simulated, |it| it.latency_p99_us);
+        entry
+    }
+
     /// Those that agree no longer, or are further apart than when `before` was recorded.
     pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
         // A figure that is missing on one side is as far off as can be.
@@ -66,31 +80,15 @@ impl Entry {
     }
 }
 
-impl Entry {
-    /// The same with what is nearest to each other in the ranges of all recordings and all replays: two recordings of the same
-    /// load can differ by a half.
-    pub fn nearest(&self, recorded: &[Figures], simulated: &[Figures]) -> Self {
-        let mut entry = self.clone();
-        let mut pull = |of: fn(&mut Figures) -> &mut f64| {
-            let range = |all: &[Figures]| {
-                let values = all.iter().map(|it| *of(&mut it.clone()));
-                values.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)))
-            };
-            let within = |value: f64, (least, most): (f64, f64)| value.max(least).min(most);
-            let there = within(*of(&mut entry.simulated), range(recorded));
-            *of(&mut entry.recorded) = there;
-            *of(&mut entry.simulated) = within(there, range(simulated));
-        };
-        pull(|it| &mut it.utilisation);
-        pull(|it| &mut it.latency_p99_us);
-        let switches = |all: &[Figures]| {
-            let counts = || all.iter().map(|it| it.switches);
-            (counts().min().unwrap_or(0), counts().max().unwrap_or(0))
-        };
-        let within = |value: u64, (least, most): (u64, u64)| value.max(least).min(most);
-        entry.recorded.switches = within(entry.simulated.switches, switches(recorded));
-        entry.simulated.switches = within(entry.recorded.switches, switches(simulated));
-        entry
+/// What is nearest to a value in the range of this figure.
+fn within<T: Copy + PartialOrd>(value: T, all: &[Figures], of: fn(&Figures) -> T) -> T {
+    let values = || all.iter().map(of);
+    let least = values().reduce(|a, b| if b < a { b } else { a });
+    let most = values().reduce(|a, b| if b > a { b } else { a });
+    match (least, most) {
+        (Some(least), _) if value < least => least,
+        (_, Some(most)) if value > most => most,
+        _ => value,
     }
 }
 
