@@ -7,8 +7,9 @@
 //!
 //! Without `FLSCHED_TEST_CONFORMANCE=all` only a part is played; `FLSCHED_TEST_CONFORMANCE=record` plays all and writes
 //! that file. With `simulator` and `record-simulator` the kernel's figures are those of the file, and no machine is
-//! booted: for changes of the simulator alone, in minutes. `FLSCHED_TEST_POLICIES=eevdf` and `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by
-//! parts of their names; the record keeps its other entries.
+//! booted: for changes of the simulator alone, in seconds. `FLSCHED_TEST_POLICIES=eevdf` and
+//! `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by parts of their names; the record keeps its other
+//! entries.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
