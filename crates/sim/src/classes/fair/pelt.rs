@@ -69,6 +69,9 @@ impl Average {
 fn decayed(sum: u64, periods: u64) -> u64 {
     // 2^(-n/32), times 2^32.
     const PARTS: [u64; HALF_LIFE as usize] = parts();
+    if periods == 0 {
+        return sum;
+    }
     let halvings = periods / HALF_LIFE;
     if halvings >= 64 {
         return 0;
@@ -119,6 +122,13 @@ mod tests {
             often.value(1).abs_diff(once.value(1)) <= 1 && often.value(100).abs_diff(once.value(100)) < 20
         );
         assert_eq!(once.at(3_000 * 30_720, 7), once.value(1));
+    }
+
+    #[test]
+    fn nothing_is_lost_within_a_period() {
+        let mut it = Average::full(0);
+        (0..100_000).for_each(|at| it.update(at * 10, 0));
+        assert_eq!(it.sum, MOST - PERIOD);
     }
 
     #[test]
