@@ -2,6 +2,7 @@
 use flsched_machine::Machine;
 use flsched_sim::classes::warning;
 use flsched_sim::output::Outcome;
+use flsched_sim::scenario::Scenario;
 use flsched_sim::workload::load;
 use flsched_sim::{Setup, Simulation};
 use flsched_spec::workload::Model;
@@ -71,6 +72,61 @@ fn governors_order_as_they_should() {
         |governor| run(find("ryzen-3400g").with_governor(governor).unwrap(), "fifo", "hogs:2:50").time_s;
     let (performance, powersave, schedutil) = (time("performance"), time("powersave"), time("schedutil"));
     assert!(performance < schedutil && performance < powersave, "{performance} {powersave} {schedutil}");
+}
+
+/// A hog that computes for 200 ms on CPU 0, then does `steps`; `events` come from outside.
+fn hog(scheduler: &str, steps: &str, events: &str) -> Outcome {
+    let text = format!(
+        "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 16\nscheduler = \"{scheduler}\"\nlimit_ms = 10000\n\
+         [[task]]\nsteps = [{{ pin = 0 }}, {{ run_us = 200000 }}, {steps}]\n{events}"
+    );
+    Scenario::parse(&text, "it").unwrap().run().unwrap()
+}
+
+/// From 1,500 to 3,700 MHz in three steps of a ms costs 1.6 ms. A CPU that knows nothing of the task takes 30 ms.
+#[test]
+fn a_hog_takes_its_frequency_along() {
+    for scheduler in ["eevdf", "cfs"] {
+        let stays = hog(scheduler, "{ run_us = 20000 }", "").time_s;
+        let moves = hog(scheduler, "{ pin = 8 }, { run_us = 20000 }", "").time_s;
+        assert!((0.0005..0.0025).contains(&(moves - stays)), "{scheduler}: {stays} s, then {moves} s");
+    }
+}
+
+/// While it sleeps its utilisation falls to an eighth, but not what it is expected to use.
+#[test]
+fn a_hog_that_wakes_on_a_cold_cpu_is_soon_fast() {
+    let event = "[[event]]\nat_us = 290000\naffinity = { task = 1, cpus = [8] }\n";
+    for scheduler in ["eevdf", "cfs"] {
+        let stays = hog(scheduler, "{ run_us = 20000 }", "").time_s;
+        let wakes = hog(scheduler, "{ sleep_us = 100000 }, { run_us = 20000 }", event);
+        let lost = wakes.time_s - stays - 0.1;
+        assert!((0.0005..0.0025).contains(&lost), "{scheduler}: {lost} s");
+        assert!(wakes.frequencies.unwrap().cpus[&8].busy_mhz > 3400.0);
+    }
+}
+
+/// The other half of a CPU's capacity is not expected of it, so five eighths of the frequency are asked for.
+#[test]
+fn a_new_hog_is_expected_to_use_half_of_its_cpu() {
+    for scheduler in ["eevdf", "cfs"] {
+        let text = format!(
+            "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 16\nscheduler = \"{scheduler}\"\nlimit_ms = 10000\n\
+             [[task]]\ncpus = [8]\nsteps = [{{ run_us = 5000 }}]\n"
+        );
+        let outcome = Scenario::parse(&text, "it").unwrap().run().unwrap();
+        let mhz = outcome.frequencies.unwrap().cpus[&8].busy_mhz;
+        // 1,500 MHz for a ms, then from 2,312 MHz upward.
+        assert!((2200.0..2600.0).contains(&mhz), "{scheduler}: {mhz} MHz");
+    }
+}
+
+#[test]
+fn real_time_asks_for_all() {
+    let text = "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 16\nscheduler = \"fifo\"\nlimit_ms = 10000\n\
+                [[task]]\ncpus = [8]\nsteps = [{ run_us = 50000 }]\n";
+    let outcome = Scenario::parse(text, "it").unwrap().run().unwrap();
+    assert!(outcome.frequencies.unwrap().cpus[&8].busy_mhz > 3550.0);
 }
 
 #[test]

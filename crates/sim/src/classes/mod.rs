@@ -116,6 +116,12 @@ pub trait Class {
     /// success.
     fn update_idle(&mut self, _core: &mut Core, _cpu: CpuId, _is_idle: bool, _changed: bool) {}
 
+    /// What it asks of `schedutil` for `cpu`, of [`flsched_machine::FULL_SPEED`], at [`Core::now`]; `None`: nothing, or
+    /// what it has asked before with [`Core::set_perf_target`].
+    fn utilisation(&self, _core: &Core, _cpu: CpuId) -> Option<u32> {
+        None
+    }
+
     /// The task's affinity has changed; if the task was queued, it is out of the queue during this
     /// call.
     fn set_cpumask(&mut self, _core: &mut Core, _task: TaskId) {}

@@ -56,10 +56,7 @@ pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<d
     let rt = Box::new(Rt::new(core, options, 0));
     let eevdf = |core: &mut Core, options| Box::new(Fair::new(core, Eevdf::new(core, options), BELOW_RT));
     let below: Box<dyn Class> = match scheduler {
-        Scheduler::Kernel(_) if is_realtime => {
-            core.ask_for_full_speed();
-            eevdf(core, EevdfOptions::default())
-        }
+        Scheduler::Kernel(_) if is_realtime => eevdf(core, EevdfOptions::default()),
         Scheduler::Kernel(spec) if spec.kernel == Kernel::Cfs => {
             Box::new(Fair::new(core, Cfs::new(core, spec.into()), BELOW_RT))
         }

@@ -22,7 +22,7 @@ struct Domain {
     /// Busy time in the present interval.
     busy_ns: Ns,
     decided_at: Ns,
-    /// The kernel's utilisation, from 0 to 1.
+    /// The share of the time in which it was busy, from 0 to 1: what is left of real-time tasks and of sched_ext's.
     utilisation: f64,
     is_planned: bool,
 }
@@ -60,6 +60,11 @@ impl Frequencies {
         let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(1);
         let meters = vec![Meter::default(); domain_of.len()];
         Self { domains: domains.collect(), domain_of, active: vec![0; packages], meters }
+    }
+
+    /// The CPUs of a domain.
+    pub(crate) fn cpus(&self, domain: usize) -> &[CpuId] {
+        &self.domains[domain].cpus
     }
 
     /// The frequency of `cpu`, in MHz.
@@ -125,8 +130,9 @@ impl Core {
         }
     }
 
-    /// The domain's governor chooses a frequency.
-    pub(crate) fn decide_frequency(&mut self, index: usize) {
+    /// The domain's governor chooses a frequency. `utilisation`: the greatest that a scheduling class asks for one of its
+    /// CPUs, of [`FULL_SPEED`], as in `sugov_next_freq_shared()`.
+    pub(crate) fn decide_frequency(&mut self, index: usize, utilisation: Option<u32>) {
         let machine = std::sync::Arc::clone(&self.machine);
         let Some(frequency) = &machine.speed.frequency else { return };
         let now = self.now;
@@ -145,6 +151,7 @@ impl Core {
         let package = machine.places[domain.cpus[0]].package;
         let limit = frequency.limit_mhz(self.frequencies.active[package]);
         let asked = domain.cpus.iter().filter_map(|&cpu| self.cpus[cpu].perf_target).max();
+        let asked = asked.filter(|_| domain.busy > 0).max(utilisation);
         let target = target_mhz(frequency, domain, busy, asked).clamp(*frequency.min_mhz, limit);
         let before = domain.mhz;
         domain.mhz = target
@@ -180,7 +187,7 @@ fn resting_mhz(frequency: &Frequency) -> u32 {
     }
 }
 
-/// `asked`: the policy's request, of [`FULL_SPEED`].
+/// `asked`: the schedulers' request, of [`FULL_SPEED`]; `None`: all CPUs idle, and no scheduler knows what they did.
 fn target_mhz(frequency: &Frequency, domain: &Domain, busy: f64, asked: Option<u32>) -> u32 {
     /// What both governors add to the utilisation that they measure.
     const HEADROOM: f64 = 1.25;
@@ -193,7 +200,7 @@ fn target_mhz(frequency: &Frequency, domain: &Domain, busy: f64, asked: Option<u
             target + domain.mhz.saturating_sub(target) / 2
         }
         Governor::Schedutil => {
-            let asked = asked.filter(|_| domain.busy > 0).map(|perf| f64::from(perf) / f64::from(FULL_SPEED));
+            let asked = asked.map(|perf| f64::from(perf) / f64::from(FULL_SPEED));
             (max * HEADROOM * asked.unwrap_or(domain.utilisation)) as u32
         }
     }

@@ -64,8 +64,7 @@ pub struct Cpu {
     pub pace: Pace,
     /// Its frequency before its last tick, of [`FULL_SPEED`] at its best.
     pub(crate) perf_seen: u32,
-    /// The performance that a policy, or a real-time task, requests of the governor; `None`: no
-    /// request.
+    /// The performance that a policy requests of the governor; `None`: no request.
     pub(crate) perf_target: Option<u32>,
 }
 

@@ -59,7 +59,7 @@ impl Core {
         self.watch_frequency(cpu);
     }
 
-    /// What sched_ext starts with, and what real-time tasks request of `schedutil`.
+    /// What sched_ext starts with.
     pub(crate) fn ask_for_full_speed(&mut self) {
         self.cpus.iter_mut().for_each(|cpu| cpu.perf_target = Some(FULL_SPEED));
     }

@@ -9,7 +9,7 @@ mod steps;
 mod waiting;
 
 use crate::classes::{Class, scheduling, set_up};
-use crate::core::{Core, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
+use crate::core::{Core, CpuId, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
 use crate::startup::TaskSlabs;
@@ -250,7 +250,7 @@ impl Simulation {
                 self.classes[class].timer(&mut self.core, cpu, timer, generation);
                 self.settle(cpu);
             }
-            Event::Frequency { domain } => self.core.decide_frequency(domain),
+            Event::Frequency { domain } => self.decide_frequency(domain),
             Event::Hotplug { cpu, is_online } => self.hotplug(cpu, is_online),
             Event::SetAffinity { task } => self.set_affinity_by_plan(task),
             Event::Watchdog => {
@@ -267,9 +267,17 @@ impl Simulation {
         }
     }
 
+    /// With what the classes ask for its CPUs: `sugov_get_util()` of each.
+    fn decide_frequency(&mut self, domain: usize) {
+        let (core, classes) = (&self.core, &self.classes);
+        let of = |&cpu: &CpuId| classes.iter().filter_map(move |class| class.utilisation(core, cpu));
+        let asked = core.frequencies.cpus(domain).iter().flat_map(of).max();
+        self.core.decide_frequency(domain, asked);
+    }
+
     /// The task of `cpu` continues at once, and its last step is done: its next step affects no other task
     /// yet.
-    fn is_between_steps(&self, cpu: crate::core::CpuId) -> bool {
+    fn is_between_steps(&self, cpu: CpuId) -> bool {
         let state = &self.core.cpus[cpu];
         let must_schedule = state.need_resched || state.need_resched_lazy;
         let Some(task) = state.curr.filter(|_| !must_schedule) else { return false };

@@ -4,6 +4,7 @@ mod balance;
 mod cfs;
 mod eevdf;
 mod idlest;
+mod load;
 mod nohz;
 mod pelt;
 mod place;
@@ -17,8 +18,9 @@ use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight};
 use crate::engine::Ns;
 use flsched_machine::Price;
+use load::TaskLoad;
 use nohz::Nohz;
-use pelt::Average;
+use pelt::{Average, Clock};
 use place::Wakee;
 use std::sync::Arc;
 
@@ -83,15 +85,6 @@ pub struct Fair<R> {
     loads: Vec<TaskLoad>,
 }
 
-/// What a task loads its CPU with.
-#[derive(Debug, Clone, Copy, Default)]
-struct TaskLoad {
-    /// Of a load of one while it can run.
-    average: Average,
-    /// The CPU whose load it is part of, even while it sleeps.
-    cpu: Option<CpuId>,
-}
-
 /// A CPU's state in the fair class.
 #[derive(Debug)]
 struct Queue {
@@ -99,8 +92,13 @@ struct Queue {
     count: usize,
     /// The tasks' weights.
     load: u64,
-    /// That load over time, with what is left of tasks that sleep.
+    /// A task of the class runs.
+    runs: bool,
+    /// Load and utilisation over time, with what is left of tasks that sleep.
     average: Average,
+    clock: Clock,
+    /// The sum of the tasks' estimates.
+    estimate: u64,
     /// How long it idles, on average.
     average_idle: Ns,
     /// Since when it has been idle.
@@ -135,7 +133,10 @@ impl<R: Rules> Fair<R> {
         let queue = |cpu| Queue {
             count: 0,
             load: 0,
+            runs: false,
             average: Average::default(),
+            clock: Clock::default(),
+            estimate: 0,
             average_idle: 2 * MIGRATION_COST,
             idle_since: None,
             balance_at: 0,
@@ -188,54 +189,6 @@ impl<R: Rules> Fair<R> {
         self.stamps[task] = self.stamped;
     }
 
-    fn add(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
-        self.stamp(task);
-        let (now, weight) = (core.clock(), load_weight(core.tasks[task].static_prio));
-        self.loads[task].average.update(now, 0);
-        if self.loads[task].cpu != Some(cpu) {
-            self.leave_load(core, task);
-            let queue = &mut self.queues[cpu];
-            queue.average.update(now, queue.load);
-            queue.average.attach(&self.loads[task].average, weight);
-            self.loads[task].cpu = Some(cpu);
-        }
-        let queue = &mut self.queues[cpu];
-        queue.average.update(now, queue.load);
-        queue.count += 1;
-        queue.load += weight;
-        self.overloaded += usize::from(queue.count == 2);
-    }
-
-    fn sub(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
-        let now = core.clock();
-        self.loads[task].average.update(now, 1);
-        let queue = &mut self.queues[cpu];
-        queue.average.update(now, queue.load);
-        queue.count -= 1;
-        queue.load -= load_weight(core.tasks[task].static_prio);
-        self.overloaded -= usize::from(queue.count == 1);
-    }
-
-    /// The task, which is not queued, is no longer part of a CPU's load.
-    fn leave_load(&mut self, core: &Core, task: TaskId) {
-        let Some(cpu) = self.loads[task].cpu.take() else { return };
-        let queue = &mut self.queues[cpu];
-        queue.average.update(core.clock(), queue.load);
-        queue.average.detach(&self.loads[task].average, load_weight(core.tasks[task].static_prio));
-    }
-
-    /// `cpu_load()`; before 4.x, and in the model of it, what is there at the moment.
-    fn cpu_load(&self, core: &Core, cpu: CpuId) -> u64 {
-        let queue = &self.queues[cpu];
-        if R::IS_MODERN { queue.average.at(core.clock(), queue.load) } else { queue.load }
-    }
-
-    /// `task_h_load()`, of a task that can run or has just been woken.
-    fn task_load(&self, core: &Core, task: TaskId) -> u64 {
-        let weight = load_weight(core.tasks[task].static_prio);
-        if R::IS_MODERN { self.loads[task].average.value(weight) } else { weight }
-    }
-
     /// Charges the time in which the cache lines with another CPU's state arrive.
     fn fetch_state(&self, core: &mut Core, cpu: CpuId) {
         core.spend(Price::Handover, core.travel_ns(cpu));
@@ -252,7 +205,6 @@ impl<R: Rules> Class for Fair<R> {
         self.stamps.resize(core.tasks.len(), 0);
         self.wakees.resize(core.tasks.len(), Wakee::default());
         self.loads.resize(core.tasks.len(), TaskLoad::default());
-        self.loads[task].average = Average::full(core.clock());
         self.rules.add_task(task, load_weight(core.tasks[task].static_prio), core.here);
     }
 
@@ -279,6 +231,9 @@ impl<R: Rules> Class for Fair<R> {
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue) {
         self.update_curr(core, cpu);
         self.rules.enqueue(cpu, task, why);
+        if why == Enqueue::Fork {
+            self.expect(core, cpu, task);
+        }
         self.add(core, cpu, task);
     }
 
@@ -287,6 +242,9 @@ impl<R: Rules> Class for Fair<R> {
         let dies = core.tasks[task].state == State::Dead;
         self.rules.dequeue(cpu, task, why == Dequeue::Sleep, dies);
         self.sub(core, cpu, task);
+        if why == Dequeue::Sleep {
+            self.estimate(task);
+        }
         if dies {
             self.leave_load(core, task);
         }
@@ -321,11 +279,13 @@ impl<R: Rules> Class for Fair<R> {
     fn put_prev(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _next: Option<TaskId>) {
         self.update_curr(core, cpu);
         self.rules.end(cpu, prev);
+        self.stop(core, cpu, prev);
     }
 
-    fn set_next(&mut self, _core: &mut Core, cpu: CpuId, next: TaskId) {
+    fn set_next(&mut self, core: &mut Core, cpu: CpuId, next: TaskId) {
         self.stamp(next);
         self.rules.begin(cpu, next);
+        self.run(core, cpu, next);
     }
 
     fn tick(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
@@ -345,7 +305,12 @@ impl<R: Rules> Class for Fair<R> {
     fn update_idle(&mut self, core: &mut Core, cpu: CpuId, is_idle: bool, changed: bool) {
         if changed {
             self.note_idle(core.clock(), cpu, is_idle);
+            self.turn_clock(core, cpu, is_idle);
         }
+    }
+
+    fn utilisation(&self, core: &Core, cpu: CpuId) -> Option<u32> {
+        Some(self.cpu_utilisation(core, cpu)).filter(|&utilisation| utilisation > 0)
     }
 
     fn settle(&mut self, core: &mut Core, cpu: CpuId) {

@@ -7,6 +7,7 @@ use super::domains::Domains;
 use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, CpuMask, TaskId};
 use crate::engine::Ns;
+use flsched_machine::FULL_SPEED;
 use priorities::{MAX_PRIO, Priorities};
 use push::Chain;
 use std::collections::{BTreeMap, VecDeque};
@@ -219,6 +220,11 @@ impl Class for Rt {
         if !self.queues[cpu].pushable.is_empty() {
             self.pending.set(cpu, true);
         }
+    }
+
+    /// `effective_cpu_util()`: the maximum, as long as it has a task.
+    fn utilisation(&self, _core: &Core, cpu: CpuId) -> Option<u32> {
+        (!self.queues[cpu].lists.is_empty()).then_some(FULL_SPEED)
     }
 
     fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
