@@ -11,7 +11,7 @@
 //! clock, can still come first.
 use super::{Core, CpuId};
 use crate::engine::Ns;
-use flsched_machine::Price;
+use flsched_machine::{Distance, Price};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A lock's number.
@@ -42,6 +42,22 @@ struct Lock {
     writes: u64,
     /// By CPU: the number of writes after which it fetched its copy.
     copies: Vec<u64>,
+}
+
+impl Lock {
+    /// This CPU changes what is in the line.
+    fn change(&mut self, cpu: CpuId) {
+        self.writes += 1;
+        if let Some(copy) = self.copies.get_mut(cpu) {
+            *copy = self.writes;
+        }
+    }
+
+    /// This CPU has a copy from now on. Returns whether it had none since the last change.
+    fn copy(&mut self, cpu: CpuId, cpus: usize) -> bool {
+        self.copies.resize(cpus, 0);
+        std::mem::replace(&mut self.copies[cpu], self.writes) != self.writes
+    }
 }
 
 /// Separate transfers that are kept: enough for the CPU whose clock is furthest behind.
@@ -102,7 +118,9 @@ impl Core {
             self.fetch_line(self.travel_ns(last));
             self.pass_on(id);
         }
-        self.locks.locks[id.0].taken_at = self.cpus[self.here].clock;
+        let lock = &mut self.locks.locks[id.0];
+        lock.taken_at = self.cpus[self.here].clock;
+        lock.change(self.here);
     }
 
     /// The simulated CPU reads this line. Many CPUs can have copies at a time; a CPU without a copy
@@ -110,21 +128,30 @@ impl Core {
     pub fn read(&mut self, id: LockId) {
         let count = self.nr_cpus();
         let lock = &mut self.locks.locks[id.0];
-        lock.copies.resize(count, 0);
-        if std::mem::replace(&mut lock.copies[self.here], lock.writes) != lock.writes {
+        if lock.copy(self.here, count) {
             let last = lock.last;
             self.spend(Price::Handover, self.travel_ns(last));
         }
     }
 
+    /// The simulated CPU reads the state of another CPU's run queue, which changes only under that queue's lock. What it
+    /// has read since costs as much as a line from its own core.
+    pub fn look_at(&mut self, cpu: CpuId) {
+        if cpu == self.here {
+            return;
+        }
+        let count = self.nr_cpus();
+        let lock = &mut self.locks.locks[self.cpus[cpu].lock.0];
+        let last = lock.last;
+        let travel = if lock.copy(self.here, count) { self.travel_ns(last) } else { 0 };
+        let least = self.machine.costs.handover_ns.at(Distance::Core);
+        self.spend(Price::Handover, travel.max(least));
+    }
+
     /// The simulated CPU writes to this line once.
     pub fn write(&mut self, id: LockId) {
         let last = self.count_taken(id);
-        let count = self.nr_cpus();
-        let lock = &mut self.locks.locks[id.0];
-        lock.writes += 1;
-        lock.copies.resize(count, 0);
-        lock.copies[self.here] = lock.writes;
+        self.locks.locks[id.0].change(self.here);
         if last == self.here {
             return;
         }
@@ -184,6 +211,38 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flsched_machine::Machine;
+    use std::sync::Arc;
+
+    /// Two sockets; CPU 8 is in the first one, CPU 192 in the other.
+    #[test]
+    fn a_run_queue_that_has_not_changed_is_still_in_the_cache() {
+        let machine = Machine::find("epyc-2s-768t").unwrap().even();
+        let of = |from, to| machine.costs.handover_ns.at(machine.distance(from, to));
+        let (core_ns, remote_ns) = (machine.costs.handover_ns.core, of(192, 0));
+        assert!(remote_ns > of(8, 0) && of(8, 0) > core_ns);
+        let mut core = Core::new(Arc::new(machine.clone()), 1);
+        let look = |core: &mut Core, by, at| {
+            core.go_to(by);
+            let before = core.clock();
+            core.look_at(at);
+            core.clock() - before
+        };
+        let change = |core: &mut Core, by, of: CpuId| {
+            core.go_to(by);
+            let lock = core.cpus[of].lock;
+            core.lock(lock);
+            core.unlock(lock);
+        };
+        change(&mut core, 192, 192);
+        let costs = [look(&mut core, 0, 192), look(&mut core, 0, 192), look(&mut core, 192, 192)];
+        assert_eq!(costs, [remote_ns, core_ns, 0]);
+        // Its line comes from the CPU that changed it last.
+        change(&mut core, 8, 192);
+        assert_eq!([look(&mut core, 0, 192), look(&mut core, 0, 192)], [of(8, 0), core_ns]);
+        change(&mut core, 0, 192);
+        assert_eq!(look(&mut core, 0, 192), core_ns);
+    }
 
     #[test]
     fn an_earlier_request_takes_a_gap_that_is_long_enough() {

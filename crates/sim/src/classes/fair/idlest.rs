@@ -42,7 +42,7 @@ impl<R: Rules> Fair<R> {
             if !core.online.has(cpu) {
                 continue;
             }
-            self.fetch_state(core, cpu);
+            core.look_at(cpu);
             sum.cpus += 1;
             sum.idle += u64::from(self.is_idle(core, cpu));
             sum.tasks += self.queues[cpu].count as u64;

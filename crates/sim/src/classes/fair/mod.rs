@@ -17,7 +17,6 @@ use super::domains::Domains;
 use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight};
 use crate::engine::Ns;
-use flsched_machine::Price;
 use load::TaskLoad;
 use nohz::Nohz;
 use pelt::{Average, Clock};
@@ -187,11 +186,6 @@ impl<R: Rules> Fair<R> {
     fn stamp(&mut self, task: TaskId) {
         self.stamped += 1;
         self.stamps[task] = self.stamped;
-    }
-
-    /// Charges the time in which the cache lines with another CPU's state arrive.
-    fn fetch_state(&self, core: &mut Core, cpu: CpuId) {
-        core.spend(Price::Handover, core.travel_ns(cpu));
     }
 }
 

@@ -53,7 +53,7 @@ impl<R: Rules> Fair<R> {
     /// `wake_affine()`: the waking CPU, or the one on which the task was last.
     fn affine(&self, core: &mut Core, task: TaskId, prev: CpuId, sync: bool) -> CpuId {
         let here = core.here;
-        self.fetch_state(core, prev);
+        core.look_at(prev);
         if R::IS_MODERN {
             let prev_is_idle = self.is_idle(core, prev);
             if self.is_idle(core, here) && self.domains.share_cache(here, prev) {
@@ -92,18 +92,18 @@ impl<R: Rules> Fair<R> {
         let idle = |core: &Core, cpu: CpuId| core.tasks[task].may_run_on(cpu) && self.is_idle(core, cpu);
         let recent = core.tasks[task].recent_used_cpu as CpuId;
         core.tasks[task].recent_used_cpu = prev as i32;
-        self.fetch_state(core, target);
+        core.look_at(target);
         if idle(core, target) {
             return target;
         }
         if prev != target && self.domains.share_cache(prev, target) {
-            self.fetch_state(core, prev);
+            core.look_at(prev);
             if idle(core, prev) {
                 return prev;
             }
         }
         if recent != prev && recent != target && self.domains.share_cache(recent, target) {
-            self.fetch_state(core, recent);
+            core.look_at(recent);
             if idle(core, recent) {
                 return recent;
             }
@@ -143,7 +143,7 @@ impl<R: Rules> Fair<R> {
             if !core.tasks[task].may_run_on(cpu) {
                 continue;
             }
-            self.fetch_state(core, cpu);
+            core.look_at(cpu);
             if !self.is_idle(core, cpu) {
                 continue;
             }
@@ -159,7 +159,7 @@ impl<R: Rules> Fair<R> {
     /// cache, up to the first one with both CPUs.
     fn idle_sibling_old(&self, core: &mut Core, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
         let here = core.here;
-        self.fetch_state(core, target);
+        core.look_at(target);
         if self.is_idle(core, target) {
             return target;
         }
@@ -168,7 +168,7 @@ impl<R: Rules> Fair<R> {
                 break;
             }
             for &cpu in &domain.cpus {
-                self.fetch_state(core, cpu);
+                core.look_at(cpu);
                 if core.tasks[task].may_run_on(cpu) && self.is_idle(core, cpu) {
                     return cpu;
                 }
