@@ -111,7 +111,7 @@ macro_rules! least_sure {
 
 impl crate::Startup {
     fn certainty(&self) -> Certainty {
-        least_sure!(self.exec_ns, self.task_slab_ns, self.start_ns, self.copy_on_write_ns)
+        least_sure!(self.exec_ns, self.task_slab_ns, self.start_ns, self.copy_on_write_ns, self.reap_ns)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What starting programs and tasks costs beside `[costs]`, where counts are so exact that it matters.
+//! What the start and the end of programs and tasks cost beside `[costs]`, where counts are so exact that it matters.
 use crate::costs::{ByKind, check};
 use crate::source::Source;
 use crate::sourced::Sourced;
@@ -18,6 +18,8 @@ pub struct Startup {
     pub start_ns: Sourced<ByKind>,
     /// What its parent writes then of the memory that they share, as hackbench before the fork of a receiver.
     pub copy_on_write_ns: Sourced<Ns>,
+    /// What a task does with each child that has ended and for which it has waited.
+    pub reap_ns: Sourced<Ns>,
 }
 
 impl Startup {
@@ -25,6 +27,7 @@ impl Startup {
         check(source, "exec_ns", &self.exec_ns)?;
         check(source, "task_slab_ns", &self.task_slab_ns)?;
         check(source, "start_ns", &self.start_ns)?;
-        check(source, "copy_on_write_ns", &self.copy_on_write_ns)
+        check(source, "copy_on_write_ns", &self.copy_on_write_ns)?;
+        check(source, "reap_ns", &self.reap_ns)
     }
 }

@@ -1,6 +1,6 @@
 //! Messages through pipes and sockets, and the mutex of a pipe, which the kernel holds while it copies one.
 //!
-//! A task does not sleep for one that copies on another CPU at that moment: the kernel spins there.
+//! A task does not sleep for one that copies on another CPU at that moment: the kernel spins.
 //! But a task that is preempted while it copies holds the mutex until it runs again, and all tasks
 //! that use that pipe sleep.
 use super::Simulation;
@@ -53,6 +53,20 @@ impl Simulation {
             Outcome::Done(woken) => self.wake_for_message(task, woken, next),
             Outcome::Blocked => self.retry(cpu, task, step),
         }
+    }
+
+    /// How long the CPU of a task spins until no other CPU copies through the same pipe. The task begins with a step
+    /// that takes so long, and copies in the last part of it.
+    pub(super) fn spin_ns(&mut self, step: &Step, ns: Ns) -> Ns {
+        let (Step::Write(channel) | Step::Read(channel)) = *step else { return 0 };
+        if !self.world.channels[channel].is_pipe() {
+            return 0;
+        }
+        let copy_ns = self.copy_ns(step).min(ns);
+        let at = self.core.clock() + ns - copy_ns;
+        let spun = self.world.channels[channel].mutex.spin_ns(at, copy_ns);
+        self.core.spent.assign(Price::LockWait, spun);
+        spun
     }
 
     /// `task`, which is runnable, has to leave its CPU, perhaps while it copies a message.

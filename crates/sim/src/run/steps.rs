@@ -32,7 +32,10 @@ impl Simulation {
         let step = self.world.actors[task].program.next(&mut view);
         self.core.tasks[task].work_left = match step {
             Step::Run(ns) => ns,
-            _ => self.cost_of(task, &step),
+            _ => {
+                let ns = self.cost_of(task, &step);
+                ns + self.spin_ns(&step, ns)
+            }
         };
         if matches!(step, Step::Exit) {
             self.core.tasks[task].program_end = Some((self.core.clock(), self.core.tasks[task].switches()));
@@ -154,6 +157,8 @@ impl Simulation {
                 if self.world.actors[task].children > at_most {
                     self.world.actors[task].waits_for_children = Some(at_most);
                     self.block(cpu, task);
+                } else {
+                    self.reap(task);
                 }
             }
             Step::SetAffinity(mask) => self.set_affinity(task, &mask),
@@ -259,9 +264,19 @@ impl Simulation {
         let Some(parent) = self.world.actors[task].parent else { return };
         let waiter = &mut self.world.actors[parent];
         waiter.children -= 1;
+        waiter.unreaped += 1;
         if waiter.waits_for_children.is_some_and(|most| waiter.children <= most) {
             waiter.waits_for_children = None;
+            self.reap(parent);
             self.wake(parent, false);
         }
+    }
+
+    /// `parent` has waited for its children: it has work with those that have ended.
+    fn reap(&mut self, parent: TaskId) {
+        let ended = std::mem::take(&mut self.world.actors[parent].unreaped) as Ns;
+        let ns = self.core.machine.startup.as_ref().map_or(0, |costs| ended * *costs.reap_ns);
+        self.core.spent.assign(Price::Startup, ns);
+        self.core.tasks[parent].work_left += ns;
     }
 }

@@ -1,5 +1,6 @@
 //! The blocking and waking of pipes and sockets. Sources: `fs/pipe.c`, `net/unix/af_unix.c`.
 use crate::core::TaskId;
+use crate::engine::Ns;
 use std::collections::VecDeque;
 
 /// A channel's number.
@@ -43,12 +44,21 @@ pub(crate) struct Mutex {
     holder: Option<TaskId>,
     /// Tasks that sleep, or have been woken and have not used it yet.
     waiters: VecDeque<TaskId>,
+    /// When the last running task that has asked for it will have copied its message.
+    free_at: Ns,
 }
 
 impl Mutex {
     /// `task` leaves its CPU while it holds the mutex; without effect if another task holds it.
     pub fn hold(&mut self, task: TaskId) {
         self.holder.get_or_insert(task);
+    }
+
+    /// A running task will ask for it at `at`, to copy a message for so long. Returns how long its CPU spins.
+    pub fn spin_ns(&mut self, at: Ns, copy_ns: Ns) -> Ns {
+        let ns = self.free_at.saturating_sub(at);
+        self.free_at = at + ns + copy_ns;
+        ns
     }
 
     /// Whether `task` has to sleep until it is free. A woken task that finds it taken again is still the
@@ -242,6 +252,15 @@ mod tests {
         assert!(!mutex.waits(2));
         assert_eq!(mutex.unlock(2), Some(3));
         assert_eq!(mutex.unlock(3), None);
+    }
+
+    #[test]
+    fn cpus_copy_through_a_pipe_one_after_the_other() {
+        let mut mutex = Mutex::default();
+        assert_eq!(mutex.spin_ns(1000, 700), 0);
+        assert_eq!(mutex.spin_ns(1200, 700), 500);
+        assert_eq!(mutex.spin_ns(1300, 700), 1100);
+        assert_eq!(mutex.spin_ns(3100, 700), 0);
     }
 
     #[test]

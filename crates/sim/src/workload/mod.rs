@@ -251,6 +251,8 @@ pub(crate) struct Actor {
     /// It has slept for the step that it tries again.
     pub(crate) has_waited: bool,
     pub(crate) children: usize,
+    /// Children that have ended, and for which it has not yet waited.
+    pub(crate) unreaped: usize,
     pub(crate) parent: Option<TaskId>,
     /// It waits until at most this number of children exist.
     pub(crate) waits_for_children: Option<usize>,
@@ -316,6 +318,7 @@ impl World {
             wakes_for_messages: false,
             has_waited: false,
             children: 0,
+            unreaped: 0,
             parent,
             waits_for_children: None,
         });
