@@ -18,7 +18,7 @@ pub struct Startup {
     pub start_ns: Sourced<ByKind>,
     /// What its parent writes then of the memory that they share, as hackbench before the fork of a receiver.
     pub copy_on_write_ns: Sourced<Ns>,
-    /// What a task does with each child that has ended and for which it has waited.
+    /// What a process does with each process that it has waited for and that has ended.
     pub reap_ns: Sourced<Ns>,
 }
 

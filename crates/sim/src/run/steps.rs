@@ -264,7 +264,7 @@ impl Simulation {
         let Some(parent) = self.world.actors[task].parent else { return };
         let waiter = &mut self.world.actors[parent];
         waiter.children -= 1;
-        waiter.unreaped += 1;
+        waiter.unreaped += usize::from(!self.core.tasks[task].is_thread());
         if waiter.waits_for_children.is_some_and(|most| waiter.children <= most) {
             waiter.waits_for_children = None;
             self.reap(parent);
@@ -272,7 +272,7 @@ impl Simulation {
         }
     }
 
-    /// `parent` has waited for its children: it has work with those that have ended.
+    /// `wait4()`: `parent` has waited for its children, and has work with those that have ended.
     fn reap(&mut self, parent: TaskId) {
         let ended = std::mem::take(&mut self.world.actors[parent].unreaped) as Ns;
         let ns = self.core.machine.startup.as_ref().map_or(0, |costs| ended * *costs.reap_ns);

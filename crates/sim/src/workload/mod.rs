@@ -251,7 +251,7 @@ pub(crate) struct Actor {
     /// It has slept for the step that it tries again.
     pub(crate) has_waited: bool,
     pub(crate) children: usize,
-    /// Children that have ended, and for which it has not yet waited.
+    /// Processes among its children that have ended, and for which it has not yet waited.
     pub(crate) unreaped: usize,
     pub(crate) parent: Option<TaskId>,
     /// It waits until at most this number of children exist.
