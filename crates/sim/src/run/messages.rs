@@ -9,6 +9,9 @@ use crate::engine::Ns;
 use crate::workload::{ChannelId, Outcome, Step};
 use flsched_machine::{ChannelCosts, Price};
 
+/// How often a CPU that spins for a wait queue's lock looks whether it is free.
+const QUEUE_SPIN_NS: Ns = 500;
+
 impl Simulation {
     pub(super) fn costs_of(&self, channel: ChannelId) -> ChannelCosts {
         let costs = &self.core.machine.costs;
@@ -42,7 +45,16 @@ impl Simulation {
         self.conclude(cpu, task, Step::Read(channel), outcome, next);
     }
 
-    pub(super) fn poll(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId) {
+    pub(super) fn poll(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
+        // `remove_wait_queue()` needs the lock that `__wake_up()` holds until it has woken all.
+        let waker = self.world.channels[channel].waker;
+        if has_waited && waker.is_some_and(|waker| self.world.actors[waker].is_waking()) {
+            self.core.tasks[task].work_left = QUEUE_SPIN_NS;
+            self.core.spent.assign(Price::LockWait, QUEUE_SPIN_NS);
+            let actor = &mut self.world.actors[task];
+            (actor.pending, actor.has_waited) = (Some(Step::Poll(channel)), true);
+            return;
+        }
         let outcome = self.world.channels[channel].poll(task);
         self.conclude(cpu, task, Step::Poll(channel), outcome, None);
     }

@@ -126,7 +126,7 @@ impl Simulation {
             Step::Yield => self.yield_now(cpu, task),
             Step::Write(channel) => self.write(cpu, task, channel, has_waited),
             Step::Read(channel) => self.read(cpu, task, channel, has_waited),
-            Step::Poll(channel) => self.poll(cpu, task, channel),
+            Step::Poll(channel) => self.poll(cpu, task, channel, has_waited),
             Step::Meet(barrier, wait) => self.arrive(cpu, task, barrier, wait),
             Step::Await(waiting) => self.await_round(cpu, task, waiting),
             Step::Down(semaphore) => {

@@ -32,6 +32,8 @@ pub struct Channel {
     queued: u32,
     readers: VecDeque<TaskId>,
     pollers: Vec<TaskId>,
+    /// The last task that has woken pollers.
+    pub(crate) waker: Option<TaskId>,
     writers: VecDeque<TaskId>,
     /// The mutex of a pipe.
     pub(crate) mutex: Mutex,
@@ -110,6 +112,7 @@ impl Channel {
             queued: 0,
             readers: VecDeque::new(),
             pollers: Vec::new(),
+            waker: None,
             writers: VecDeque::new(),
             mutex: Mutex::default(),
         }
@@ -147,6 +150,7 @@ impl Channel {
         // A pipe's readers are only notified of its first message.
         let notifies = self.queued == 0 || !self.is_pipe();
         self.queued += 1;
+        self.waker = (!self.pollers.is_empty()).then_some(task).or(self.waker);
         // The last one to poll is the first to be woken (`add_wait_queue()`).
         let mut woken: Vec<TaskId> = self.pollers.drain(..).rev().collect();
         if notifies {
