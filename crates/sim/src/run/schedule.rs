@@ -245,6 +245,8 @@ impl Simulation {
 
     /// `next`, or the idle task, gets the CPU, on which no task runs.
     pub(super) fn take_over(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        // Most of it lies before the trace point `sched_switch`.
+        self.core.spend(Price::Switch, *self.core.machine.costs.switch_ns);
         let at = self.core.clock();
         self.core.recording.iter_mut().for_each(|recording| recording.switched(cpu, next, at));
         match next {
@@ -260,7 +262,6 @@ impl Simulation {
                 self.update_idle(cpu, true, true);
             }
         }
-        self.core.spend(Price::Switch, *self.core.machine.costs.switch_ns);
         self.core.counts.switches += 1;
         self.core.counts.events += 1;
     }
