@@ -1,5 +1,5 @@
 //! What the start and the end of programs and tasks cost beside `[costs]`, where counts are so exact that it matters.
-use crate::costs::{ByKind, check};
+use crate::costs::{ByKind, Parts, check};
 use crate::source::Source;
 use crate::sourced::Sourced;
 use crate::{Error, Ns};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Startup {
     /// From a program's start to its work: `exec`, its libraries, what it sets up.
-    pub exec_ns: Sourced<Ns>,
+    pub exec_ns: Sourced<ByProgram>,
     /// How much longer a fork takes if there is no memory for the task.
     pub task_slab_ns: Sourced<Ns>,
     /// What a new task does before its program starts: a process takes faults on the pages that it shares with
@@ -20,6 +20,22 @@ pub struct Startup {
     pub copy_on_write_ns: Sourced<Ns>,
     /// What a process does with each process that it has waited for and that has ended.
     pub reap_ns: Sourced<Ns>,
+}
+
+/// Costs of starting a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByProgram {
+    /// A small one in C.
+    pub hackbench: Ns,
+    /// This one, which contains some of the workloads.
+    pub flsched: Ns,
+}
+
+impl Parts for ByProgram {
+    fn parts(&self) -> impl Iterator<Item = Ns> {
+        [self.hackbench, self.flsched].into_iter()
+    }
 }
 
 impl Startup {

@@ -21,6 +21,8 @@ const RCU_NS: Ns = 20_000;
 pub enum Preparation {
     /// Becomes another program.
     Exec,
+    /// Becomes the project's own program, which is larger.
+    ExecOwn,
     /// Writes to pages that it shares with its last child: the kernel copies them.
     CopyOnWrite,
 }
@@ -29,7 +31,8 @@ impl Preparation {
     /// How long it takes.
     pub(crate) fn ns(self, costs: Option<&Startup>) -> Ns {
         costs.map_or(0, |costs| match self {
-            Self::Exec => *costs.exec_ns,
+            Self::Exec => costs.exec_ns.hackbench,
+            Self::ExecOwn => costs.exec_ns.flsched,
             Self::CopyOnWrite => *costs.copy_on_write_ns,
         })
     }

@@ -2,6 +2,7 @@
 use super::gate::{Gate, Passage};
 use super::work::STEP_NS;
 use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
+use crate::startup::Preparation;
 use flsched_spec::workload::SpinBarrier;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ impl Workload for SpinBarrier {
         let barrier = world.add_barrier(self.threads);
         let has_begun = Rc::new(Cell::new(false));
         let opening = gate.open(self.threads);
-        Box::new(Main { of: *self, gate, barrier, has_begun, forked: 0, opening })
+        Box::new(Main { of: *self, gate, barrier, has_begun, is_loaded: false, forked: 0, opening })
     }
 }
 
@@ -22,12 +23,16 @@ struct Main {
     gate: Gate,
     barrier: BarrierId,
     has_begun: Rc<Cell<bool>>,
+    is_loaded: bool,
     forked: u64,
     opening: Passage,
 }
 
 impl Program for Main {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
+        if !std::mem::replace(&mut self.is_loaded, true) {
+            return Step::Prepare(Preparation::ExecOwn);
+        }
         if self.forked < self.of.threads {
             self.forked += 1;
             let (passage, has_begun) = (self.gate.pass(), Rc::clone(&self.has_begun));
