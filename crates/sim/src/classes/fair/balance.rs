@@ -55,7 +55,7 @@ impl<R: Rules> Fair<R> {
     }
 
     /// `get_sd_balance_interval()`: longer for a CPU that is busy.
-    fn interval(&self, core: &Core, cpu: CpuId, depth: usize, doing: Doing) -> Ns {
+    pub(super) fn interval(&self, core: &Core, cpu: CpuId, depth: usize, doing: Doing) -> Ns {
         let tick = core.machine.tick_ns;
         let mut interval = self.queues[cpu].levels[depth].interval;
         if doing == Doing::Working {
@@ -86,8 +86,11 @@ impl<R: Rules> Fair<R> {
             return 0;
         }
         core.spend(Price::LoadBalance, *core.machine.costs.load_balance_ns);
-        let loads: Vec<GroupLoad> =
-            domain.groups.iter().map(|group| self.group_load(core, group.iter().copied())).collect();
+        let loads: Vec<GroupLoad> = domain
+            .groups
+            .iter()
+            .map(|group| self.group_load(core, group.iter().copied(), domain.imbalance_percent()))
+            .collect();
         let found = busiest(&loads, local, domain, doing).and_then(|(group, excess)| {
             Some((self.busiest_of(core, &domain.groups[group], excess)?, excess))
         });
@@ -279,41 +282,41 @@ impl<R: Rules> Fair<R> {
 /// much.
 fn busiest(loads: &[GroupLoad], local: usize, domain: &Domain, doing: Doing) -> Option<(usize, Excess)> {
     let others = loads.iter().enumerate().filter(|(index, load)| *index != local && load.tasks > 0);
-    let key = |load: &GroupLoad| match load.fullness() {
+    let key = |load: &GroupLoad| match load.fullness {
         Fullness::Overloaded => (Fullness::Overloaded, load.average(), 0),
         Fullness::Full => (Fullness::Full, load.average(), 0),
         Fullness::HasSpare => (Fullness::HasSpare, load.cpus - load.idle.min(load.cpus), load.tasks),
     };
     let (index, from) = others.max_by(|(a, one), (b, other)| key(one).cmp(&key(other)).then(b.cmp(a)))?;
     let own = &loads[local];
-    if own.cpus == 0 || own.fullness() > from.fullness() {
+    if own.cpus == 0 || own.fullness > from.fullness {
         return None;
     }
     let (all, cpus) = loads.iter().fold((0, 0), |(load, cpus), group| (load + group.load, cpus + group.cpus));
     let average = all / cpus.max(1);
     // The groups of a domain above cores get equal numbers of tasks: `SD_PREFER_SIBLING`.
     let prefers_siblings = domain.level > Level::Core && domain.level < Level::Machine;
-    if own.fullness() == Fullness::Overloaded
+    if own.fullness == Fullness::Overloaded
         && (own.average() >= from.average()
             || own.average() >= average
             || 100 * from.average() <= domain.imbalance_percent() * own.average())
     {
         return None;
     }
-    let spread = prefers_siblings && own.fullness() == Fullness::HasSpare && sibling_imbalance(own, from) > 1;
-    if from.fullness() != Fullness::Overloaded && !spread {
+    let spread = prefers_siblings && own.fullness == Fullness::HasSpare && sibling_imbalance(own, from) > 1;
+    if from.fullness != Fullness::Overloaded && !spread {
         let is_even = from.cpus > 1 && own.idle <= from.idle + 1;
         if doing == Doing::Working || is_even || from.tasks == 1 {
             return None;
         }
     }
-    let excess = match own.fullness() {
+    let excess = match own.fullness {
         Fullness::HasSpare if from.cpus == 1 || prefers_siblings => {
             Excess::Tasks(sibling_imbalance(own, from) / 2)
         }
         Fullness::HasSpare => {
             let spare = own.idle.saturating_sub(from.idle) / 2;
-            let minimum = u64::from(from.fullness() == Fullness::Overloaded && doing != Doing::Working);
+            let minimum = u64::from(from.fullness == Fullness::Overloaded && doing != Doing::Working);
             Excess::Tasks(spare.max(minimum))
         }
         _ if own.average() >= from.average() => return None,

@@ -2,6 +2,7 @@
 //! room. Source: `find_idlest_group()`, `find_idlest_group_cpu()`.
 use super::{Fair, Rules};
 use crate::core::{Core, CpuId, TaskId};
+use std::cmp::Ordering;
 
 /// The load of a group of CPUs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,23 +11,29 @@ pub(super) struct GroupLoad {
     pub idle: u64,
     pub tasks: u64,
     pub load: u64,
+    pub fullness: Fullness,
 }
 
-/// How full a group is: `enum group_type`, by numbers of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How full a group is: `enum group_type`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fullness {
+    #[default]
     HasSpare,
     Full,
     Overloaded,
 }
 
 impl GroupLoad {
-    pub(super) fn fullness(&self) -> Fullness {
-        match self.tasks.cmp(&self.cpus) {
-            std::cmp::Ordering::Less => Fullness::HasSpare,
-            std::cmp::Ordering::Equal => Fullness::Full,
-            std::cmp::Ordering::Greater => Fullness::Overloaded,
-        }
+    /// `group_has_capacity()` and `group_is_overloaded()`: `in_time` is what its CPUs did of late. Before 5.5, and in the
+    /// model of it, numbers of tasks decide alone.
+    fn classify(&mut self, in_time: Option<&InTime>, percent: u64) {
+        let is_used = in_time.is_none_or(|it| it.capacity * 100 <= it.used * percent);
+        let is_waited_for = in_time.is_none_or(|it| it.capacity * percent < it.runnable * 100);
+        self.fullness = match self.tasks.cmp(&self.cpus) {
+            Ordering::Greater if is_used || is_waited_for => Fullness::Overloaded,
+            Ordering::Equal if is_used || is_waited_for => Fullness::Full,
+            _ => Fullness::HasSpare,
+        };
     }
 
     /// The average load of a CPU.
@@ -35,9 +42,23 @@ impl GroupLoad {
     }
 }
 
+/// What the CPUs of a group did of late: their tasks' utilisation, and how many could run, of what they can do.
+#[derive(Debug, Clone, Copy, Default)]
+struct InTime {
+    used: u64,
+    runnable: u64,
+    capacity: u64,
+}
+
 impl<R: Rules> Fair<R> {
-    pub(super) fn group_load(&self, core: &mut Core, cpus: impl Iterator<Item = CpuId>) -> GroupLoad {
+    pub(super) fn group_load(
+        &self,
+        core: &mut Core,
+        cpus: impl Iterator<Item = CpuId>,
+        percent: u64,
+    ) -> GroupLoad {
         let mut sum = GroupLoad::default();
+        let mut in_time = InTime::default();
         for cpu in cpus {
             if !core.online.has(cpu) {
                 continue;
@@ -47,7 +68,14 @@ impl<R: Rules> Fair<R> {
             sum.idle += u64::from(self.is_idle(core, cpu));
             sum.tasks += self.queues[cpu].count as u64;
             sum.load += self.cpu_load(core, cpu);
+            if R::IS_MODERN {
+                let average = self.average_at(core, cpu, core.clock());
+                in_time.used += average.utilisation();
+                in_time.runnable += average.runnable();
+                in_time.capacity += u64::from(core.perf_cap(cpu));
+            }
         }
+        sum.classify(R::IS_MODERN.then_some(&in_time), percent);
         sum
     }
 
@@ -65,7 +93,7 @@ impl<R: Rules> Fair<R> {
                 if !group.iter().any(|&cpu| allowed.has(cpu)) {
                     continue;
                 }
-                let load = self.group_load(core, group.iter().copied());
+                let load = self.group_load(core, group.iter().copied(), domain.imbalance_percent());
                 if group.binary_search(&cpu).is_ok() {
                     local = Some(load);
                 } else if best.is_none_or(|(_, best)| has_more_room::<R>(&load, &best)) {
@@ -100,7 +128,7 @@ fn has_more_room<R: Rules>(one: &GroupLoad, other: &GroupLoad) -> bool {
     if !R::IS_MODERN {
         return one.average() < other.average();
     }
-    match (one.fullness(), other.fullness()) {
+    match (one.fullness, other.fullness) {
         (Fullness::HasSpare, Fullness::HasSpare) => one.idle > other.idle,
         (a, b) if a == b => one.average() < other.average(),
         (a, b) => a < b,
@@ -112,7 +140,7 @@ fn stays<R: Rules>(local: &GroupLoad, best: &GroupLoad, percent: u64) -> bool {
     if !R::IS_MODERN {
         return 100 * local.average() < (100 + (percent - 100) / 2) * best.average();
     }
-    match (local.fullness(), best.fullness()) {
+    match (local.fullness, best.fullness) {
         (Fullness::HasSpare, Fullness::HasSpare) => local.idle >= best.idle,
         (a, b) if a == b => 100 * local.average() <= percent * best.average(),
         (a, b) => a < b,

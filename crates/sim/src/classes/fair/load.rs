@@ -92,7 +92,7 @@ impl<R: Rules> Fair<R> {
     }
 
     /// As they will be at that time.
-    fn average_at(&self, core: &Core, cpu: CpuId, at: Ns) -> Average {
+    pub(super) fn average_at(&self, core: &Core, cpu: CpuId, at: Ns) -> Average {
         let queue = &self.queues[cpu];
         let (mut clock, mut average) = (queue.clock, queue.average);
         let now = clock.advance(at, speed(core, cpu));

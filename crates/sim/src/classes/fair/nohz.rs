@@ -43,6 +43,9 @@ impl<R: Rules> Fair<R> {
             Some(_) => patience >= MIGRATION_COST,
             None => false,
         };
+        if R::IS_MODERN {
+            self.expect_to_idle(core, cpu);
+        }
         if self.overloaded == 0 || !is_worth_it {
             return;
         }
@@ -64,6 +67,14 @@ impl<R: Rules> Fair<R> {
             }
         }
         core.lock(lock);
+    }
+
+    /// `update_next_balance()`: when to balance next was decided for a working CPU, which does so more seldom.
+    fn expect_to_idle(&mut self, core: &Core, cpu: CpuId) {
+        if let Some(last) = self.queues[cpu].levels.first().and_then(|level| level.balanced_at) {
+            let next = last + self.interval(core, cpu, 0, Doing::Idling);
+            self.queues[cpu].balance_at = self.queues[cpu].balance_at.min(next);
+        }
     }
 
     /// `update_newidle_cost()`: the highest cost so far, which decays by 1 % a second. Here all searches take as long as
