@@ -1,6 +1,8 @@
 //! The form of `machines/NAME.toml`, read and written.
 use crate::Error;
 use crate::costs::{CallbackCosts, Callbacks, Costs};
+use crate::instructions;
+use crate::setting::{Setting, with_settings};
 use crate::source::Source;
 use crate::sourced::Sourced;
 use crate::speed::{CacheSizes, Frequency, check_smt};
@@ -40,7 +42,12 @@ pub struct MachineFile {
     /// What starting programs and tasks costs beside; `None`: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup: Option<Startup>,
-    /// What each function of a scheduler costs: by scheduler, and `default` for those that are not named.
+    /// How long a mean instruction of a scheduler's functions takes, in ps; `None`: `callbacks` has all prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instruction_ps: Option<Sourced<u64>>,
+    /// What each function of a scheduler costs, where that does not follow from its instructions: by scheduler, and
+    /// `default` for those that are named nowhere.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub callbacks: BTreeMap<String, Sourced<Callbacks>>,
 }
 
@@ -53,6 +60,43 @@ impl MachineFile {
         let file: Self = toml::from_str(text).map_err(|e| Error::usage(format!("{path}: {e}")))?;
         file.check(&Source { text, path })?;
         Ok(file)
+    }
+
+    /// The same with other values for some entries. Prices of callbacks can be set whether the file lists them or not.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and for an entry that there is not.
+    pub(crate) fn parse_with(text: &str, path: &str, settings: &[Setting]) -> Result<Self, Error> {
+        if settings.is_empty() {
+            return Self::parse(text, path);
+        }
+        let words: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        let changed = format!("{path} with {}", words.join(", "));
+        let (of_callbacks, others): (Vec<_>, Vec<_>) =
+            settings.iter().cloned().partition(|setting| setting.path.starts_with("callbacks."));
+        let mut text = with_settings(text, path, &others)?;
+        if !of_callbacks.is_empty() {
+            text += &Self::parse(&text, &changed)?.unlisted();
+            text = with_settings(&text, path, &of_callbacks)?;
+        }
+        Self::parse(&text, &changed)
+    }
+
+    /// The prices of all schedulers' functions: from their instructions, unless the file lists them.
+    pub(crate) fn prices(&self) -> BTreeMap<String, Sourced<Callbacks>> {
+        let mut prices = self.instruction_ps.as_ref().map(instructions::priced).unwrap_or_default();
+        prices.extend(self.callbacks.clone());
+        prices
+    }
+
+    /// The lists that the file does not have, as sections to append to it.
+    fn unlisted(&self) -> String {
+        let mut callbacks = self.prices();
+        callbacks.retain(|scheduler, _| !self.callbacks.contains_key(scheduler));
+        format!(
+            "\n{}",
+            toml::to_string(&BTreeMap::from([("callbacks", callbacks)])).expect("plain data are TOML")
+        )
     }
 
     /// As text: one line a value, in sections.
@@ -74,8 +118,14 @@ impl MachineFile {
         for (name, costs) in &self.callbacks {
             CallbackCosts::check(source, name, costs)?;
         }
-        if !self.callbacks.contains_key("default") {
-            return Err(Error::usage(format!("{}: [callbacks.default] is missing", source.path)));
+        match &self.instruction_ps {
+            Some(ps) => source.within("instruction_ps", ps.spanned(), 1..=1_000_000)?,
+            None if self.callbacks.contains_key("default") => {}
+            None => {
+                let what =
+                    format!("{}: [instruction_ps] is missing, and so is [callbacks.default]", source.path);
+                return Err(Error::usage(what));
+            }
         }
         self.costs.check(source)?;
         self.startup.iter().try_for_each(|startup| startup.check(source))
@@ -85,6 +135,7 @@ impl MachineFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Certainty;
 
     const KNC: &str = include_str!("../../../machines/knc-31s1p.toml");
     const XEON: &str = include_str!("../../../machines/xeon-e7-8870v4-4s.toml");
@@ -119,8 +170,13 @@ mod tests {
             ),
             (KNC, "[smt]\nvalue = [100, ", "[smt]\nvalue = [", ["line", "[smt]", "4 percentages"]),
             (KNC, "[smt]\nvalue = [100, 100", "[smt]\nvalue = [100, 101", ["line", "[smt]", "none greater"]),
-            (KNC, "select_cpu = ", "selct_cpu = ", ["line", "callbacks.default", "selct_cpu"]),
-            (XEON, "[callbacks.default]", "[callbacks.fifo]", ["my.toml", "[callbacks.default]", "missing"]),
+            (KNC, "select_cpu = ", "selct_cpu = ", ["line", "callbacks.flsched", "selct_cpu"]),
+            (
+                KNC,
+                "instruction_ps]\nvalue = ",
+                "instruction_ps]\nvalue = 9999999",
+                ["line", "instruction_ps", "1 to 1000000"],
+            ),
             (XEON, "min_mhz = { value = 1200", "min_mhz = { value = 4000", ["line", "min_mhz", "1 to"]),
             (XEON, "value = [3000, 3000", "value = [3000, 3100", ["line", "turbo_mhz", "none higher"]),
             (XEON, "value = \"powersave\"", "value = \"powersafe\"", ["line", "governor", "powersave"]),
@@ -147,6 +203,36 @@ mod tests {
             }
             assert!(message.starts_with("my.toml"), "{message}");
         }
+    }
+
+    #[test]
+    fn prices_follow_from_instructions_unless_they_are_listed() {
+        let file = MachineFile::parse(KNC, "it").unwrap();
+        let (ps, prices) = (file.instruction_ps.as_ref().unwrap(), file.prices());
+        assert_eq!(prices["eevdf"]["pick"], instructions::priced(ps)["eevdf"]["pick"]);
+        assert_eq!(*prices["flsched"], *file.callbacks["flsched"]);
+        let start = KNC.find("[instruction_ps]").unwrap();
+        let end = start + KNC[start..].find("\n\n").unwrap();
+        let without = KNC.replace(&KNC[start..end], "");
+        let error = MachineFile::parse(&without, "my.toml").unwrap_err().to_string();
+        assert!(error.contains("[instruction_ps] is missing"), "{error}");
+        let listed = without.replace("[callbacks.flsched]", "[callbacks.default]");
+        assert_eq!(MachineFile::parse(&listed, "it").unwrap().prices().len(), 1, "as in files of one's own");
+    }
+
+    #[test]
+    fn sets_prices_that_are_not_listed() {
+        let set = |settings: &[&str]| {
+            let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+            MachineFile::parse_with(XEON, "it", &settings).map(|file| file.prices())
+        };
+        let before = set(&[]).unwrap();
+        let prices = set(&["callbacks.rr2.pick=7", "instruction_ps=1000"]).unwrap();
+        assert_eq!((prices["rr2"]["pick"], prices["rr2"].certainty), (7, Certainty::Estimated));
+        assert_eq!(prices["rr2"]["balance"], prices["flsched"]["balance"], "of 1000 ps");
+        assert_ne!(prices["flsched"], before["flsched"]);
+        let error = set(&["callbacks.rr3.pick=7"]).unwrap_err().to_string();
+        assert!(error.contains("unknown entry of `callbacks` `rr3`; did you mean `rr2`"), "{error}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod clocks;
 mod costs;
 mod error;
 mod file;
+mod instructions;
 mod machine;
 pub mod measure;
 mod places;

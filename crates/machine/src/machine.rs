@@ -1,7 +1,7 @@
 //! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
 use crate::costs::{CallbackCosts, Costs};
 use crate::file::MachineFile;
-use crate::setting::{Setting, with_settings};
+use crate::setting::Setting;
 use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, Governor, Speed};
 use crate::startup::Startup;
@@ -85,14 +85,9 @@ impl Machine {
     }
 
     fn parse(text: &str, path: &str, settings: &[Setting]) -> Result<Self, Error> {
-        if settings.is_empty() {
-            return Ok(MachineFile::parse(text, path)?.into());
-        }
-        let text = with_settings(text, path, settings)?;
-        let words: Vec<String> = settings.iter().map(ToString::to_string).collect();
-        let mut machine =
-            Self::from(MachineFile::parse(&text, &format!("{path} with {}", words.join(", ")))?);
-        machine.name += &format!(":{}", words.join(":"));
+        let mut machine = Self::from(MachineFile::parse_with(text, path, settings)?);
+        let words: String = settings.iter().map(|setting| format!(":{setting}")).collect();
+        machine.name += &words;
         Ok(machine)
     }
 
@@ -228,6 +223,7 @@ impl From<MachineFile> for Machine {
     fn from(file: MachineFile) -> Self {
         let (places, capacity) = file.topology.get_ref().cores();
         let certainties = Price::ALL.map(|price| price.certainty(&file));
+        let callbacks = file.prices();
         let smt = file.smt.iter().flat_map(|percent| percent.iter());
         Self {
             threads: threads(&places),
@@ -242,7 +238,7 @@ impl From<MachineFile> for Machine {
             },
             costs: file.costs,
             startup: file.startup,
-            callbacks: file.callbacks.iter().map(|(name, of)| (name.clone(), of.into())).collect(),
+            callbacks: callbacks.iter().map(|(name, of)| (name.clone(), of.into())).collect(),
             certainties,
             name: file.name,
             description: file.description,

@@ -1,5 +1,5 @@
 //! The machine on which a load was recorded: its CPUs are in the recording, what things cost there is not.
-use crate::{Error, Machine, MachineFile, Place, Setting, with_settings};
+use crate::{Error, Machine, MachineFile, Place, Setting};
 use flsched_recording::{Cpu, Header, is_recording};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -18,8 +18,7 @@ impl Machine {
             .as_deref()
             .is_some_and(|clock| clock.starts_with("parallel") || clock.starts_with("work"));
         let text = if counts_instructions { INSTRUCTIONS } else { SERVER };
-        let text = with_settings(text, path, settings)?;
-        let mut machine = Self::from(MachineFile::parse(&text, path)?);
+        let mut machine = Self::from(MachineFile::parse_with(text, path, settings)?);
         let costs = std::mem::take(&mut machine.name);
         machine.set_places(places(&header.cpus));
         machine.startup = None;

@@ -137,7 +137,7 @@ mod tests {
         let text = set(&[
             "costs.switch_ns=3000",
             "costs.pipe_ns.write = 1",
-            "callbacks.default.pick=7",
+            "callbacks.flsched.pick=7",
             "smt.3=40",
             "tickless_idle=false",
             "topology.numbering=threads-apart",

@@ -3,30 +3,14 @@ use super::Calibration;
 use super::calls::Channels;
 use super::layout::Layout;
 use super::sample::Sample;
+use crate::instructions;
 use crate::{
-    ByDistance, ByKind, CacheSizes, Callback, Callbacks, ChannelCosts, Costs, Distance, Domain, Frequency,
+    ByDistance, ByKind, CacheSizes, Callback, Certainty, ChannelCosts, Costs, Distance, Domain, Frequency,
     Governor, LoadTimes, MachineFile, Scaling, Sourced,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
-/// Typical times of the kernel's scheduler functions on a core of some GHz.
-const CALLBACK_NS: [(Callback, u64); Callback::COUNT] = [
-    (Callback::SelectCpu, 150),
-    (Callback::Enqueue, 200),
-    (Callback::Dequeue, 200),
-    (Callback::WakeupPreempt, 50),
-    (Callback::Balance, 50),
-    (Callback::Pick, 100),
-    (Callback::PutPrev, 80),
-    (Callback::SetNext, 50),
-    (Callback::Tick, 100),
-    (Callback::Yield, 100),
-    (Callback::UpdateIdle, 50),
-    (Callback::Fork, 100),
-    (Callback::Exit, 100),
-    (Callback::SetCpumask, 300),
-];
 /// The functions that a wake-up and a switch to the woken task call.
 const OF_ONE_WAY: [Callback; 8] = [
     Callback::SelectCpu,
@@ -38,6 +22,8 @@ const OF_ONE_WAY: [Callback; 8] = [
     Callback::PutPrev,
     Callback::SetNext,
 ];
+/// Instructions of a pipe's way to a sleeper on the same CPU, by `flsched calibrate` on the parallel clock, Linux 6.18.
+const ONE_WAY_INSTRUCTIONS: f64 = 6335.0;
 /// Typical time of a timer interrupt on a core of some GHz.
 const TICK_NS: u64 = 500;
 /// Of a core of some GHz.
@@ -83,22 +69,26 @@ pub fn describe(name: &str, of: &Calibration, cpufreq: Cpufreq<'_>) -> MachineFi
         tickless_idle: Sourced::estimated(true, "not measured: usual"),
         costs: costs(of),
         startup: None,
-        callbacks: BTreeMap::from([("default".to_owned(), callbacks())]),
+        instruction_ps: Some(instruction_ps(of)),
+        callbacks: BTreeMap::new(),
     }
 }
 
-fn callbacks() -> Sourced<Callbacks> {
-    let named = CALLBACK_NS.map(|(callback, ns)| (callback.name().to_owned(), ns));
-    let source =
-        "not measured: usual times on a core of some GHz; flsched costs measures them under a policy";
-    Sourced::estimated(named.into(), source)
+fn instruction_ps(of: &Calibration) -> Sourced<u64> {
+    let ps = of.one_way.ns() * 1000.0 / ONE_WAY_INSTRUCTIONS;
+    let source = format!(
+        "a pipe's way to a sleeper on the same CPU, over the {ONE_WAY_INSTRUCTIONS} instructions that it takes on the parallel clock; {}",
+        of.one_way.spread()
+    );
+    Sourced::new(whole(ps).max(1), source, Certainty::Inferred)
 }
 
 fn costs(of: &Calibration) -> Costs {
     let syscall = of.syscall.ns();
     let Channels { write, read, .. } = &of.pipes;
-    let callbacks: u64 =
-        CALLBACK_NS.iter().filter(|(callback, _)| OF_ONE_WAY.contains(callback)).map(|(_, ns)| ns).sum();
+    // The default scheduler of the kernels on which this runs.
+    let eevdf = &instructions::priced(&instruction_ps(of))["eevdf"];
+    let callbacks: u64 = OF_ONE_WAY.iter().map(|callback| eevdf[callback.name()]).sum();
     let switch = of.one_way.ns() - write.ns() - read.ns() - callbacks as f64;
     let travel = |sample: &Sample| sample.ns() - of.one_way.ns();
     Costs {
@@ -109,7 +99,7 @@ fn costs(of: &Calibration) -> Costs {
         switch_ns: Sourced::measured(
             whole(switch),
             format!(
-                "a pipe's way to a sleeper on the same CPU, less its messages and {callbacks} ns of [callbacks.default]; \
+                "a pipe's way to a sleeper on the same CPU, less its messages and {callbacks} ns of eevdf's functions; \
                  with the wake-up; {}",
                 of.one_way.spread()
             ),
@@ -272,7 +262,7 @@ fn by_distance(
 mod tests {
     use super::super::layout::tests::{Made, layout};
     use super::*;
-    use crate::{Certainty, Machine};
+    use crate::Machine;
 
     const NO_CPUFREQ: Cpufreq<'_> = Cpufreq { cpus: &BTreeMap::new(), domains: &BTreeMap::new() };
 
@@ -325,12 +315,12 @@ mod tests {
         assert_eq!((*costs.syscall_ns, costs.pipe_ns.write, costs.socket_ns.read), (100, 150, 900));
         assert_eq!(
             *costs.switch_ns,
-            2000 - 250 - 250 - 880,
+            2000 - 250 - 250 - OF_ONE_WAY.map(|it| machine.callbacks("eevdf").of(it)).iter().sum::<u64>(),
             "without messages and the scheduler's functions"
         );
+        assert_eq!(**file.instruction_ps.as_ref().unwrap(), whole(2_000_000.0 / ONE_WAY_INSTRUCTIONS));
         assert_eq!((costs.fork_ns.thread, costs.exit_ns.process), (6000, 30_000));
         assert_eq!((costs.ipi_ns.core, costs.ipi_ns.remote, costs.handover_ns.node), (3000, 3000, 40));
-        assert_eq!(machine.callbacks("flsched").of(Callback::SetCpumask), 300);
     }
 
     #[test]
@@ -339,7 +329,6 @@ mod tests {
         assert_eq!(file.costs.syscall_ns.certainty, Certainty::Measured);
         assert!(file.costs.syscall_ns.source.contains("lower decile of 2 batches"));
         for (certainty, source) in [
-            (file.callbacks["default"].certainty, &file.callbacks["default"].source),
             (file.costs.tick_ns.certainty, &file.costs.tick_ns.source),
             (file.tickless_idle.certainty, &file.tickless_idle.source),
             (file.smt.as_ref().unwrap().certainty, &file.smt.as_ref().unwrap().source),
