@@ -227,14 +227,14 @@ pub struct Compare {
     #[arg(long, value_parser = targets(Target::ALL))]
     pub on: Option<Target>,
     /// With --on sim: the machine to simulate, a built-in one (as in `flsched sim --help`) or a file, ./mine.toml
-    /// [default: knc-31s1p; of a recorded load alone, the machine in the recording]
+    /// [default: knc-31s1p; of scenarios, the machine that they name; of a recorded load alone, the one in the recording]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// With --on sim: number of runs at a time, 1 to 1024, which does not change the report [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
     /// Number of CPUs of the virtual machine, 1 to 255 [default: 4; 2 with --clock wall], or of the simulated one, 1 to
-    /// 4096 [default: as its machine file says]
+    /// 4096 [default: as its machine file says; of scenarios, as many as they name]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
     #[command(flatten)]
@@ -461,10 +461,12 @@ pub struct Sim {
 pub struct Simulated {
     /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
     /// a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
-    /// appended, all CPUs are equally fast [default: knc-31s1p; of a recorded load, the machine in the recording]
+    /// appended, all CPUs are equally fast [default: knc-31s1p; of a scenario, the machine that it names; of a recorded
+    /// load, the one in the recording]
     #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]")]
     pub machine: Option<String>,
-    /// Number of CPUs, 1 to 4096; all else stays as in the machine file [default: as the machine file says]
+    /// Number of CPUs, 1 to 4096; all else stays as in the machine file [default: as the machine file says; of a
+    /// scenario, as many as it names]
     #[arg(long, value_name = "N")]
     pub cpus: Option<usize>,
     /// File of a policy of your own, which is then a scheduler named like the file: my for my.bpf.c (repeatable)

@@ -4,8 +4,11 @@ use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
 use flsched_machine::{Machine, Setting};
+use flsched_sim::Error;
+use flsched_sim::scenario::Scenario;
 use flsched_spec::workload::{Format, Model, ScriptFile};
 use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Memory, Topology};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -43,36 +46,86 @@ pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> R
 /// The machine to simulate if none is named.
 const DEFAULT_SIMULATED: &str = "knc-31s1p";
 
-/// A simulated machine, as it is or with another number of CPUs and with other values in its file. If none is named, a
-/// recorded load gets the machine on which it was recorded.
-pub fn simulated(
-    name: Option<&str>,
-    workload: Option<&Model>,
+/// Which machine to simulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Simulated {
+    machine: Source,
     cpus: Option<usize>,
-    settings: &[Setting],
-) -> Result<Machine, flsched_machine::Error> {
-    let machine = match (name, recording_of(workload)) {
-        (None, Some(path)) => Machine::of_recording(path, settings)?,
-        (name, _) => Machine::find_with(name.unwrap_or(DEFAULT_SIMULATED), settings)?,
-    };
-    match cpus {
-        Some(count) => machine.with_cpus(count),
-        None => Ok(machine),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Named(String),
+    Recording(String),
+}
+
+impl Simulated {
+    /// With other values in its file.
+    pub fn with(&self, settings: &[Setting]) -> Result<Machine, flsched_machine::Error> {
+        let machine = match &self.machine {
+            Source::Named(name) => Machine::find_with(name, settings)?,
+            Source::Recording(path) => Machine::of_recording(path, settings)?,
+        };
+        match self.cpus {
+            Some(count) => machine.with_cpus(count),
+            None => Ok(machine),
+        }
+    }
+
+    /// As the user names it.
+    pub fn name(&self) -> &str {
+        match &self.machine {
+            Source::Named(name) | Source::Recording(name) => name,
+        }
     }
 }
 
-/// What [`simulated`] takes if no machine is named.
-pub fn default_simulated(workload: Option<&Model>) -> &str {
-    recording_of(workload).unwrap_or(DEFAULT_SIMULATED)
+/// `--machine` and `--cpus`. What is not given is as scenarios name it; of a recorded load alone, the machine is the one
+/// on which it was recorded.
+pub fn simulated(name: Option<&str>, cpus: Option<usize>, workloads: &[&Model]) -> Result<Simulated, Error> {
+    let scenarios = scenarios(workloads)?;
+    let machine = match (name, workloads) {
+        (Some(name), _) => Source::Named(name.into()),
+        (None, [Model::Script(ScriptFile { format: Format::Trace, path })])
+            if Machine::is_of_recording(path) =>
+        {
+            Source::Recording(path.clone())
+        }
+        (None, _) => {
+            let own = common(&scenarios, "--machine", |scenario| scenario.machine.clone())?;
+            Source::Named(own.unwrap_or_else(|| DEFAULT_SIMULATED.into()))
+        }
+    };
+    let cpus = match cpus {
+        Some(cpus) => Some(cpus),
+        None => common(&scenarios, "--cpus", |scenario| scenario.cpus)?,
+    };
+    Ok(Simulated { machine, cpus })
 }
 
-/// The file of a recorded load.
-fn recording_of(workload: Option<&Model>) -> Option<&str> {
-    match workload {
-        Some(Model::Script(ScriptFile { format: Format::Trace, path })) => {
-            Some(&path[..]).filter(|path| Machine::is_of_recording(path))
-        }
+/// Those among the workloads, with their files.
+fn scenarios(workloads: &[&Model]) -> Result<Vec<(String, Scenario)>, Error> {
+    let paths = workloads.iter().filter_map(|workload| match workload {
+        Model::Scenario(path) => Some(path),
         _ => None,
+    });
+    paths.map(|path| Ok((path.clone(), Scenario::read(path)?))).collect()
+}
+
+/// What all of them name; `None`: there are none.
+fn common<T: PartialEq + Display>(
+    scenarios: &[(String, Scenario)],
+    option: &str,
+    of: impl Fn(&Scenario) -> T,
+) -> Result<Option<T>, Error> {
+    let Some(((path, first), others)) = scenarios.split_first() else { return Ok(None) };
+    let first = of(first);
+    match others.iter().map(|(path, other)| (path, of(other))).find(|(_, other)| *other != first) {
+        None => Ok(Some(first)),
+        Some((other_path, other)) => Err(Error::Usage(format!(
+            "{path} is for {option} {first} and {other_path} for {option} {other}; all workloads of a comparison have \
+             the same: set {option}, or compare the scenarios one by one"
+        ))),
     }
 }
 
@@ -96,6 +149,35 @@ pub fn accel(accel: Accel) -> flsched_vm::Accel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scenarios_name_their_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = |name: &str, machine: &str, cpus: u32| {
+            let path = folder.path().join(name).display().to_string();
+            let text = format!(
+                "seed = 1\nmachine = \"{machine}\"\ncpus = {cpus}\nscheduler = \"fifo\"\nlimit_ms = 1000\n\
+                 task = [{{ steps = [{{ run_us = 5 }}] }}]\n"
+            );
+            std::fs::write(&path, text).unwrap();
+            Model::Scenario(path)
+        };
+        let (one, two) = (scenario("one", "ryzen-3400g", 4), scenario("two", "knc-31s1p", 4));
+        let hogs = Model::read("hogs").unwrap();
+        let machine = |name, cpus, workloads: &[&Model]| {
+            let chosen = simulated(name, cpus, workloads).map_err(|error| error.to_string())?;
+            Ok::<_, String>(chosen.with(&[]).unwrap().name)
+        };
+        assert_eq!(machine(None, None, &[&hogs]).unwrap(), "knc-31s1p");
+        assert_eq!(machine(None, None, &[&hogs, &one]).unwrap(), "ryzen-3400g/4");
+        assert_eq!(machine(Some("i7-2670qm"), None, &[&one, &two]).unwrap(), "i7-2670qm/4");
+        assert_eq!(machine(Some("i7-2670qm"), Some(2), &[&one]).unwrap(), "i7-2670qm/2");
+        let error = machine(None, None, &[&one, &two]).unwrap_err();
+        assert!(error.contains("--machine ryzen-3400g") && error.contains("--machine knc-31s1p"), "{error}");
+        let three = scenario("three", "ryzen-3400g", 2);
+        let error = machine(None, None, &[&one, &three]).unwrap_err();
+        assert!(error.contains("for --cpus 4") && error.contains("for --cpus 2"), "{error}");
+    }
 
     #[test]
     fn refuses_machines_without_cpus() {

@@ -71,8 +71,10 @@ fn recordings_that_cannot_be_made_or_read_are_refused() {
     assert!(text.contains("of format 9, and this flsched reads format 2"), "{text}");
     let text = refused(&["sim", "--workload", "hogs", "--against", name]);
     assert!(text.contains("--against: hogs:") && text.contains("was not recorded"), "{text}");
-    let text = refused(&["compare", "--on", "vm", "--workload", &format!("trace:{name}")]);
-    assert!(text.contains("--on sim"), "{text}");
+    for format in ["trace", "scenario"] {
+        let text = refused(&["compare", "--on", "vm", "--workload", &format!("{format}:{name}")]);
+        assert!(text.contains("--on sim"), "{text}");
+    }
 }
 
 #[test]

@@ -106,6 +106,67 @@ fn what_the_simulator_does_not_have_is_refused() {
 }
 
 #[test]
+fn a_scenario_is_compared_like_other_workloads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hotplug.toml");
+    let text = |more: &str| {
+        format!(
+            "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 8\nscheduler = \"rr\"\nlimit_ms = 1000\n{more}\n\
+             [[task]]\ncount = 8\nrounds = 20\nsteps = [{{ run_us = 1000 }}, {{ sleep_us = 50 }}]\n"
+        )
+    };
+    let workload = format!("scenario:{}", path.display());
+    let compared = |more: &str| {
+        std::fs::write(&path, text(more)).unwrap();
+        run(&["fifo", "flsched"], &[&workload], 1, None)
+    };
+    let report = compared("");
+    assert_eq!(report.results.len(), 3);
+    let time = |report: &Report, of: usize| report.results[of].time_s.as_ref().unwrap().median;
+    for result in &report.results {
+        assert_eq!((result.workload.as_str(), result.times_s.len()), (workload.as_str(), 3), "{result:?}");
+    }
+    // Seven CPUs go offline before the first task is done: one does the work of eight.
+    let events: Vec<String> =
+        (1..8).map(|cpu| format!("{{ at_us = {}, offline = {cpu} }}", 100 * cpu)).collect();
+    let alone = compared(&format!("event = [{}]", events.join(", ")));
+    for of in 0..3 {
+        assert!(time(&alone, of) > 4.0 * time(&report, of), "{} {}", time(&alone, of), time(&report, of));
+    }
+    // The limit is the scenario's.
+    std::fs::write(&path, text("").replace("limit_ms = 1000", "limit_ms = 10")).unwrap();
+    let hung = run(&["fifo"], &[&workload], 1, None);
+    let reason = &hung.results[0].failed[0].reason;
+    assert!(hung.results[0].time_s.is_none() && reason.contains("0.010000000 s"), "{reason}");
+}
+
+#[test]
+fn a_scenario_that_does_not_fit_the_machine_is_refused_before_the_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("it.toml");
+    let refused = |text: &str, cpus: usize| {
+        std::fs::write(&path, text).unwrap();
+        let workload = format!("scenario:{}", path.display());
+        let spec = CompareSpec::simulated(&words(&["fifo"]), &[workload]).unwrap();
+        let machine = Machine::find("ryzen-3400g").unwrap().with_cpus(cpus).unwrap();
+        let Err(error) = SimExecutor::new(machine, &spec.workloads, 1, Arc::new(false.into())) else {
+            panic!("{text} is run on {cpus} CPUs")
+        };
+        let error = error.to_string();
+        assert!(error.contains(&path.display().to_string()), "{error}");
+        error
+    };
+    let head = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 4\nscheduler = \"rr\"\nlimit_ms = 1000\n";
+    let text = format!("{head}workload = \"hogs:4:5\"\nevent = [{{ at_us = 5, offline = 3 }}]\n");
+    assert!(refused(&text, 2).contains("event 1: there is no CPU 3; CPUs are 0 to 1"));
+    let text = format!("{head}task = [{{ steps = [{{ pin = 3 }}] }}]\n");
+    assert!(refused(&text, 2).contains("task 1: there is no CPU 3; CPUs are 0 to 1"));
+    assert!(refused(&format!("{head}speed = 5\n"), 4).contains("unknown field `speed`"));
+    let text = format!("{head}workload = \"scenario:{}\"\n", path.display());
+    assert!(refused(&text, 4).contains("a scenario has no other one as its workload"));
+}
+
+#[test]
 fn a_file_of_tasks_is_read_once_before_the_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tasks.toml");

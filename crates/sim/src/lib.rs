@@ -6,7 +6,7 @@
 //! - [`classes`]: the schedulers behind one interface; [`ext`] is sched_ext
 //! - [`env`]: what a policy consists of: its object, maps and timers; [`kfuncs`]: what it calls under [`ext`]
 //! - [`workload`]: what the tasks do
-//! - [`Setup`]: what to run
+//! - [`Setup`]: what to run; [`load()`]: its workload, by name
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
 //! - [`sweep`]: the same run with several values of one number of the machine
@@ -20,6 +20,7 @@ mod env;
 mod error;
 mod ext;
 mod kfuncs;
+mod load;
 pub mod output;
 mod perf_script;
 pub mod run;
@@ -30,5 +31,6 @@ pub mod sweep;
 pub mod workload;
 
 pub use error::{Error, Violation};
+pub use load::load;
 pub use run::Simulation;
 pub use setup::Setup;

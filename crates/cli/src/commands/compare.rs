@@ -14,7 +14,7 @@ use flsched_compare::{
 };
 use flsched_host::sched_ext;
 use flsched_spec::Target;
-use flsched_spec::workload::{NpbProgram, Program};
+use flsched_spec::workload::{Model, NpbProgram, Program};
 use flsched_vm::{Accel, Memory, Topology, Vm, VmSpec};
 use std::io::{self, BufReader, Write};
 use std::path::Path;
@@ -221,12 +221,13 @@ pub fn executor(
         }
         Place::Vm { topology, memory, clock } => (topology, memory, clock),
         Place::Sim => {
-            let only = match &spec.workloads[..] {
-                [Workload::Model(model)] => Some(model),
-                _ => None,
-            };
+            let models = spec.workloads.iter().filter_map(|workload| match workload {
+                Workload::Model(model) => Some(model),
+                Workload::Program(_) => None,
+            });
             let cpus = args.cpus.map(|cpus| cpus as usize);
-            let machine = machine::simulated(args.machine.as_deref(), only, cpus, &[])?;
+            let models: Vec<&Model> = models.collect();
+            let machine = machine::simulated(args.machine.as_deref(), cpus, &models)?.with(&[])?;
             let jobs = args.jobs.unwrap_or(1) as usize;
             return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
         }

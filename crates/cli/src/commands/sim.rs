@@ -8,8 +8,7 @@ use flsched_machine::{Machine, Setting, with_settings};
 use flsched_sim::core::Recording;
 use flsched_sim::output::Colouring;
 use flsched_sim::scenario::Scenario;
-use flsched_sim::workload::load;
-use flsched_sim::{Error, Setup, Simulation, classes, output};
+use flsched_sim::{Error, Setup, Simulation, classes, load, output};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::io::{self, Write};
@@ -60,7 +59,9 @@ pub fn setup(args: &args::Sim) -> Result<Setup> {
     policy_file::add_all(&on.policies, true)?;
     let model = Model::read(&on.workload)?;
     Ok(Setup {
-        machine: Arc::new(machine::simulated(on.machine.as_deref(), Some(&model), on.cpus, &args.settings)?),
+        machine: Arc::new(
+            machine::simulated(on.machine.as_deref(), on.cpus, &[&model])?.with(&args.settings)?,
+        ),
         scheduler: Scheduler::read(&args.scheduler, Target::Sim)?,
         workload: load(&model)?,
         seed: on.seed,

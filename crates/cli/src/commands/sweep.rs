@@ -7,9 +7,8 @@ use crate::{machine, policy_file, signals};
 use anyhow::Result;
 use flsched_compare::Contender;
 use flsched_machine::Setting;
-use flsched_sim::Error;
 use flsched_sim::sweep::{self, Point, Range, Sweep};
-use flsched_sim::workload::load;
+use flsched_sim::{Error, load};
 use flsched_spec::Target;
 use flsched_spec::workload::Model;
 use std::io::{self, Write};
@@ -38,8 +37,8 @@ pub fn sweep(args: &args::Sweep) -> Result<u8> {
     }
     if let Some(path) = &args.svg {
         let model = Model::read(&args.on.workload)?;
-        let machine = args.on.machine.as_deref().unwrap_or(machine::default_simulated(Some(&model)));
-        let title = format!("{} on {machine}; clock: model", points[0].outcome.workload);
+        let machine = machine::simulated(args.on.machine.as_deref(), args.on.cpus, &[&model])?;
+        let title = format!("{} on {}; clock: model", points[0].outcome.workload, machine.name());
         write(path, sweep::svg(&sweep, &points, &title).map_err(anyhow::Error::msg)?.as_bytes())?;
     }
     Ok(0)
@@ -53,9 +52,10 @@ fn plan(args: &args::Sweep) -> Result<Sweep> {
     let contenders = Contender::parse_list(std::slice::from_ref(&args.schedulers), Target::Sim)?;
     let model = Model::read(&on.workload)?;
     let workload = load(&model)?;
+    let machine = machine::simulated(on.machine.as_deref(), on.cpus, &[&model])?;
     let machine = |setting: Setting| {
         let settings: Vec<Setting> = others.iter().cloned().chain([setting]).collect();
-        machine::simulated(on.machine.as_deref(), Some(&model), on.cpus, &settings)
+        machine.with(&settings)
     };
     let schedulers = contenders.into_iter().map(|contender| contender.scheduler).collect();
     Ok(Sweep::new(range, schedulers, &workload, (on.seed, on.limit_ns()), machine)?)

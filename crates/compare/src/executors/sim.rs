@@ -4,8 +4,9 @@ use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest}
 use crate::residency::{Residency, Source, Time};
 use flsched_machine::Machine;
 use flsched_sim::output::Outcome;
-use flsched_sim::workload::{self, load};
-use flsched_sim::{Error, Setup, Simulation};
+use flsched_sim::workload;
+use flsched_sim::{Error, Setup, Simulation, load};
+use flsched_spec::workload::Model;
 use flsched_spec::{UsageError, Workload};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct SimExecutor {
 
 impl SimExecutor {
     /// Simulates these workloads on `machine`, with `jobs` runs at a time, at least one. Files that workloads name are
-    /// read and checked here. `cancel` stops the current run, too.
+    /// read and checked here, and whether the machine has enough CPUs. `cancel` stops the current run, too.
     pub fn new(
         machine: Machine,
         workloads: &[Workload],
@@ -41,8 +42,8 @@ impl SimExecutor {
         cancel: Arc<AtomicBool>,
     ) -> Result<Self, UsageError> {
         Ok(Self {
+            workloads: Workloads::load(workloads, &machine)?,
             machine: Arc::new(machine),
-            workloads: Workloads::load(workloads)?,
             jobs,
             cancel,
             abandoned: Arc::default(),
@@ -135,9 +136,14 @@ impl Drop for SimExecutor {
 struct Workloads(Arc<[(Workload, Arc<dyn workload::Workload>)]>);
 
 impl Workloads {
-    fn load(workloads: &[Workload]) -> Result<Self, UsageError> {
+    fn load(workloads: &[Workload], machine: &Machine) -> Result<Self, UsageError> {
+        let checked = |model: &Model| -> Result<_, Error> {
+            let loaded = load(model)?;
+            loaded.check(machine.nr_cpus())?;
+            Ok(loaded)
+        };
         let load = |workload: &Workload| match workload {
-            Workload::Model(model) => match load(model) {
+            Workload::Model(model) => match checked(model) {
                 Ok(loaded) => Ok((workload.clone(), loaded)),
                 Err(error) => Err(UsageError(error.to_string())),
             },

@@ -1,7 +1,6 @@
 //! Errors of a policy end the run where the kernel would eject the policy, and the message locates them.
 use crate::output::Outcome;
-use crate::run::Disturbance;
-use crate::workload::load;
+use crate::workload::{Disturbance, load};
 use crate::{Error, Setup, Simulation, Violation};
 use flsched_compile::{Compiler, For};
 use flsched_machine::Machine;

@@ -1,22 +1,12 @@
 //! CPUs that go off- and online, like `kernel/cpu.c` and `sched_cpu_deactivate()`.
 use super::Simulation;
-use crate::core::{CpuId, CpuMask, State, TaskId};
+use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
+use crate::workload::Disturbance;
 use flsched_machine::Price;
 
 /// How long to wait for a task that must not be moved.
 const RETRY_NS: Ns = 1_000_000;
-
-/// A change from outside during a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Disturbance {
-    /// A CPU goes offline, unless it is the last one.
-    Offline(CpuId),
-    /// A CPU comes back online.
-    Online(CpuId),
-    /// A task may run on these CPUs only, if it exists at that time.
-    Affinity(TaskId, Box<CpuMask>),
-}
 
 impl Simulation {
     /// Plans changes from outside.

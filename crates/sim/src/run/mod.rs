@@ -13,13 +13,11 @@ use crate::core::{Core, CpuId, CpuMask, Footprint, Recording, State, Task, TaskI
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
 use crate::startup::TaskSlabs;
-use crate::workload::{Program, World};
+use crate::workload::{Circumstances, Program, World};
 use crate::{Error, Setup, Violation};
 use flsched_machine::{CallbackCosts, Machine, Price};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-pub use hotplug::Disturbance;
 
 /// A task with a lower `prio` is a real-time one.
 const MAX_RT_PRIO: i32 = 100;
@@ -75,6 +73,8 @@ impl Simulation {
             setup.workload = fitted;
         }
         setup.workload.check(setup.machine.nr_cpus())?;
+        let Circumstances { begin, limit, disturbances } = setup.workload.circumstances();
+        setup.limit = limit.map_or(setup.limit, |limit| limit.min(setup.limit));
         let mut core = Core::new(Arc::clone(&setup.machine), setup.seed);
         let mut classes = set_up(&setup.scheduler, &mut core)?;
         for class in &mut classes {
@@ -83,7 +83,7 @@ impl Simulation {
         let costs = classes.iter().map(|class| setup.machine.callbacks(class.name())).collect();
         let world = World::new(setup.seed);
         let alive = vec![0; classes.len()];
-        Ok(Self {
+        let mut simulation = Self {
             alive,
             task_slabs: TaskSlabs::default(),
             setup,
@@ -97,17 +97,15 @@ impl Simulation {
             most_events: u64::MAX,
             planned_masks: BTreeMap::new(),
             stop: None,
-        })
+        };
+        simulation.core.now = begin;
+        simulation.plan(disturbances);
+        Ok(simulation)
     }
 
     /// The simulated machine.
     pub fn machine(&self) -> &Machine {
         &self.setup.machine
-    }
-
-    /// When its first task begins, after a tick; at once unless this is called.
-    pub fn begin_at(&mut self, ns: Ns) {
-        self.core.now = ns;
     }
 
     /// How often to check the whole state, in addition to the checks at every event; once a second

@@ -2,6 +2,7 @@
 //! that can be replayed. Fuzzing draws scenarios, and shrinks those that fail.
 mod campaign;
 mod draw;
+mod play;
 mod seeds;
 mod shrink;
 
@@ -10,11 +11,14 @@ pub use draw::draw;
 pub use seeds::Seeds;
 pub use shrink::shrink;
 
+use play::Play;
+
 use crate::classes::keeps_cpus_busy;
 use crate::core::CpuMask;
+use crate::engine::Ns;
 use crate::output::Outcome;
-use crate::run::{Disturbance, TaskCounts};
-use crate::workload::{self, Act, BarrierPlan, TaskPlan, Tasks};
+use crate::run::TaskCounts;
+use crate::workload::{self, Act, BarrierPlan, Disturbance, TaskPlan, Tasks, Workload};
 use crate::{Error, Setup, Simulation};
 use flsched_machine::{Machine, Setting};
 use flsched_spec::workload::Model;
@@ -98,6 +102,13 @@ const MOST_EVENTS: u64 = 10_000_000;
 const MOST_MS: u64 = 1_000_000_000;
 
 impl Scenario {
+    /// Reads a file.
+    pub fn read(path: &str) -> Result<Self, Error> {
+        let text =
+            std::fs::read_to_string(path).map_err(|cause| Error::File { path: path.to_owned(), cause })?;
+        Self::parse(&text, path)
+    }
+
     /// Reads a file's text; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<Self, Error> {
         let scenario: Self = toml::from_str(text).map_err(|e| Error::Usage(format!("{path}: {e}")))?;
@@ -193,24 +204,28 @@ impl Scenario {
         let mut simulation = Simulation::new(Setup {
             machine: Arc::new(machine),
             scheduler,
-            workload: match &self.workload {
-                Some(workload) => workload::load(&Model::read(workload)?)?,
-                None => {
-                    let label = format!("mix of {} tasks", self.tasks.len());
-                    Arc::new(Arc::new(self.plan().script(label, "the scenario")))
-                }
-            },
+            workload: self.as_workload("the scenario")?,
             seed: self.seed,
-            limit: self.limit_ms * 1_000_000,
+            limit: Ns::MAX,
         })?;
-        simulation.begin_at(self.begin_us * 1000);
         simulation.check_every(CHECK_EVERY_NS);
         simulation.stop_after(MOST_EVENTS);
         if must_keep_cpus_busy {
             simulation.must_keep_cpus_busy();
         }
-        simulation.plan(self.events.iter().map(|event| (event.at_us * 1000, event.what.disturbance())));
         Ok(simulation)
+    }
+
+    /// For another scheduler, seed or machine; `path` is for messages.
+    pub fn as_workload(&self, path: &str) -> Result<Arc<dyn Workload>, Error> {
+        let tasks: Arc<dyn Workload> = match &self.workload {
+            Some(workload) => workload::load(&Model::read(workload)?)?,
+            None => {
+                let label = format!("mix of {} tasks", self.tasks.len());
+                Arc::new(Arc::new(self.plan().script(label, path)))
+            }
+        };
+        Ok(Arc::new(Play { path: path.into(), scenario: self.clone(), tasks }))
     }
 
     /// The scheduler under test.

@@ -1,6 +1,7 @@
 //! What the tasks do: small state machines, each step of which is a request to the machine.
 mod chain;
 mod channel;
+mod circumstances;
 mod co_threads;
 mod gate;
 mod hackbench;
@@ -18,6 +19,7 @@ mod team;
 mod work;
 
 pub use channel::{Channel, ChannelId, Outcome};
+pub use circumstances::{Circumstances, Disturbance};
 pub use script::{Act, BarrierPlan, TaskPlan, Tasks};
 pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting};
 
@@ -51,13 +53,18 @@ pub trait Workload: fmt::Debug + fmt::Display + Send + Sync {
         None
     }
 
+    /// What it requires of the run.
+    fn circumstances(&self) -> Circumstances {
+        Circumstances::default()
+    }
+
     /// If it was recorded: under which scheduler, and what came of it.
     fn recorded(&self) -> Option<(&str, &Figures)> {
         None
     }
 }
 
-/// Loads the workload that the user has named. Files are read and checked.
+/// Loads a workload that the user has named and that is no scenario. Files are read and checked.
 pub fn load(model: &Model) -> Result<Arc<dyn Workload>, Error> {
     Ok(match model {
         Model::Hackbench(hackbench) => Arc::new(*hackbench),
@@ -74,6 +81,11 @@ pub fn load(model: &Model) -> Result<Arc<dyn Workload>, Error> {
             Arc::new(recorded::load(&file.path)?)
         }
         Model::Script(file) => Arc::new(script::load(file)?),
+        Model::Scenario(path) => {
+            return Err(Error::Usage(format!(
+                "scenario:{path}: a scenario has no other one as its workload"
+            )));
+        }
     })
 }
 

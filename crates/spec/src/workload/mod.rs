@@ -148,6 +148,7 @@ mod tests {
             "chain:8:100:50",
             "co-threads:11:5:16384:1:50",
             "tasks:some/file:1.toml",
+            "scenario:some/file:1.toml",
         ];
         for text in both.iter().chain(&models) {
             assert_eq!(Workload::read(text, Target::Sim).unwrap().to_string(), *text);
@@ -192,6 +193,7 @@ mod tests {
     fn some_are_for_one_target_only() {
         assert!(error("libomp:ep", Target::Sim).contains("the simulator has no model of it"));
         assert!(error("hogs:4", Target::Vm).contains("only the simulator has it (--on sim)"));
+        assert!(error("scenario:x.toml", Target::Host).contains("only the simulator has it (--on sim)"));
     }
 
     #[test]
@@ -221,6 +223,7 @@ mod tests {
             ("phases:4:4:4:101", "IMBALANCE: `101`"),
             ("phases:4:4:4:1:wait", "unknown way to wait `wait`"),
             ("tasks", "tasks: FILE is missing"),
+            ("scenario:", "scenario: FILE is missing"),
         ] {
             assert!(error(bad, Target::Sim).contains(why), "{}", error(bad, Target::Sim));
         }

@@ -35,6 +35,8 @@ pub enum Model {
     CoThreads(CoThreads),
     /// Tasks in a file.
     Script(ScriptFile),
+    /// The file of a scenario: tasks, and what is done to the machine meanwhile.
+    Scenario(String),
 }
 
 /// Models with names, in the order of the help text.
@@ -100,6 +102,11 @@ pub(super) const ENTRIES: &[Entry<Model>] = &[
         read: |words| ScriptFile::read(Format::RtApp, words).map(Model::Script),
     },
     Entry {
+        form: script::SCENARIO_FORM,
+        what: "a scenario, from its TOML file: tasks and what they do, CPUs that go offline, changes of affinity",
+        read: |words| Ok(Model::Scenario(words.file()?.to_owned())),
+    },
+    Entry {
         form: script::TRACE_FORM,
         what: "tasks recorded by `flsched record` or `perf sched script`, or listed in a CSV or JSON file",
         read: |words| ScriptFile::read(Format::Trace, words).map(Model::Script),
@@ -131,6 +138,7 @@ impl fmt::Display for Model {
             Self::Make(make) => make.fmt(out),
             Self::CoThreads(co_threads) => co_threads.fmt(out),
             Self::Script(script) => script.fmt(out),
+            Self::Scenario(path) => write!(out, "scenario:{path}"),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::fmt;
 pub(super) const TASKS_FORM: &str = "tasks:FILE";
 /// JSON of rt-app.
 pub(super) const RT_APP_FORM: &str = "rt-app:FILE";
+/// A whole run, also in TOML of this project.
+pub(super) const SCENARIO_FORM: &str = "scenario:FILE";
 /// Recorded on a real machine.
 pub(super) const TRACE_FORM: &str = "trace:FILE";
 
