@@ -1,63 +1,50 @@
-//! The end of work of each CPU's running task: one time per CPU, which changes often. A tournament
-//! tree: each inner node stores which of its two sides is first.
+//! The end of work of each CPU's running task: one time per CPU, which changes often. A tournament tree: each inner
+//! node has the earlier of its two children, so that a change costs as many comparisons as the tree has levels.
 use super::Ns;
 use flsched_machine::CpuId;
 
 /// By time, then by the order of planning.
 pub(super) type Key = (Ns, u64);
 
+/// A key and its CPU in one number: compared at once, without a branch.
+type Entry = u128;
+
 /// Nothing is planned.
-const NEVER: Key = (Ns::MAX, u64::MAX);
+const NEVER: Entry = Entry::MAX;
+/// More than a machine has CPUs; what is left for the order is enough for years.
+const CPU_BITS: u32 = 16;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct WorkTree {
-    /// By CPU; as many as the tree has leaves.
-    keys: Vec<Key>,
-    /// The first CPU below each inner node; the root is 1, and the children of n are 2n and 2n + 1.
-    first: Vec<u32>,
+    /// The root is 1, the children of n are 2n and 2n + 1, and the last half are the CPUs.
+    nodes: Vec<Entry>,
 }
 
 impl WorkTree {
     pub(super) fn new(cpus: usize) -> Self {
-        let leaves = cpus.next_power_of_two().max(2);
-        let mut tree = Self { keys: vec![NEVER; leaves], first: vec![0; leaves] };
-        (1..leaves).rev().for_each(|node| tree.first[node] = tree.winner(node));
-        tree
-    }
-
-    /// The earlier of its two sides.
-    fn winner(&self, node: usize) -> u32 {
-        let side = |child: usize| match child.checked_sub(self.keys.len()) {
-            Some(cpu) => cpu as u32,
-            None => self.first[child],
-        };
-        let (left, right) = (side(2 * node), side(2 * node + 1));
-        if self.keys[right as usize] < self.keys[left as usize] { right } else { left }
+        Self { nodes: vec![NEVER; 2 * cpus.next_power_of_two().max(2)] }
     }
 
     /// Sets the time of `cpu`; `None`: never.
     pub(super) fn set(&mut self, cpu: CpuId, key: Option<Key>) {
-        let key = key.unwrap_or(NEVER);
-        if self.keys[cpu] == key {
-            return;
-        }
-        self.keys[cpu] = key;
-        let mut node = (cpu + self.keys.len()) / 2;
-        while node > 0 {
-            let winner = self.winner(node);
-            if winner == self.first[node] && winner as usize != cpu {
-                return;
-            }
-            self.first[node] = winner;
+        let mut node = self.nodes.len() / 2 + cpu;
+        let mut first =
+            key.map_or(NEVER, |(at, seq)| Entry::from(at) << 64 | Entry::from(seq << CPU_BITS | cpu as u64));
+        self.nodes[node] = first;
+        while node > 1 {
+            first = first.min(self.nodes[node ^ 1]);
             node /= 2;
+            self.nodes[node] = first;
         }
     }
 
     /// The event that comes first, and its CPU.
     pub(super) fn first(&self) -> Option<(Key, CpuId)> {
-        let cpu = self.first[1] as usize;
-        Some((self.keys[cpu], cpu)).filter(|(key, _)| *key != NEVER)
+        let first = self.nodes[1];
+        let order = first as u64;
+        let cpu = order & ((1 << CPU_BITS) - 1);
+        (first != NEVER).then_some((((first >> 64) as Ns, order >> CPU_BITS), cpu as CpuId))
     }
 }
 

@@ -82,7 +82,7 @@ impl Main {
         let part = if self.member < HALF {
             Part::Receive { from: inboxes[self.member], left: HALF as u64 * self.bench.loops }
         } else {
-            Part::Send { to: inboxes.clone(), index: 0, loops_left: self.bench.loops }
+            Part::Send { first: inboxes[0], index: 0, loops_left: self.bench.loops }
         };
         let name = if self.member < HALF { "receiver" } else { "sender" };
         self.member += 1;
@@ -162,8 +162,16 @@ impl Program for Main {
 }
 
 enum Part {
-    Send { to: Vec<ChannelId>, index: usize, loops_left: u64 },
-    Receive { from: ChannelId, left: u64 },
+    /// To the channels from `first` on; those of a group have consecutive numbers.
+    Send {
+        first: ChannelId,
+        index: usize,
+        loops_left: u64,
+    },
+    Receive {
+        from: ChannelId,
+        left: u64,
+    },
 }
 
 struct Member {
@@ -186,10 +194,10 @@ impl Program for Member {
                 *left -= 1;
                 Step::Read(*from)
             }
-            Part::Send { to, index, loops_left } => {
-                let target = to[*index];
+            Part::Send { first, index, loops_left } => {
+                let target = *first + *index;
                 *index += 1;
-                if *index == to.len() {
+                if *index == HALF {
                     *index = 0;
                     *loops_left -= 1;
                 }
