@@ -2,6 +2,7 @@
 use crate::Error;
 use crate::costs::{CallbackCosts, Callbacks, Costs};
 use crate::instructions;
+use crate::release::Release;
 use crate::setting::{Setting, with_settings};
 use crate::source::Source;
 use crate::sourced::Sourced;
@@ -33,6 +34,9 @@ pub struct MachineFile {
     /// `None`: data are everywhere at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheSizes>,
+    /// Its Linux, where the kernel's age makes a difference; `None`: as [`Release::default`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Sourced<Release>>,
     /// Timer ticks in a second.
     pub tick_hz: Sourced<u64>,
     /// An idle CPU has no ticks.
@@ -186,6 +190,7 @@ mod tests {
                 "exec_ns = { value = 9999999999",
                 ["line", "exec_ns", "0 to 60000000000"],
             ),
+            (KNC, "value = \"2.6.38\"", "value = \"2.6.x\"", ["line", "2.6.x", "not a release of Linux"]),
             (XEON, "core_kib = { value = 256", "core_kib = { value = 0", ["line", "core_kib", "1 to"]),
             (
                 XEON,

@@ -1,6 +1,7 @@
 //! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
 use crate::costs::{CallbackCosts, Costs};
 use crate::file::MachineFile;
+use crate::release::Release;
 use crate::setting::Setting;
 use crate::sourced::{Certainty, Sourced};
 use crate::speed::{Domain, Governor, Speed};
@@ -20,6 +21,8 @@ pub struct Machine {
     pub places: Vec<Place>,
     /// Threads of a core, by core.
     pub threads: Vec<Vec<CpuId>>,
+    /// Its Linux, where the kernel's age makes a difference.
+    pub kernel: Release,
     /// From tick to tick.
     pub tick_ns: Ns,
     /// An idle CPU has no ticks.
@@ -228,6 +231,7 @@ impl From<MachineFile> for Machine {
         Self {
             threads: threads(&places),
             places,
+            kernel: file.kernel.map(|kernel| Release::clone(&kernel)).unwrap_or_default(),
             tick_ns: 1_000_000_000 / *file.tick_hz,
             tickless_idle: *file.tickless_idle,
             speed: Speed {

@@ -269,6 +269,31 @@ fn a_cpu_that_has_done_its_real_time_work_gets_more() {
 }
 
 #[test]
+fn how_real_time_tasks_are_pulled_depends_on_the_kernel() {
+    let locks = |kernel: &str, scheduler: &str| {
+        let setting = format!("kernel={kernel}").parse().unwrap();
+        let machine = Machine::find_with("knc-31s1p", &[setting]).unwrap();
+        let outcome = Simulation::new(Setup {
+            machine: Arc::new(machine.with_cpus(8).unwrap()),
+            scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
+            workload: load(&Model::read("hackbench:process-pipe:4:20").unwrap()).unwrap(),
+            seed: 1,
+            limit: 100 * SECOND,
+        })
+        .unwrap()
+        .run()
+        .unwrap();
+        [outcome.locks["rto"].taken, outcome.locks["rq"].taken, outcome.context_switches]
+    };
+    for scheduler in ["fifo", "rr"] {
+        assert!(locks("4.1", scheduler)[0] > 0, "{scheduler}");
+        assert_eq!(locks("4.0", scheduler)[0], 0, "{scheduler}");
+    }
+    assert_eq!(locks("2.6.38", "rr"), locks("2.6.38", "rr:push_ipi=0"), "the user's word counts");
+    assert!(locks("2.6.38", "rr:push_ipi=1")[0] > 0);
+}
+
+#[test]
 fn a_cpu_with_two_gives_one_to_an_idle_core() {
     // Three tasks, two cores of two threads: no task shares a core while another core idles for
     // long.

@@ -49,10 +49,12 @@ pub fn warning(scheduler: &Scheduler, machine: &Machine) -> Option<String> {
 /// The run's classes, the highest first: one for real-time tasks, one for all others.
 pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<dyn Class>>, Error> {
     let is_realtime = scheduler.is_realtime();
-    let options = match scheduler {
-        Scheduler::Kernel(spec) if is_realtime => RtOptions::from(spec),
-        _ => RtOptions::default(),
-    };
+    let mut options = RtOptions::of(&core.machine.kernel);
+    if let Scheduler::Kernel(spec) = scheduler
+        && is_realtime
+    {
+        options.set(spec);
+    }
     let rt = Box::new(Rt::new(core, options, 0));
     let eevdf = |core: &mut Core, options| Box::new(Fair::new(core, Eevdf::new(core, options), BELOW_RT));
     let below: Box<dyn Class> = match scheduler {
@@ -72,12 +74,11 @@ pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<d
     Ok(vec![rt, below])
 }
 
-impl From<&KernelSpec> for RtOptions {
-    fn from(spec: &KernelSpec) -> Self {
-        Self {
-            slice_ms: spec.get("slice_ms").unwrap_or(Self::default().slice_ms),
-            push_ipi: spec.get("push_ipi").unwrap_or(1) == 1,
-        }
+impl RtOptions {
+    /// Those that the user has set.
+    fn set(&mut self, spec: &KernelSpec) {
+        self.slice_ms = spec.get("slice_ms").unwrap_or(self.slice_ms);
+        self.push_ipi = spec.get("push_ipi").map_or(self.push_ipi, |push_ipi| push_ipi == 1);
     }
 }
 

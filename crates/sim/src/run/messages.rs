@@ -121,7 +121,7 @@ impl Simulation {
 #[cfg(test)]
 mod tests {
     use crate::core::Scheduling;
-    use crate::workload::{Channel, Child, Program, Step, View, load};
+    use crate::workload::{ChannelId, Child, Program, Step, View, load};
     use crate::{Setup, Simulation};
     use flsched_machine::Machine;
     use flsched_spec::workload::Model;
@@ -144,24 +144,52 @@ mod tests {
         }
     }
 
-    /// How often a task gives up its CPU that wakes at `at` and sends a message, while a task of lower priority
-    /// sends some through the same pipe.
-    fn sleeps(at: u64) -> u64 {
+    /// These tasks on one CPU, with a pipe that they share.
+    fn run(kernel: &str, tasks: impl FnOnce(ChannelId) -> Vec<Child>) -> Simulation {
+        let setting = format!("kernel={kernel}").parse().unwrap();
+        let machine = Machine::find_with("knc-31s1p", &[setting]).unwrap();
         let mut simulation = Simulation::new(Setup {
-            machine: Arc::new(Machine::find("knc-31s1p").unwrap().with_cpus(1).unwrap()),
+            machine: Arc::new(machine.with_cpus(1).unwrap()),
             scheduler: Scheduler::read("fifo", Target::Sim).unwrap(),
             workload: load(&Model::read("hogs").unwrap()).unwrap(),
             seed: 1,
             limit: 1_000_000_000,
         })
         .unwrap();
-        let pipe = simulation.world.add(Channel::pipe(100));
-        let urgent = doing(vec![Step::SleepUntil(at), Step::Write(pipe)], 50);
-        let other = doing((0..600).map(|_| Step::Write(pipe)).collect(), 10);
-        let mut children = vec![other, urgent];
+        let pipe = simulation.world.add_pipe(100);
+        let mut children = tasks(pipe);
         let main = Does(move |_: &mut View<'_>| children.pop().map_or(Step::Exit, Step::Fork));
         simulation.go_through(Box::new(main)).unwrap();
+        simulation
+    }
+
+    /// How often a task gives up its CPU that wakes at `at` and sends a message, while a task of lower priority
+    /// sends some through the same pipe.
+    fn sleeps(at: u64) -> u64 {
+        let simulation = run("6.18", |pipe| {
+            let urgent = doing(vec![Step::SleepUntil(at), Step::Write(pipe)], 50);
+            let other = doing((0..600).map(|_| Step::Write(pipe)).collect(), 10);
+            vec![other, urgent]
+        });
         simulation.core.tasks[1].nvcsw
+    }
+
+    #[test]
+    fn an_old_pipe_wakes_all_its_readers_for_each_message() {
+        const READERS: u64 = 5;
+        let wakeups = |kernel| {
+            let simulation = run(kernel, |pipe| {
+                let ms = |at: u64| Step::SleepUntil(at * 1_000_000);
+                let sends = (10..10 + READERS).flat_map(|at| [ms(at), Step::Write(pipe)]);
+                let mut children = vec![doing(sends.collect(), 10)];
+                children.extend((0..READERS).map(|_| doing(vec![Step::Read(pipe)], 20)));
+                children
+            });
+            simulation.core.counts.wakeups - READERS
+        };
+        assert_eq!(wakeups("5.10"), READERS);
+        // Those that find no message sleep again.
+        assert_eq!(wakeups("5.4"), (1..=READERS).sum::<u64>());
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Simulation {
             class.start(&mut core)?;
         }
         let costs = classes.iter().map(|class| setup.machine.callbacks(class.name())).collect();
-        let world = World::new(setup.seed);
+        let world = World::new(setup.seed, setup.machine.kernel.clone());
         let alive = vec![0; classes.len()];
         let mut simulation = Self {
             alive,

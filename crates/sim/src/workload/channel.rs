@@ -1,6 +1,7 @@
 //! The blocking and waking of pipes and sockets. Sources: `fs/pipe.c`, `net/unix/af_unix.c`.
 use crate::core::TaskId;
 use crate::engine::Ns;
+use flsched_machine::Release;
 use std::collections::VecDeque;
 
 /// A channel's number.
@@ -30,13 +31,25 @@ pub enum Outcome {
 pub struct Channel {
     capacity: Capacity,
     queued: u32,
-    readers: VecDeque<TaskId>,
-    pollers: Vec<TaskId>,
+    /// Tasks that sleep, in the order in which they came.
+    sleepers: VecDeque<(TaskId, For)>,
     /// The last task that has woken pollers.
     pub(crate) waker: Option<TaskId>,
-    writers: VecDeque<TaskId>,
+    /// See [`Release::wakes_all_at_a_pipe`].
+    wakes_all: bool,
     /// The mutex of a pipe.
     pub(crate) mutex: Mutex,
+}
+
+/// What a task sleeps for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// To read one message.
+    Message,
+    /// To know that there is one: `poll()`.
+    Poll,
+    /// To write.
+    Room,
 }
 
 /// The task that holds it, if that task lost its CPU while it used the pipe, and the tasks that
@@ -94,10 +107,11 @@ enum Capacity {
 }
 
 impl Channel {
-    /// A pipe for messages of this size, at most a page.
-    pub fn pipe(message_bytes: u32) -> Self {
+    /// A pipe of this kernel for messages of this size, at most a page.
+    pub fn pipe(message_bytes: u32, kernel: &Release) -> Self {
         let per_page = PAGE / message_bytes.clamp(1, PAGE);
-        Self::new(Capacity::Pages { per_page, pages: VecDeque::new() })
+        let capacity = Capacity::Pages { per_page, pages: VecDeque::new() };
+        Self { wakes_all: kernel.wakes_all_at_a_pipe(), ..Self::new(capacity) }
     }
 
     /// A stream socket.
@@ -110,10 +124,9 @@ impl Channel {
         Self {
             capacity,
             queued: 0,
-            readers: VecDeque::new(),
-            pollers: Vec::new(),
+            sleepers: VecDeque::new(),
             waker: None,
-            writers: VecDeque::new(),
+            wakes_all: false,
             mutex: Mutex::default(),
         }
     }
@@ -135,7 +148,7 @@ impl Channel {
     /// Adds a message.
     pub fn write(&mut self, task: TaskId) -> Outcome {
         if self.is_full() {
-            self.writers.push_back(task);
+            self.sleepers.push_back((task, For::Room));
             return Outcome::Blocked;
         }
         if let Capacity::Pages { per_page, pages } = &mut self.capacity {
@@ -150,11 +163,15 @@ impl Channel {
         // A pipe's readers are only notified of its first message.
         let notifies = self.queued == 0 || !self.is_pipe();
         self.queued += 1;
-        self.waker = (!self.pollers.is_empty()).then_some(task).or(self.waker);
-        // The last one to poll is the first to be woken (`add_wait_queue()`).
-        let mut woken: Vec<TaskId> = self.pollers.drain(..).rev().collect();
+        if self.sleepers.iter().any(|(_, sleeps_for)| *sleeps_for == For::Poll) {
+            self.waker = Some(task);
+        }
+        if self.wakes_all {
+            return Outcome::Done(self.all(&[For::Message, For::Poll, For::Room]));
+        }
+        let mut woken = self.all(&[For::Poll]);
         if notifies {
-            woken.extend(self.readers.pop_front());
+            woken.extend(self.first(For::Message));
         }
         Outcome::Done(woken)
     }
@@ -162,38 +179,36 @@ impl Channel {
     /// Takes a message.
     pub fn read(&mut self, task: TaskId) -> Outcome {
         if self.queued == 0 {
-            self.readers.push_back(task);
+            self.sleepers.push_back((task, For::Message));
             return Outcome::Blocked;
         }
         self.queued -= 1;
-        let mut woken = Vec::new();
-        match &mut self.capacity {
+        Outcome::Done(match &mut self.capacity {
             Capacity::Pages { pages, .. } => {
                 let was_full = pages.len() == PIPE_PAGES;
-                if let Some((_, left)) = pages.front_mut() {
+                let frees = pages.front_mut().is_some_and(|(_, left)| {
                     *left -= 1;
-                    if *left == 0 {
-                        pages.pop_front();
-                        if was_full {
-                            woken.extend(self.writers.pop_front());
-                        }
-                    }
+                    *left == 0
+                });
+                if frees {
+                    pages.pop_front();
+                }
+                match (frees, self.wakes_all) {
+                    // `poll()` is told what happened, and other readers are not.
+                    (true, true) => self.all(&[For::Message, For::Room]),
+                    (true, false) if was_full => self.first(For::Room).into_iter().collect(),
+                    _ => Vec::new(),
                 }
             }
-            Capacity::Buffer { most } => {
-                if self.queued * 4 <= *most {
-                    // The last one first, as with pollers.
-                    woken.extend(self.writers.drain(..).rev());
-                }
-            }
-        }
-        Outcome::Done(woken)
+            Capacity::Buffer { most } if self.queued * 4 <= *most => self.all(&[For::Room]),
+            Capacity::Buffer { .. } => Vec::new(),
+        })
     }
 
     /// Waits until there is a message.
     pub fn poll(&mut self, task: TaskId) -> Outcome {
         if self.queued == 0 {
-            self.pollers.push(task);
+            self.sleepers.push_back((task, For::Poll));
             return Outcome::Blocked;
         }
         Outcome::Done(Vec::new())
@@ -202,12 +217,32 @@ impl Channel {
     /// After a write: a writer that had waited wakes the next one, if there is still room. Other writers
     /// leave that to the reader.
     pub fn next_writer(&mut self, has_waited: bool) -> Option<TaskId> {
-        if !has_waited || self.is_full() { None } else { self.writers.pop_front() }
+        let passes_on = has_waited && !self.wakes_all && !self.is_full();
+        passes_on.then(|| self.first(For::Room)).flatten()
     }
 
     /// The same after a read.
     pub fn next_reader(&mut self, has_waited: bool) -> Option<TaskId> {
-        if !has_waited || self.queued == 0 { None } else { self.readers.pop_front() }
+        let passes_on = has_waited && !self.wakes_all && self.queued > 0;
+        passes_on.then(|| self.first(For::Message)).flatten()
+    }
+
+    /// The one that has slept for this the longest.
+    fn first(&mut self, event: For) -> Option<TaskId> {
+        let index = self.sleepers.iter().position(|(_, other)| *other == event)?;
+        self.sleepers.remove(index).map(|(task, _)| task)
+    }
+
+    /// All that sleep for these. The last one to come is the first to be woken (`add_wait_queue()`).
+    fn all(&mut self, events: &[For]) -> Vec<TaskId> {
+        let mut woken = Vec::new();
+        self.sleepers.retain(|(task, event)| {
+            let is_woken = events.contains(event);
+            woken.extend(is_woken.then_some(*task));
+            !is_woken
+        });
+        woken.reverse();
+        woken
     }
 }
 
@@ -215,9 +250,18 @@ impl Channel {
 mod tests {
     use super::*;
 
+    fn pipe(message_bytes: u32) -> Channel {
+        Channel::pipe(message_bytes, &Release::default())
+    }
+
+    /// Of a kernel before 5.5.
+    fn old_pipe(message_bytes: u32) -> Channel {
+        Channel::pipe(message_bytes, &"5.4".parse().unwrap())
+    }
+
     #[test]
     fn a_pipe_holds_sixteen_pages() {
-        let mut pipe = Channel::pipe(100);
+        let mut pipe = pipe(100);
         let written = (0..10_000).take_while(|_| pipe.write(1) != Outcome::Blocked).count();
         assert_eq!(written, 16 * 40);
         // A writer is woken when a whole page has been read.
@@ -229,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_blocked_reader_is_woken_by_a_write() {
-        let mut pipe = Channel::pipe(100);
+        let mut pipe = pipe(100);
         assert_eq!(pipe.read(7), Outcome::Blocked);
         assert_eq!(pipe.poll(8), Outcome::Blocked);
         assert_eq!(pipe.write(1), Outcome::Done(vec![8, 7]));
@@ -238,9 +282,31 @@ mod tests {
 
     #[test]
     fn the_last_poller_is_woken_first() {
-        let mut pipe = Channel::pipe(1);
+        let mut pipe = pipe(1);
         (1..=3).for_each(|task| drop(pipe.poll(task)));
         assert_eq!(pipe.write(7), Outcome::Done(vec![3, 2, 1]));
+    }
+
+    #[test]
+    fn each_write_to_an_old_pipe_wakes_all_the_last_first() {
+        let mut pipe = old_pipe(100);
+        assert_eq!([pipe.read(1), pipe.poll(2), pipe.read(3)], [const { Outcome::Blocked }; 3]);
+        assert_eq!(pipe.write(4), Outcome::Done(vec![3, 2, 1]));
+        // One of them finds the message; it has nobody to pass the wake-up on to.
+        assert_eq!((pipe.read(3), pipe.next_reader(true)), (Outcome::Done(vec![]), None));
+        assert_eq!([pipe.read(1), pipe.write(4)], [Outcome::Blocked, Outcome::Done(vec![1])]);
+    }
+
+    #[test]
+    fn each_freed_page_of_an_old_pipe_wakes_all_writers() {
+        let mut pipe = old_pipe(2048);
+        while pipe.write(1) != Outcome::Blocked {}
+        assert_eq!(pipe.write(2), Outcome::Blocked);
+        assert_eq!([pipe.read(9), pipe.read(9)], [Outcome::Done(vec![]), Outcome::Done(vec![2, 1])]);
+        // There is room for both; a third one that was too late hears of the next write too.
+        assert_eq!((pipe.write(2), pipe.next_writer(true)), (Outcome::Done(vec![]), None));
+        assert_eq!([pipe.write(1), pipe.write(3)], [Outcome::Done(vec![]), Outcome::Blocked]);
+        assert_eq!([pipe.read(9), pipe.read(9)], [Outcome::Done(vec![]), Outcome::Done(vec![3])]);
     }
 
     #[test]

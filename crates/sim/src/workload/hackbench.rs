@@ -1,6 +1,6 @@
 //! `hackbench`: groups of senders and receivers; every sender sends every receiver of its group one
 //! message per loop. All wait for a common start, as in the program.
-use super::{Channel, ChannelId, Child, Program, Step, View, Workload, World};
+use super::{ChannelId, Child, Program, Step, View, Workload, World};
 use crate::startup::{Preparation, grows_file_table};
 use flsched_spec::workload::{self as named, Hackbench, Task};
 
@@ -11,8 +11,11 @@ const HALF: usize = 20;
 
 impl Workload for Hackbench {
     fn main(&self, world: &mut World) -> Box<dyn Program> {
-        let ready = world.add(channel(self, 1));
-        let wake = world.add(channel(self, 1));
+        let mut add = |bytes| match self.channel {
+            named::Channel::Socket => world.add_socket(bytes),
+            named::Channel::Pipe => world.add_pipe(bytes),
+        };
+        let (ready, wake) = (add(1), add(1));
         Box::new(Main {
             bench: *self,
             ready,
@@ -20,18 +23,8 @@ impl Workload for Hackbench {
             group: 0,
             member: 0,
             phase: Phase::Exec,
-            channels: (0..self.groups)
-                .map(|_| (0..HALF).map(|_| world.add(channel(self, MESSAGE))).collect())
-                .collect(),
+            channels: (0..self.groups).map(|_| (0..HALF).map(|_| add(MESSAGE)).collect()).collect(),
         })
-    }
-}
-
-/// For messages of this size.
-fn channel(of: &Hackbench, bytes: u32) -> Channel {
-    match of.channel {
-        named::Channel::Socket => Channel::socket(bytes),
-        named::Channel::Pipe => Channel::pipe(bytes),
     }
 }
 

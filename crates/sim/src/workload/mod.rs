@@ -27,7 +27,7 @@ use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
 use crate::engine::{Ns, Random, random};
 use crate::startup::Preparation;
-use flsched_machine::Machine;
+use flsched_machine::{Machine, Release};
 use flsched_recording::Figures;
 use flsched_spec::workload::{Format, Model};
 use std::fmt;
@@ -229,6 +229,8 @@ pub trait Program {
 pub struct World {
     /// By number.
     pub channels: Vec<Channel>,
+    /// Whose pipes they are.
+    kernel: Release,
     /// By number.
     pub barriers: Vec<Barrier>,
     /// By number.
@@ -279,9 +281,10 @@ impl Actor {
 
 impl World {
     /// Without any objects.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, kernel: Release) -> Self {
         Self {
             channels: Vec::new(),
+            kernel,
             barriers: Vec::new(),
             semaphores: Vec::new(),
             conditions: Vec::new(),
@@ -295,8 +298,17 @@ impl World {
         }
     }
 
-    /// A new channel.
-    pub fn add(&mut self, channel: Channel) -> ChannelId {
+    /// A new pipe for messages of this size.
+    pub fn add_pipe(&mut self, message_bytes: u32) -> ChannelId {
+        self.add(Channel::pipe(message_bytes, &self.kernel))
+    }
+
+    /// A new pair of sockets for messages of this size.
+    pub fn add_socket(&mut self, message_bytes: u32) -> ChannelId {
+        self.add(Channel::socket(message_bytes))
+    }
+
+    fn add(&mut self, channel: Channel) -> ChannelId {
         self.channels.push(channel);
         self.channels.len() - 1
     }

@@ -7,7 +7,7 @@ use super::domains::Domains;
 use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, CpuMask, TaskId};
 use crate::engine::Ns;
-use flsched_machine::FULL_SPEED;
+use flsched_machine::{FULL_SPEED, Release};
 use priorities::{MAX_PRIO, Priorities};
 use push::Chain;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct RtOptions {
     /// The timeslice of `SCHED_RR`: `sched_rr_timeslice_ms`.
     pub slice_ms: u64,
-    /// A CPU without further real-time tasks requests by interrupt that the others push (`RT_PUSH_IPI`,
-    /// the default since 4.1), instead of taking their run-queue locks to pull.
+    /// See [`Release::has_rt_push_ipi`].
     pub push_ipi: bool,
 }
 
-impl Default for RtOptions {
-    fn default() -> Self {
-        Self { slice_ms: 100, push_ipi: true }
+impl RtOptions {
+    /// As this kernel has them.
+    pub fn of(kernel: &Release) -> Self {
+        Self { slice_ms: 100, push_ipi: kernel.has_rt_push_ipi() }
     }
 }
 

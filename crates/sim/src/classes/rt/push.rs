@@ -87,6 +87,7 @@ impl Rt {
             return;
         }
         for from in self.overloaded.clone().iter().filter(|&from| from != cpu) {
+            core.look_at(from);
             let first = self.queues[from].pushable.first();
             if first.is_none_or(|&task| core.tasks[task].prio >= self.queues[cpu].highest()) {
                 continue;

@@ -8,8 +8,7 @@ mod trace;
 pub use tasks::{Act, BarrierPlan, TaskPlan, Tasks};
 
 use super::{
-    BarrierId, Channel, ChannelId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload,
-    World,
+    BarrierId, ChannelId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload, World,
 };
 use crate::Error;
 use crate::core::{CpuId, CpuMask};
@@ -97,7 +96,7 @@ impl Workload for Arc<Script> {
             barrier: first(self.barriers.iter().map(|&parties| world.add_barrier(parties)).collect()),
             semaphore: first(self.semaphores.iter().map(|&count| world.add_semaphore(count)).collect()),
             condition: first((0..self.conditions).map(|_| world.add_condition()).collect()),
-            channel: first((0..self.channels).map(|_| world.add(Channel::pipe(MESSAGE))).collect()),
+            channel: first((0..self.channels).map(|_| world.add_pipe(MESSAGE)).collect()),
         };
         let shared = Rc::new((Arc::clone(self), bases));
         let mut children = Vec::new();
