@@ -142,6 +142,25 @@ fn cold_caches_cost_time() {
 }
 
 #[test]
+fn threads_on_several_cores_pay_for_the_lines_that_they_share() {
+    let time = |settings: &[&str], tasks: &str, lines: u64| {
+        let settings: Vec<_> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+        let machine = Machine::find_with("i7-2670qm", &settings).unwrap().with_cpus(2).unwrap();
+        run(machine, "rr", &format!("co-threads:{tasks}:64:1:100:{lines}")).time_s
+    };
+    let two_cores = ["topology.threads_per_core=1", "smt=[100]"];
+    // 1000 lines in each 100 µs of work, at 3.0 of 3.1 GHz; the other one has half of them, 35 ns away.
+    let slower = time(&two_cores, "1:2", 10) / time(&two_cores, "1:2", 0);
+    assert!(close(slower, 1.0 + 17.5 / 103.3, 0.01), "{slower}");
+    let farther = ["topology.threads_per_core=1", "smt=[100]", "costs.handover_ns.cache=70"];
+    let slower = time(&farther, "1:2", 10) / time(&farther, "1:2", 0);
+    assert!(close(slower, 1.0 + 35.0 / 103.3, 0.01), "{slower}");
+    // Not for two processes, nor on one core.
+    assert!(close(time(&two_cores, "2:1", 10), time(&two_cores, "2:1", 0), 1e-3));
+    assert!(close(time(&[], "1:2", 10), time(&[], "1:2", 0), 1e-3));
+}
+
+#[test]
 fn small_cores_are_slower() {
     let text = include_str!("../../../machines/ryzen-3400g.toml");
     let text = text

@@ -14,6 +14,9 @@ pub struct Footprint {
     pub own_bytes: u64,
     /// Data that all threads of its process share, in bytes.
     pub shared_bytes: u64,
+    /// Cache lines of the shared data that it writes in each µs of its work. Each is one that any of the process's
+    /// threads that run at that time has written last.
+    pub lines_per_us: u64,
 }
 
 impl Footprint {
@@ -145,7 +148,7 @@ mod tests {
     }
 
     fn own(kib: u64) -> Footprint {
-        Footprint { own_bytes: kib << 10, shared_bytes: 0 }
+        Footprint { own_bytes: kib << 10, ..Footprint::default() }
     }
 
     #[test]
@@ -180,7 +183,7 @@ mod tests {
     #[test]
     fn threads_of_a_process_share() {
         let mut caches = caches();
-        let both = Footprint { own_bytes: 8 << 10, shared_bytes: 16 << 10 };
+        let both = Footprint { own_bytes: 8 << 10, shared_bytes: 16 << 10, lines_per_us: 0 };
         assert_eq!(caches.load(&sizes(), &at(0), both, 1, 1), 24 * 300);
         assert_eq!(caches.load(&sizes(), &at(0), both, 2, 1), 8 * 300);
         assert_eq!(caches.load(&sizes(), &at(0), both, 3, 3), 24 * 300);

@@ -5,7 +5,7 @@
 //! [`Pace`]. When that changes while a task runs, the end of its remaining work is computed again.
 use super::{Core, CpuId, TaskId};
 use crate::engine::Ns;
-use flsched_machine::{FULL_SPEED, Price};
+use flsched_machine::{Distance, FULL_SPEED, Price};
 
 /// How many times longer than at full speed work takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +157,30 @@ impl Core {
         let work = self.cpus[cpu].pace.work(ns);
         self.tasks[task].work_left += work;
         self.spent.assign(Price::Load, work);
+    }
+
+    /// How much longer the running task of `cpu` works for this piece of its program because other cores have the
+    /// lines that it writes. Its process's threads that run now are taken to run as long as the piece takes; threads
+    /// of one core have the lines in one cache.
+    pub(crate) fn sharing(&mut self, cpu: CpuId, task: TaskId, piece: Ns) -> Ns {
+        let lines = self.tasks[task].footprint.lines_per_us * piece / 1000;
+        if lines == 0 || self.machine.speed.caches.is_none() {
+            return 0;
+        }
+        let (machine, process) = (&self.machine, self.tasks[task].tgid);
+        let runs =
+            |other: &CpuId| self.cpus[*other].curr.is_some_and(|curr| self.tasks[curr].tgid == process);
+        let travel_ns = |other: CpuId| match machine.distance(other, cpu) {
+            Distance::Core => 0,
+            distance => machine.costs.handover_ns.at(distance),
+        };
+        let (threads, sum) = (0..self.nr_cpus())
+            .filter(runs)
+            .fold((0, 0), |(threads, sum), other| (threads + 1, sum + travel_ns(other)));
+        // As in `warm_up()`: a fast core does not make the way shorter.
+        let work = self.cpus[cpu].pace.work(lines * sum / threads.max(1));
+        self.spent.assign(Price::Handover, work);
+        work
     }
 }
 

@@ -31,7 +31,7 @@ impl Simulation {
         let mut view = View { now: self.core.cpus[cpu].clock, random: &mut self.world.random };
         let step = self.world.actors[task].program.next(&mut view);
         self.core.tasks[task].work_left = match step {
-            Step::Run(ns) => ns,
+            Step::Run(ns) => ns + self.core.sharing(cpu, task, ns),
             _ => {
                 let ns = self.cost_of(task, &step);
                 ns + self.spin_ns(&step, ns)

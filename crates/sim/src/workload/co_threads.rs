@@ -33,7 +33,7 @@ impl Workload for CoThreads {
 }
 
 fn footprint(of: &CoThreads) -> Footprint {
-    Footprint { own_bytes: 0, shared_bytes: of.bytes }
+    Footprint { own_bytes: 0, shared_bytes: of.bytes, lines_per_us: of.lines_per_us }
 }
 
 /// Creates its process's other threads, then works as they do.

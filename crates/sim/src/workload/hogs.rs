@@ -7,7 +7,7 @@ use flsched_spec::workload::Hogs;
 
 impl Workload for Hogs {
     fn main(&self, _world: &mut World) -> Box<dyn Program> {
-        let footprint = Footprint { own_bytes: self.kib << 10, shared_bytes: 0 };
+        let footprint = Footprint { own_bytes: self.kib << 10, ..Footprint::default() };
         let left = Some(self.ms * 1_000_000);
         let hog = move |_| Child { footprint, ..Child::process("hog", Hog { left }) };
         Box::new(Team::new((0..self.tasks).map(hog), Vec::new))
