@@ -40,7 +40,7 @@ mod tests {
     fn a_price_is_as_sure_as_the_less_sure_part() {
         let (ps, sure) = (500, Certainty::Measured);
         let half = &priced(&Sourced::new(ps, "", sure))["eevdf"];
-        assert_eq!((half["enqueue"], half.certainty), ((MEASURED["eevdf"]["enqueue"] + 1) / 2, sure));
+        assert_eq!((half["enqueue"], half.certainty), (MEASURED["eevdf"]["enqueue"].div_ceil(2), sure));
         assert_eq!(priced(&Sourced::estimated(ps, ""))["eevdf"].certainty, Certainty::Estimated);
     }
 }
