@@ -186,8 +186,8 @@ mod tests {
             (XEON, "value = \"powersave\"", "value = \"powersafe\"", ["line", "governor", "powersave"]),
             (
                 PARALLEL,
-                "exec_ns = { value = ",
-                "exec_ns = { value = 9999999999",
+                "exec_ns = { value = { hackbench = ",
+                "exec_ns = { value = { hackbench = 9999999999",
                 ["line", "exec_ns", "0 to 60000000000"],
             ),
             (KNC, "value = \"2.6.38\"", "value = \"2.6.x\"", ["line", "2.6.x", "not a release of Linux"]),
@@ -234,7 +234,8 @@ mod tests {
         let before = set(&[]).unwrap();
         let prices = set(&["callbacks.rr2.pick=7", "instruction_ps=1000"]).unwrap();
         assert_eq!((prices["rr2"]["pick"], prices["rr2"].certainty), (7, Certainty::Estimated));
-        assert_eq!(prices["rr2"]["balance"], prices["flsched"]["balance"], "of 1000 ps");
+        let of_1000_ps = instructions::priced(&Sourced::estimated(1000, ""));
+        assert_eq!(prices["rr2"]["balance"], of_1000_ps["rr2"]["balance"], "its other prices stay");
         assert_ne!(prices["flsched"], before["flsched"]);
         let error = set(&["callbacks.rr3.pick=7"]).unwrap_err().to_string();
         assert!(error.contains("unknown entry of `callbacks` `rr3`; did you mean `rr2`"), "{error}");
