@@ -1,7 +1,7 @@
 //! The program of the SCHED_RR2 paper, section 4: processes with some threads each, which work for a
 //! fixed time on data that the threads of a process share. The result is how many operations they do.
 use super::team::Team;
-use super::{Child, Program, Step, View, Workload, World};
+use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
 use crate::core::Footprint;
 use crate::engine::Ns;
 use flsched_spec::workload::CoThreads;
@@ -9,12 +9,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl Workload for CoThreads {
-    fn main(&self, _world: &mut World) -> Box<dyn Program> {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
+        let start = world.add_barrier(self.processes * self.threads);
         let done = Rc::new(Cell::new(0u64));
         let of = *self;
         let leader = |_| Child {
             footprint: footprint(&of),
-            ..Child::process("co-threads", Leader::new(of, Rc::clone(&done)))
+            ..Child::process("co-threads", Leader::new(of, start, Rc::clone(&done)))
         };
         let leaders: Vec<Child> = (0..self.processes).map(leader).collect();
         Box::new(Team::new(leaders, move || {
@@ -44,10 +45,10 @@ struct Leader {
 }
 
 impl Leader {
-    fn new(of: CoThreads, done: Rc<Cell<u64>>) -> Self {
+    fn new(of: CoThreads, start: BarrierId, done: Rc<Cell<u64>>) -> Self {
         Self {
             to_make: of.threads - 1,
-            worker: Worker { of, until: None, working: false, done },
+            worker: Worker { of, start: Some(start), until: None, working: false, done },
             is_done: false,
         }
     }
@@ -76,6 +77,8 @@ impl Program for Leader {
 #[derive(Clone)]
 struct Worker {
     of: CoThreads,
+    /// Where all sleep until the last one has come, so that all wake at once.
+    start: Option<BarrierId>,
     until: Option<Ns>,
     working: bool,
     done: Rc<Cell<u64>>,
@@ -83,6 +86,9 @@ struct Worker {
 
 impl Program for Worker {
     fn next(&mut self, view: &mut View<'_>) -> Step {
+        if let Some(start) = self.start.take() {
+            return Step::Meet(start, Wait::BLOCK);
+        }
         let until = *self.until.get_or_insert(view.now + self.of.seconds * 1_000_000_000);
         if view.now >= until {
             return Step::Exit;
