@@ -22,6 +22,12 @@ impl Release {
     pub fn has_rt_push_ipi(&self) -> bool {
         self.0[..] >= [4, 1][..]
     }
+
+    /// Of CPUs that suit a real-time task equally each one takes the next after its last choice
+    /// (`cpumask_any_and_distribute()`).
+    pub fn distributes_rt(&self) -> bool {
+        self.0[..] >= [5, 11][..]
+    }
 }
 
 /// What the simulator models unless a machine's file names another one.
@@ -72,11 +78,13 @@ mod tests {
     fn numbers_are_compared_not_letters() {
         let of = |text: &str| text.parse::<Release>().unwrap();
         assert!(of("2.6.38") < of("4.1") && of("4.9") < of("4.14") && of("5.4.302") < of("5.5"));
-        let does = |text| (of(text).wakes_all_at_a_pipe(), of(text).has_rt_push_ipi());
-        assert_eq!(does("2.6.38"), (true, false));
-        assert_eq!(does("4.0.9"), (true, false));
-        assert_eq!(does("5.4"), (true, true));
-        assert_eq!(does("5.10"), (false, true));
+        let does =
+            |text| (of(text).wakes_all_at_a_pipe(), of(text).has_rt_push_ipi(), of(text).distributes_rt());
+        assert_eq!(does("2.6.38"), (true, false, false));
+        assert_eq!(does("4.0.9"), (true, false, false));
+        assert_eq!(does("5.4"), (true, true, false));
+        assert_eq!(does("5.10"), (false, true, false));
+        assert_eq!(does("5.11"), (false, true, true));
         assert_eq!(of("2.6.38").to_string(), "2.6.38");
     }
 

@@ -6,7 +6,7 @@ use flsched_sim::workload::{Child, Program, Step, View, load};
 use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 const US: u64 = 1000;
@@ -291,6 +291,28 @@ fn how_real_time_tasks_are_pulled_depends_on_the_kernel() {
     }
     assert_eq!(locks("2.6.38", "rr"), locks("2.6.38", "rr:push_ipi=0"), "the user's word counts");
     assert!(locks("2.6.38", "rr:push_ipi=1")[0] > 0);
+}
+
+#[test]
+fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
+    let cpus_of_first_runs = |kernel: &str| {
+        let setting = format!("kernel={kernel}").parse().unwrap();
+        let (result, recording) = Simulation::new(Setup {
+            machine: Arc::new(Machine::find_with("parallel-clock", &[setting]).unwrap()),
+            scheduler: Scheduler::read("rr", Target::Sim).unwrap(),
+            workload: load(&Model::read("hackbench:process-pipe:1:1").unwrap()).unwrap(),
+            seed: 1,
+            limit: SECOND,
+        })
+        .unwrap()
+        .run_recorded();
+        assert!(result.is_ok());
+        let mut first = BTreeMap::new();
+        recording.slices.iter().for_each(|slice| drop(first.entry(slice.task).or_insert(slice.cpu)));
+        first.into_values().collect::<BTreeSet<usize>>().len()
+    };
+    assert_eq!(cpus_of_first_runs("5.11"), 16);
+    assert_eq!(cpus_of_first_runs("5.10"), 2, "the first task's and one for all others, which sleep soon");
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub struct Rt {
     overloaded: CpuMask,
     priorities: Priorities,
     chain: Chain,
+    /// By CPU: which one it last chose for a task; `None`: it does not go on from there. See [`Release::distributes_rt`].
+    chosen: Vec<Option<CpuId>>,
     /// CPUs that have to push when they leave the scheduler: `balance_callback`.
     pending: CpuMask,
     /// By task: ticks that are left of its timeslice.
@@ -71,6 +73,7 @@ impl Rt {
             overloaded: CpuMask::empty(),
             priorities: Priorities::new(core),
             chain: Chain::new(core),
+            chosen: vec![core.machine.kernel.distributes_rt().then_some(0); core.nr_cpus()],
             pending: CpuMask::empty(),
             ticks_left: Vec::new(),
             domains: Domains::new(&core.machine),
@@ -181,9 +184,8 @@ impl Class for Rt {
             core.resched(cpu);
         } else if prio == running
             && !core.cpus[cpu].need_resched
-            && Self::can_move(core, curr)
-            && self.lowest(core, curr, cpu).is_some()
-            && !(Self::can_move(core, task) && self.lowest(core, task, cpu).is_some())
+            && self.has_lower(core, curr)
+            && !self.has_lower(core, task)
         {
             // Only the running task can move: it makes room.
             self.requeue(core, cpu, task, true);

@@ -24,7 +24,7 @@ impl Chain {
 
 impl Rt {
     /// `find_lowest_rq()`: the CPU where the task was last, else one near it, the waking CPU first.
-    pub(super) fn lowest(&self, core: &mut Core, task: TaskId, last: CpuId) -> Option<CpuId> {
+    pub(super) fn lowest(&mut self, core: &mut Core, task: TaskId, last: CpuId) -> Option<CpuId> {
         if !Self::can_move(core, task) {
             return None;
         }
@@ -37,11 +37,18 @@ impl Rt {
             if domain.span.has(here) && mask.has(here) {
                 return Some(here);
             }
-            if let Some(cpu) = mask.first_common_from(&domain.span, last) {
+            let from = self.chosen[here].map_or(last, |chosen| (chosen + 1) % core.nr_cpus());
+            if let Some(cpu) = mask.first_common_from(&domain.span, from) {
+                self.chosen[here] = self.chosen[here].and(Some(cpu));
                 return Some(cpu);
             }
         }
         mask.first_common_from(&core.online, here)
+    }
+
+    /// `cpupri_find()`: whether there is such a CPU.
+    pub(super) fn has_lower(&self, core: &mut Core, task: TaskId) -> bool {
+        Self::can_move(core, task) && self.priorities.below(core, task).is_some()
     }
 
     /// `push_rt_tasks()`; the lock of `cpu` is held.
