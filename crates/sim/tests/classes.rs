@@ -308,7 +308,9 @@ fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
         .run_recorded();
         assert!(result.is_ok());
         let mut first = BTreeMap::new();
-        recording.slices.iter().for_each(|slice| drop(first.entry(slice.task).or_insert(slice.cpu)));
+        for slice in &recording.slices {
+            first.entry(slice.task).or_insert(slice.cpu);
+        }
         first.into_values().collect::<BTreeSet<usize>>().len()
     };
     assert_eq!(cpus_of_first_runs("5.11"), 16);
