@@ -67,12 +67,14 @@ impl<R: Rules> Fair<R> {
             sum.cpus += 1;
             sum.idle += u64::from(self.is_idle(core, cpu));
             sum.tasks += self.queues[cpu].count as u64;
-            sum.load += self.cpu_load(core, cpu);
             if R::IS_MODERN {
                 let average = self.average_at(core, cpu, core.clock());
+                sum.load += average.load(1);
                 in_time.used += average.utilisation();
                 in_time.runnable += average.runnable();
                 in_time.capacity += u64::from(core.perf_cap(cpu));
+            } else {
+                sum.load += self.cpu_load(core, cpu);
             }
         }
         sum.classify(R::IS_MODERN.then_some(&in_time), percent);
