@@ -39,8 +39,8 @@ pub struct Rt {
     overloaded: CpuMask,
     priorities: Priorities,
     chain: Chain,
-    /// By CPU: which one it last chose for a task; `None`: it does not go on from there. See [`Release::distributes_rt`].
-    chosen: Vec<Option<CpuId>>,
+    /// By CPU: which one it last chose for a task. See [`Release::distributes_rt`].
+    chosen: Vec<CpuId>,
     /// CPUs that have to push when they leave the scheduler: `balance_callback`.
     pending: CpuMask,
     /// By task: ticks that are left of its timeslice.
@@ -73,7 +73,7 @@ impl Rt {
             overloaded: CpuMask::empty(),
             priorities: Priorities::new(core),
             chain: Chain::new(core),
-            chosen: vec![core.machine.kernel.distributes_rt().then_some(0); core.nr_cpus()],
+            chosen: vec![0; core.nr_cpus()],
             pending: CpuMask::empty(),
             ticks_left: Vec::new(),
             domains: Domains::new(&core.machine),

@@ -37,9 +37,10 @@ impl Rt {
             if domain.span.has(here) && mask.has(here) {
                 return Some(here);
             }
-            let from = self.chosen[here].map_or(last, |chosen| (chosen + 1) % core.nr_cpus());
+            let goes_on = core.machine.kernel.distributes_rt();
+            let from = if goes_on { (self.chosen[here] + 1) % core.nr_cpus() } else { last };
             if let Some(cpu) = mask.first_common_from(&domain.span, from) {
-                self.chosen[here] = self.chosen[here].and(Some(cpu));
+                self.chosen[here] = cpu;
                 return Some(cpu);
             }
         }
