@@ -80,8 +80,8 @@ impl Simulated {
     }
 }
 
-/// `--machine` and `--cpus`. What is not given is as scenarios name it; of a recorded load alone, the machine is the one
-/// on which it was recorded.
+/// `--machine` and `--cpus`. If one is left out, a scenario names it. If a recorded load is the only workload, the machine is
+/// that of the recording.
 pub fn simulated(name: Option<&str>, cpus: Option<usize>, workloads: &[&Model]) -> Result<Simulated, Error> {
     let scenarios = scenarios(workloads)?;
     let machine = match (name, workloads) {

@@ -25,7 +25,7 @@ pub struct Replays {
     pub entries: Vec<Entry>,
 }
 
-/// A load under a scheduler. What is replayed are the recordings under EEVDF: so for other schedulers it is a prediction.
+/// A load under a scheduler. The recordings under EEVDF are replayed, so the replay under another scheduler is a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -80,7 +80,7 @@ impl Entry {
     }
 }
 
-/// What is nearest to a value in the range of this figure.
+/// The value in the range of this figure that is nearest to a given one.
 fn within<T: Copy + PartialOrd>(value: T, all: &[Figures], of: fn(&Figures) -> T) -> T {
     let values = || all.iter().map(of);
     let least = values().reduce(|a, b| if b < a { b } else { a });

@@ -9,7 +9,7 @@ pub struct Circumstances {
     pub begin: Ns,
     /// When the run counts as hung, if that is earlier than otherwise.
     pub limit: Option<Ns>,
-    /// What is done to the run from outside, and when.
+    /// Changes from outside, each with its time.
     pub disturbances: Vec<(Ns, Disturbance)>,
 }
 

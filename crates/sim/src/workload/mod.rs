@@ -117,7 +117,7 @@ pub enum Step {
     Down(SemaphoreId),
     /// Releases one, as a futex does.
     Up(SemaphoreId),
-    /// The same, as a message does: who waits is told that the sender will sleep soon (`WF_SYNC`).
+    /// The same, as a message does: the wake-up says that the sender will sleep soon (`WF_SYNC`).
     Send(SemaphoreId),
     /// Waits for a signal, and releases the mutex when it starts to sleep.
     WaitFor(ConditionId, Option<SemaphoreId>),

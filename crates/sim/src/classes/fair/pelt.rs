@@ -12,7 +12,7 @@ const HALF_LIFE: u64 = 32;
 /// One task, or all of a CPU's time.
 const ONE: u64 = FULL_SPEED as u64;
 
-/// What is averaged, of a task or of a CPU.
+/// The amounts that are averaged for a task or a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Amounts {
     /// The weight of what can run; of a task, one.
