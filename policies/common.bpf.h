@@ -138,6 +138,13 @@ static __always_inline void give_way(const struct scx_cpu_release_args *args)
 		scx_bpf_reenqueue_local();
 }
 
+/*
+ * What every policy asks of the kernel. Its enqueue operation is called for tasks that must not
+ * migrate, too. And a woken task whose CPU idles, or is beyond the waker's cache, is enqueued by
+ * its CPU (ttwu_queue_wakelist()): the waker takes no lock of that CPU, and goes on sooner.
+ */
+#define POLICY_FLAGS (SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ALLOW_QUEUED_WAKEUP)
+
 /* A policy's license, and how it reports to the loader why it ended: the same in each. */
 #define POLICY_BOILERPLATE(policy)                                   \
 	char _license[] SEC("license") = "GPL";                      \

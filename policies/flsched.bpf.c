@@ -446,5 +446,5 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .cpu_release	= (void *)flsched_cpu_release,
 	       .init		= (void *)flsched_init,
 	       .exit		= (void *)flsched_exit,
-	       .flags		= SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_MIGRATION_DISABLED,
+	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_LAST,
 	       .name		= "flsched");

@@ -489,6 +489,6 @@ SCX_OPS_DEFINE(rr2_ops,
 	       .cpu_release	= (void *)rr2_cpu_release,
 	       .init		= (void *)rr2_init,
 	       .exit		= (void *)rr2_exit,
-	       .flags		= SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ENQ_EXITING,
+	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_EXITING,
 	       .name		= "rr2");
 /* clang-format on */

@@ -385,5 +385,5 @@ SCX_OPS_DEFINE(smove_ops,
 	       .cpu_release	= (void *)smove_cpu_release,
 	       .init		= (void *)smove_init,
 	       .exit		= (void *)smove_exit,
-	       .flags		= SCX_OPS_ENQ_MIGRATION_DISABLED,
+	       .flags		= POLICY_FLAGS,
 	       .name		= "smove");

@@ -23,6 +23,17 @@ impl Release {
         self.0[..] >= [4, 1][..]
     }
 
+    /// A task that is woken for a CPU beyond the waker's last-level cache is enqueued by that CPU, which an interrupt
+    /// asks for it (`TTWU_QUEUE`). 3.0 to 3.2 do so within a cache, too; that is not modelled.
+    pub fn queues_far_wake_ups(&self) -> bool {
+        self.0[..] >= [3, 0][..]
+    }
+
+    /// So is one that is woken for an idle CPU.
+    pub fn queues_wake_ups_to_idle(&self) -> bool {
+        self.0[..] >= [6, 0][..]
+    }
+
     /// Of CPUs that suit a real-time task equally each one takes the next after its last choice
     /// (`cpumask_any_and_distribute()`).
     pub fn distributes_rt(&self) -> bool {
@@ -85,6 +96,10 @@ mod tests {
         assert_eq!(does("5.4"), (true, true, false));
         assert_eq!(does("5.10"), (false, true, false));
         assert_eq!(does("5.11"), (false, true, true));
+        let queues = |text| (of(text).queues_far_wake_ups(), of(text).queues_wake_ups_to_idle());
+        assert_eq!(queues("2.6.38"), (false, false));
+        assert_eq!(queues("5.19"), (true, false));
+        assert_eq!(queues("6.0"), (true, true));
         assert_eq!(of("2.6.38").to_string(), "2.6.38");
     }
 

@@ -78,6 +78,11 @@ pub trait Class {
         false
     }
 
+    /// Whether a woken task may be enqueued by its CPU instead of its waker.
+    fn allows_queued_wake_ups(&self) -> bool {
+        true
+    }
+
     /// The task has become runnable on `cpu`.
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue);
 

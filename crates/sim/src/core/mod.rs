@@ -56,6 +56,11 @@ pub struct Cpu {
     pub is_interrupt_sent: bool,
     /// `rq->__lock`.
     pub lock: LockId,
+    /// `rq->nr_running`: tasks in its run queues, with the running one.
+    pub nr_running: u32,
+    /// `rq->wake_list`: tasks that other CPUs have woken, and that this one is to enqueue itself. An interrupt for it
+    /// is on its way if there are any.
+    pub wake_list: Vec<TaskId>,
     /// Since when it idles; 0 if it does not.
     pub idle_since: Ns,
     /// Time it idled.
@@ -125,6 +130,8 @@ impl Core {
             is_ticking: false,
             is_interrupt_sent: false,
             lock: locks.add("rq"),
+            nr_running: 0,
+            wake_list: Vec::new(),
             idle_since: 0,
             idled: 0,
             pace: Pace::FULL,
@@ -231,9 +238,23 @@ impl Core {
         let target = &mut self.cpus[cpu];
         if cpu != self.here && !target.is_interrupt_sent {
             target.is_interrupt_sent = true;
-            let travel = self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu));
-            let at = self.clock() + travel;
-            self.queue.push(at, Event::Resched { cpu });
+            self.send(cpu, Event::Resched { cpu });
+        }
+    }
+
+    /// An interrupt for another CPU.
+    fn send(&mut self, cpu: CpuId, event: Event) {
+        let travel = self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu));
+        self.queue.push(self.clock() + travel, event);
+    }
+
+    /// `__ttwu_queue_wakelist()`: the task's CPU is to enqueue it.
+    pub(crate) fn add_to_wake_list(&mut self, task: TaskId) {
+        let cpu = self.tasks[task].cpu;
+        self.tasks[task].state = State::Waking;
+        self.cpus[cpu].wake_list.push(task);
+        if self.cpus[cpu].wake_list.len() == 1 {
+            self.send(cpu, Event::WakeList { cpu });
         }
     }
 
@@ -263,6 +284,10 @@ impl Core {
         }
         let task = &mut self.tasks[task];
         if task.cpu != cpu {
+            if task.is_queued {
+                self.cpus[task.cpu].nr_running -= 1;
+                self.cpus[cpu].nr_running += 1;
+            }
             task.cpu = cpu;
             task.wake_cpu = cpu as i32;
             if task.state != State::New {

@@ -15,6 +15,8 @@ pub enum State {
     Runnable,
     /// Waiting for something else.
     Sleeping,
+    /// Woken, and in the wake list of its CPU: [`Cpu::wake_list`](super::Cpu::wake_list).
+    Waking,
     /// Ended.
     Dead,
 }

@@ -23,6 +23,11 @@ pub enum Event {
         /// The CPU.
         cpu: CpuId,
     },
+    /// An interrupt from another CPU makes this one enqueue the tasks of its wake list.
+    WakeList {
+        /// The CPU.
+        cpu: CpuId,
+    },
     /// A sleep ends.
     WakeUp {
         /// The sleeper.

@@ -148,6 +148,7 @@ pub(crate) const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
 pub(crate) const OPS_ENQ_LAST: u64 = 2;
 pub(crate) const OPS_ENQ_EXITING: u64 = 4;
 pub(crate) const OPS_ENQ_MIGRATION_DISABLED: u64 = 16;
+pub(crate) const OPS_ALLOW_QUEUED_WAKEUP: u64 = 32;
 
 pub(crate) const SLICE_DFL: u64 = 20_000_000;
 pub(crate) const SLICE_INF: u64 = u64::MAX;

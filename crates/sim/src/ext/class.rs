@@ -67,6 +67,11 @@ impl Class for Ext {
         })
     }
 
+    /// `scx_allow_ttwu_queue()`.
+    fn allows_queued_wake_ups(&self) -> bool {
+        self.flags & OPS_ALLOW_QUEUED_WAKEUP != 0
+    }
+
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue) {
         let selected = core.tasks[task].nr_cpus_allowed > 1 && core.tasks[task].migration_disabled == 0;
         let flags = match why {

@@ -231,9 +231,13 @@ impl Simulation {
             Event::Resched { cpu } => {
                 self.interrupt(cpu);
                 self.core.cpus[cpu].is_interrupt_sent = false;
-                if self.core.cpus[cpu].curr.is_none() {
-                    self.core.spend(Price::IdleExit, *self.core.machine.costs.idle_exit_ns);
-                }
+                self.exit_idle(cpu);
+                self.settle(cpu);
+            }
+            Event::WakeList { cpu } => {
+                self.interrupt(cpu);
+                self.exit_idle(cpu);
+                self.empty_wake_list(cpu);
                 self.settle(cpu);
             }
             Event::WakeUp { task } => {
@@ -262,6 +266,13 @@ impl Simulation {
                     self.core.queue.push(self.core.now + self.check_every, Event::Watchdog);
                 }
             }
+        }
+    }
+
+    /// An interrupt has arrived.
+    fn exit_idle(&mut self, cpu: CpuId) {
+        if self.core.cpus[cpu].curr.is_none() {
+            self.core.spend(Price::IdleExit, *self.core.machine.costs.idle_exit_ns);
         }
     }
 
