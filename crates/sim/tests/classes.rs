@@ -2,11 +2,12 @@
 use flsched_machine::Machine;
 use flsched_sim::core::{CpuMask, Scheduling};
 use flsched_sim::output::Outcome;
-use flsched_sim::workload::{Child, Program, Step, View, load};
+use flsched_sim::workload::{Child, Program, Step, View, Workload, World, load};
 use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 const US: u64 = 1000;
@@ -453,6 +454,67 @@ fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
     let took_longer: Vec<bool> = notes.all("fork").iter().map(|&took| took > least + 9 * US).collect();
     let expected: Vec<bool> = (1..=54).map(|fork| [18, 21, 24, 27].contains(&fork)).collect();
     assert_eq!(took_longer, expected);
+}
+
+/// A task wakes eight that last ran on CPUs of their own, and notes how long that takes.
+#[derive(Debug)]
+struct WakesEight(Arc<Mutex<u64>>);
+
+impl fmt::Display for WakesEight {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("wakes eight")
+    }
+}
+
+impl Workload for WakesEight {
+    fn main(&self, world: &mut World) -> Box<dyn Program> {
+        let (condition, took) = (world.add_condition(), Arc::clone(&self.0));
+        let (mut step, mut began_at) = (0, 0);
+        Box::new(Does(move |view: &mut View<'_>| {
+            step += 1;
+            match step {
+                1..=8 => {
+                    let mut steps =
+                        vec![Step::Exit, Step::Run(US), Step::WaitFor(condition, None), Step::Run(MS)];
+                    Step::Fork(task("woken", move |_| steps.pop().unwrap()))
+                }
+                9 => Step::Sleep(20 * MS),
+                10 => {
+                    began_at = view.now;
+                    Step::Broadcast(condition)
+                }
+                11 => {
+                    *took.lock().unwrap() = view.now - began_at;
+                    Step::WaitChildren { at_most: 0 }
+                }
+                _ => Step::Exit,
+            }
+        }))
+    }
+}
+
+#[test]
+fn idle_cpus_enqueue_the_tasks_that_are_woken_for_them_since_6_0() {
+    let waking = |kernel: &str, scheduler: &str| {
+        let took = Arc::new(Mutex::new(0));
+        let setting = format!("kernel={kernel}").parse().unwrap();
+        Simulation::new(Setup {
+            machine: Arc::new(Machine::find_with("parallel-clock", &[setting]).unwrap()),
+            scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
+            workload: Arc::new(WakesEight(Arc::clone(&took))),
+            seed: 1,
+            limit: SECOND,
+        })
+        .unwrap()
+        .run()
+        .unwrap();
+        let took = *took.lock().unwrap();
+        took / 8
+    };
+    for scheduler in ["eevdf", "rr", "flsched", "smove", "rr2"] {
+        let (by_waker, by_idle_cpu) = (waking("5.19", scheduler), waking("6.0", scheduler));
+        assert!(by_waker > by_idle_cpu + US, "{scheduler}: {by_waker} and {by_idle_cpu} ns for each");
+    }
 }
 
 #[test]

@@ -1,60 +1,159 @@
-//! `losses`: where the subject is worse than the first scheduler, as a list.
-use super::words::{failures, quantity, ratio_text};
-use super::{Context, Rendered, SUBJECT, view};
+//! `losses`: the rows of whole sets where another scheduler is faster than the subject, worst first.
+use super::table::line;
+use super::words::{failures, quantity, workload};
+use super::{Context, Rendered, SUBJECT, required};
 use crate::markers::Request;
-use crate::view::View;
-use flsched_compare::verdict::Verdict;
-use flsched_spec::UsageError;
+use crate::view::{Row, Selection, View};
+use flsched_compare::report::words::{ratio, seconds};
+use flsched_compare::result::ArmResult;
+use flsched_compare::stats::{Estimate, ratio_of_medians};
+use flsched_compare::verdict::{Evidence, Verdict, decide};
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let view = view(context, request)?;
-    let subject = view.subject.ok_or_else(|| {
-        UsageError::unknown("scheduler", request.get("subject").unwrap_or(SUBJECT), &view.schedulers)
-            .to_string()
-    })?;
-    Ok(Rendered { text: text(&view, subject), pictures: Vec::new() })
+    required(request, "sets")?;
+    let subject = request.get("subject").unwrap_or(SUBJECT);
+    let (mut rows, mut lost) = (0, Vec::new());
+    for name in request.list("sets").unwrap_or_default() {
+        let set = context.sets.get(name).map_err(|error| error.to_string())?;
+        for comparison in set.own_comparisons().filter(|it| context.store.has(&it.file)) {
+            let selection = Selection { files: vec![&comparison.file], subject, ..Selection::default() };
+            let view = View::new(context.store, context.sets, &selection)?;
+            if quantity(&view.reports[0]) == "work" {
+                return Err(format!("{}: on its clock no scheduler is faster", comparison.file));
+            }
+            rows += view.rows.len();
+            lost.extend(view.rows.iter().filter_map(|row| Loss::of(&view, row, subject)));
+        }
+    }
+    lost.sort_by(|one, other| one.ratio.value.total_cmp(&other.ratio.value));
+    Ok(Rendered { text: text(&lost, rows, subject), pictures: Vec::new() })
 }
 
-/// A line for each workload that was lost.
-fn text(view: &View, subject: usize) -> String {
-    let more = if quantity(&view.reports[0]) == "work" { "more work" } else { "slower" };
-    let line = |row: &&crate::view::Row| {
-        let cell = row.cells[subject].as_ref()?;
-        let lost = (cell.verdict == Verdict::Worse).then(|| ratio_text(cell)).flatten();
-        let lost = lost.map(|ratio| format!("{ratio}, {more} than `{}`", view.first()));
-        let parts: Vec<String> = [lost, failures(cell)].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("- `{}`: {}", row.workload, parts.join("; ")))
-    };
-    let lines: Vec<String> = view.losses_first().iter().filter_map(line).collect();
-    match lines.is_empty() {
-        true => format!("- none of {} workloads", view.rows.len()),
-        false => lines.join("\n"),
+/// A row that is lost.
+struct Loss {
+    place: String,
+    workload: String,
+    own: String,
+    fastest: String,
+    /// Time of the fastest / time of the subject.
+    ratio: Estimate,
+}
+
+impl Loss {
+    /// `None`: the subject is the fastest, or it cannot be told which one is. Of arms that differ in how threads wait
+    /// (`flsched+sleep`) each scheduler has its fastest.
+    fn of(view: &View, row: &Row, subject: &str) -> Option<Self> {
+        let is_own = |name: &str| name.split('+').next() == Some(subject);
+        let arms =
+            || view.schedulers.iter().zip(&row.cells).filter_map(|(name, cell)| Some((name, cell.as_ref()?)));
+        let median = |arm: &ArmResult| arm.time_s.map_or(f64::INFINITY, |time| time.median);
+        let fastest = |own: bool| {
+            arms()
+                .filter(|(name, arm)| is_own(name) == own && (own || arm.failed.is_empty()))
+                .min_by(|(_, one), (_, other)| median(one).total_cmp(&median(other)))
+        };
+        let ((_, own), (name, other)) = (fastest(true)?, fastest(false)?);
+        let ratio = ratio_of_medians(&other.times_s, &own.times_s);
+        let evidence = Evidence {
+            ratio,
+            noise: row.noise,
+            timed_runs: own.times_s.len().min(other.times_s.len()),
+            untimed_runs: own.failed.len(),
+        };
+        if decide(&evidence).0 != Verdict::Worse && own.failed.is_empty() {
+            return None;
+        }
+        let report = &view.reports[0];
+        let release: Vec<&str> = report.kernel.split('.').take(2).collect();
+        let time = |arm: &ArmResult| arm.time_s.map_or("–".into(), |time| seconds(time.median));
+        Some(Self {
+            place: format!("{}, {}", release.join("."), report.cpus),
+            workload: workload(row),
+            own: [Some(time(own)), failures(own)].into_iter().flatten().collect::<Vec<_>>().join("<br>"),
+            fastest: format!("`{name}` {}", time(other)),
+            ratio: ratio.unwrap_or(Estimate::exact(0.0)),
+        })
+    }
+}
+
+fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
+    let titles = ["kernel, CPUs", "workload", &format!("`{subject}`"), "fastest", "×"].map(String::from);
+    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    lines.extend(lost.iter().map(|loss| {
+        let ratio = format!("{} [{:.2}–{:.2}]", ratio(loss.ratio.value), loss.ratio.low, loss.ratio.high);
+        line(&[loss.place.clone(), loss.workload.clone(), loss.own.clone(), loss.fastest.clone(), ratio])
+    }));
+    let sum = format!("{} of {rows} rows", lost.len());
+    match lost.is_empty() {
+        true => format!("{sum}."),
+        false => format!(
+            "{sum}. Seconds, medians; ×: time of the fastest scheduler / time of `{subject}`, with its 95 % \
+             interval.\n\n{}",
+            lines.join("\n")
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::render;
     use super::*;
     use crate::sets::Sets;
-    use crate::view::Selection;
     use crate::view::tests::{eject, on_clock, project, report};
+    use flsched_compare::Report;
+    use std::path::Path;
+
+    const SETS: &str = r#"
+        [[set]]
+        name = "s"
+        about = "Four CPUs."
+        on = "vm"
+        kernels = ["6.18"]
+        cpus = 4
+        schedulers = ["eevdf", "rr", "flsched"]
+        [[set.comparison]]
+        name = "all"
+        workloads = ["make:4"]
+        [[set.comparison]]
+        name = "not-measured"
+        workloads = ["make:8"]
+    "#;
+
+    fn list(measured: &Report, clock: &str) -> Result<String, String> {
+        let sets = Sets::parse(SETS).unwrap();
+        let (_folder, store) = project(&[("s-6.18-all.json", &on_clock(measured.clone(), clock))]);
+        let context = Context { store: &store, sets: &sets, document: Path::new("docs/results.md") };
+        render(&context, &Request::parse("losses sets=s").unwrap()).map(|it| it.text)
+    }
 
     #[test]
-    fn lists_what_was_lost() {
+    fn whoever_is_faster_counts_and_the_worst_comes_first() {
         let mut measured = report(&[
-            ("a", &[("eevdf", 1.0), ("flsched", 0.5)]),
-            ("b", &[("eevdf", 1.0), ("flsched", 1.25)]),
+            ("won", &[("eevdf", 1.0), ("rr", 0.6), ("flsched", 0.5)]),
+            ("tied", &[("eevdf", 1.0), ("rr", 0.495), ("flsched", 0.5)]),
+            ("lost", &[("eevdf", 1.0), ("rr", 0.4), ("flsched", 0.5)]),
+            ("worse", &[("eevdf", 1.0), ("rr", 1.5), ("flsched", 2.0)]),
         ]);
-        let list = |measured| {
-            let (_folder, store) = project(&[("a.json", &on_clock(measured, "wall"))]);
-            let selection = Selection { files: vec!["a.json"], subject: "flsched", ..Selection::default() };
-            let view = View::new(&store, &Sets::default(), &selection).unwrap();
-            text(&view, view.subject.unwrap())
-        };
-        assert_eq!(list(measured.clone()), "- `b`: 0.80× [0.79–0.81], slower than `eevdf`");
+        let text = list(&measured, "wall").unwrap();
+        assert!(text.starts_with("\n2 of 4 rows. Seconds"), "{text}");
+        assert!(text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | 0.80× [0.79–0.81] |"), "{text}");
+        assert!(text.contains("| 6.18, 4 | `worse` | 2.00 | `eevdf` 1.00 | 0.50× [0.49–0.51] |"), "{text}");
+        assert!(text.find("`worse`").unwrap() < text.find("`lost`").unwrap(), "{text}");
+        eject(&mut measured, "rr");
+        assert!(!list(&measured, "wall").unwrap().contains("`lost`"), "one that is ejected has not won");
         eject(&mut measured, "flsched");
-        assert!(list(measured).starts_with("- `a`: ejected in 1 of 5 runs\n- `b`: 0.80"));
-        let won = report(&[("a", &[("eevdf", 1.0), ("flsched", 0.5)])]);
-        assert_eq!(list(won), "- none of 1 workloads");
+        assert!(list(&measured, "wall").unwrap().contains("`won` | 0.500<br>ejected in 1 of 5 runs |"));
+    }
+
+    #[test]
+    fn the_best_way_of_waiting_counts() {
+        let ways = [("eevdf", 1.0), ("eevdf+sleep", 0.7), ("flsched", 0.9), ("flsched+sleep", 0.6)];
+        assert_eq!(list(&report(&[("a", &ways)]), "wall").unwrap(), "\n0 of 1 rows.\n");
+    }
+
+    #[test]
+    fn where_the_clock_counts_work_nothing_is_faster() {
+        let error = list(&report(&[("a", &[("eevdf", 1.0), ("flsched", 2.0)])]), "instructions").unwrap_err();
+        assert!(error.contains("no scheduler is faster"), "{error}");
     }
 }

@@ -76,7 +76,7 @@ pub const KINDS: [Kind; 14] = [
         inline: false,
         render: picture::render,
     },
-    Kind { name: "losses", keys: &["file", "subject"], inline: false, render: losses::render },
+    Kind { name: "losses", keys: &["sets", "subject"], inline: false, render: losses::render },
     Kind { name: "set", keys: &["name", "level", "pictures", "subject"], inline: false, render: set::render },
     Kind { name: "growth", keys: &["name", "schedulers"], inline: false, render: growth::render },
     Kind {
