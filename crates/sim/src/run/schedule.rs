@@ -92,28 +92,31 @@ impl Simulation {
             self.activate(task, Enqueue::Delayed);
             return true;
         }
-        self.core.spend(Price::WakeUp, wakeup_ns / WAKER_SHARE);
+        let first_ns = if self.may_leave_enqueueing(class) { wakeup_ns / WAKER_SHARE } else { wakeup_ns };
+        self.core.spend(Price::WakeUp, first_ns);
         self.place(task, Wake::Up { sync });
         if self.leaves_enqueueing(task) {
             self.core.add_to_wake_list(task);
         } else {
-            self.core.spend(Price::WakeUp, wakeup_ns - wakeup_ns / WAKER_SHARE);
+            self.core.spend(Price::WakeUp, wakeup_ns - first_ns);
             self.activate(task, Enqueue::WakeUp);
         }
         true
+    }
+
+    /// Can it be that a waker leaves it to another CPU to enqueue a task of this class?
+    fn may_leave_enqueueing(&self, class: usize) -> bool {
+        self.core.machine.kernel.queues_far_wake_ups() && self.classes[class].allows_queued_wake_ups()
     }
 
     /// `ttwu_queue_cond()`: does the waker leave it to the task's CPU to enqueue it? The path for a task that is still
     /// being switched out (`p->on_cpu`) is not modelled: here a switch is done in one event.
     fn leaves_enqueueing(&self, task: TaskId) -> bool {
         let (class, cpu, here) = (self.core.tasks[task].class, self.core.tasks[task].cpu, self.core.here);
-        let kernel = &self.core.machine.kernel;
-        if cpu == here || !self.classes[class].allows_queued_wake_ups() {
-            return false;
-        }
-        let is_far = self.core.machine.distance(here, cpu) > Distance::Cache;
-        is_far && kernel.queues_far_wake_ups()
-            || self.core.cpus[cpu].nr_running == 0 && kernel.queues_wake_ups_to_idle()
+        let is_far = || self.core.machine.distance(here, cpu) > Distance::Cache;
+        let is_idle =
+            || self.core.cpus[cpu].nr_running == 0 && self.core.machine.kernel.queues_wake_ups_to_idle();
+        cpu != here && self.may_leave_enqueueing(class) && (is_far() || is_idle())
     }
 
     /// `sched_ttwu_pending()`.
