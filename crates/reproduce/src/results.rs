@@ -178,7 +178,6 @@ impl Results {
 /// The figure that these words take from these results.
 pub fn take(taken: &Taken, from: &[Rc<Found>]) -> Result<Estimate, Gap> {
     let figures = read(taken.reading(), from)?;
-    let by_value = |one: &&Estimate, other: &&Estimate| one.value.total_cmp(&other.value);
     let share = |count: usize| Estimate::exact(100.0 * count as f64 / figures.len() as f64);
     let none = || Gap::Missing(format!("no result has `{}`", taken.reading()));
     match taken {
@@ -188,8 +187,9 @@ pub fn take(taken: &Taken, from: &[Rc<Found>]) -> Result<Estimate, Gap> {
             _ => Err(Gap::Wrong(format!("`{reading}` matches {} workloads", figures.len()))),
         },
         _ if figures.is_empty() => Err(none()),
-        Taken::Largest(_) => figures.iter().max_by(by_value).copied().ok_or_else(none),
-        Taken::Smallest(_) => figures.iter().min_by(by_value).copied().ok_or_else(none),
+        // By the near ends of the intervals: else the one that differs most between runs would be chosen.
+        Taken::Largest(_) => figures.into_iter().max_by(|a, b| a.low.total_cmp(&b.low)).ok_or_else(none),
+        Taken::Smallest(_) => figures.into_iter().min_by(|a, b| a.high.total_cmp(&b.high)).ok_or_else(none),
         Taken::CountAbove(limit, _) => {
             Ok(Estimate::exact(figures.iter().filter(|it| it.value > *limit).count() as f64))
         }
@@ -451,6 +451,23 @@ pub(crate) mod tests {
         assert_eq!(of(Taken::CountAbove(2.0, reading.clone())), 1.0);
         assert_eq!(of(Taken::ShareAbove(2.0, reading.clone())), 50.0);
         assert_eq!(of(Taken::ShareBelow(5.0, reading)), 100.0);
+    }
+
+    #[test]
+    fn chance_is_not_the_largest() {
+        let report = found(&comparison(
+            "x",
+            &[
+                ("hogs:1:1", "cfs", &[3.0, 3.1, 3.2]),
+                ("hogs:2:1", "cfs", &[1.0, 9.0, 9.0]),
+                ("hogs:3:1", "cfs", &[0.5, 0.5, 4.0]),
+                ("hogs:4:1", "cfs", &[0.6, 0.6, 0.6]),
+            ],
+        ));
+        let reading = Reading::parse("time of cfs on hogs:*").unwrap();
+        let of = |taken: Taken| take(&taken, std::slice::from_ref(&report)).unwrap().value;
+        assert_eq!(of(Taken::Largest(reading.clone())), 3.1);
+        assert_eq!(of(Taken::Smallest(reading)), 0.6);
     }
 
     #[test]
