@@ -180,7 +180,7 @@ impl<R: Rules> Fair<R> {
 
     /// `idle_cpu()`
     fn is_idle(&self, core: &Core, cpu: CpuId) -> bool {
-        core.cpus[cpu].curr.is_none() && self.queues[cpu].count == 0
+        core.cpus[cpu].curr.is_none() && self.queues[cpu].count == 0 && core.cpus[cpu].wake_list.is_empty()
     }
 
     fn stamp(&mut self, task: TaskId) {
