@@ -64,6 +64,8 @@ const CFS: &[Setting] = &[
     simulated("min_granularity_us", 100..=1_000_000),
     simulated("wakeup_granularity_us", 0..=1_000_000),
     simulated("skip_yielder", 0..=1),
+    simulated("compat_yield", 0..=1),
+    simulated("free_locks", 0..=1),
 ];
 
 impl Kernel {
@@ -231,6 +233,7 @@ mod tests {
             "eevdf:llc_balancing=on",
             "batch:slice_us=20000",
             "cfs:latency_us=6000,skip_yielder=1",
+            "cfs:compat_yield=1,free_locks=1",
         ] {
             assert_eq!(read(text).unwrap().to_string(), text);
         }

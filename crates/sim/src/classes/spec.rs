@@ -60,6 +60,7 @@ pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<d
     let below: Box<dyn Class> = match scheduler {
         Scheduler::Kernel(_) if is_realtime => eevdf(core, EevdfOptions::default()),
         Scheduler::Kernel(spec) if spec.kernel == Kernel::Cfs => {
+            core.locks.are_free = CfsOptions::from(spec).free_locks;
             Box::new(Fair::new(core, Cfs::new(core, spec.into()), BELOW_RT))
         }
         Scheduler::Kernel(spec) => eevdf(core, EevdfOptions { slice_us: spec.get("slice_us") }),
@@ -89,6 +90,8 @@ impl From<&KernelSpec> for CfsOptions {
             min_granularity_us: spec.get("min_granularity_us"),
             wakeup_granularity_us: spec.get("wakeup_granularity_us"),
             skip_yielder: spec.get("skip_yielder") == Some(1),
+            compat_yield: spec.get("compat_yield") == Some(1),
+            free_locks: spec.get("free_locks") == Some(1),
         }
     }
 }

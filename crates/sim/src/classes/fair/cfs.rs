@@ -24,6 +24,10 @@ pub struct CfsOptions {
     /// A task that yields is not picked next, as since 2.6.39; before, `sched_yield()` only updates
     /// the accounts.
     pub skip_yielder: bool,
+    /// `sched_compat_yield`, until 2.6.38: a task that yields comes after all others of its queue.
+    pub compat_yield: bool,
+    /// No lock of the scheduler is waited for or fetched from another CPU: what do locks cost it?
+    pub free_locks: bool,
 }
 
 /// See the module.
@@ -33,6 +37,7 @@ pub struct Cfs {
     min_granularity: i64,
     wakeup_granularity: i64,
     skip_yielder: bool,
+    compat_yield: bool,
     entities: Vec<Entity>,
     queues: Vec<Queue>,
 }
@@ -81,6 +86,7 @@ impl Cfs {
             min_granularity: ns(options.min_granularity_us, 750),
             wakeup_granularity: ns(options.wakeup_granularity_us, 1000),
             skip_yielder: options.skip_yielder,
+            compat_yield: options.compat_yield,
             entities: Vec::new(),
             queues: (0..core.nr_cpus()).map(|_| Queue::default()).collect(),
         }
@@ -271,6 +277,12 @@ impl Rules for Cfs {
         queue.clear_buddies(curr);
         if skip {
             queue.skip = Some(curr);
+        }
+        if self.compat_yield
+            && let Some(last) = queue.waiting.iter().last()
+        {
+            let vruntime = &mut self.entities[curr].vruntime;
+            *vruntime = (*vruntime).max(last.vruntime + 1);
         }
     }
 
