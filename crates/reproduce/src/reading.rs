@@ -7,7 +7,7 @@
 //! | `time of S over T on W` | a comparison | the first divided by the second: how many times faster T is |
 //! | `time of S on W over V` | a comparison | the first divided by the second, of two workloads |
 //! | `gain of S over T on W` | a comparison | how many percent more work S does in the same time |
-//! | `calls of F under S` | costs, a simulation | so for `mean_ns` and `total_ms`; and `… under S over T`, the first divided by the second |
+//! | `calls of F under S` | costs, a simulation | so for `mean_ns`, `total_ms` and `share_percent` of the run; and `… under S over T`, the first divided by the second |
 //! | `locks of S` | locks | places in the policy that take a lock of its own |
 //! | `spin_percent of S` | locks | share of the CPUs' time spent spinning |
 //!
@@ -32,7 +32,7 @@ pub enum Reading {
     },
     /// Of a scheduler's function.
     Function {
-        /// `calls`, `mean_ns` or `total_ms`.
+        /// `calls`, `mean_ns`, `total_ms` or `share_percent`.
         quantity: String,
         /// Its name in the result.
         function: String,
@@ -79,16 +79,20 @@ impl Reading {
                 workload: owned(workload),
                 base: None,
             }),
-            [quantity @ ("calls" | "mean_ns" | "total_ms"), "of", function, "under", scheduler] => {
-                Ok(Self::Function {
-                    quantity: owned(quantity),
-                    function: owned(function),
-                    scheduler: owned(scheduler),
-                    over: None,
-                })
-            }
             [
-                quantity @ ("calls" | "mean_ns" | "total_ms"),
+                quantity @ ("calls" | "mean_ns" | "total_ms" | "share_percent"),
+                "of",
+                function,
+                "under",
+                scheduler,
+            ] => Ok(Self::Function {
+                quantity: owned(quantity),
+                function: owned(function),
+                scheduler: owned(scheduler),
+                over: None,
+            }),
+            [
+                quantity @ ("calls" | "mean_ns" | "total_ms" | "share_percent"),
                 "of",
                 function,
                 "under",

@@ -311,14 +311,18 @@ fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &s
     let wanted = normal(scheduler);
     let mut known = false;
     for found in from {
-        let call = match &**found {
+        let (call, run_s) = match &**found {
             Found::Simulated(it)
                 if it.outcome["scheduler"].as_str().map(normal).as_deref() == Some(&wanted) =>
             {
-                simulated_call(&it.outcome, function)
+                (simulated_call(&it.outcome, function), it.outcome["time_s"].as_f64())
             }
-            Found::Costs(report) if wanted == "eevdf" => measured_call(report, function, false),
-            Found::Costs(report) if normal(&report.policy) == wanted => measured_call(report, function, true),
+            Found::Costs(report) if wanted == "eevdf" => {
+                (measured_call(report, function, false), Some(report.run_s[0]))
+            }
+            Found::Costs(report) if normal(&report.policy) == wanted => {
+                (measured_call(report, function, true), Some(report.run_s[1]))
+            }
             _ => continue,
         };
         known = true;
@@ -326,6 +330,10 @@ fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &s
         let value = match quantity {
             "calls" => calls,
             "total_ms" => total_ns / 1e6,
+            "share_percent" => {
+                let none = || Gap::Missing("the run's time was not measured".into());
+                100.0 * total_ns / 1e9 / run_s.ok_or_else(none)?
+            }
             _ if calls == 0.0 => {
                 return Err(Gap::Failed(format!("{function} was not called under {scheduler}")));
             }
