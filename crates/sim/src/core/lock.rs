@@ -249,6 +249,24 @@ mod tests {
     }
 
     #[test]
+    fn locks_that_are_free_are_counted_and_cost_nothing() {
+        let taken_by_another = |are_free| {
+            let machine = Machine::find("epyc-2s-768t").unwrap().even();
+            let mut core = Core::new(Arc::new(machine), 1);
+            core.locks.are_free = are_free;
+            let lock = core.cpus[0].lock;
+            core.lock(lock);
+            core.cpus[0].clock += 1_000_000;
+            core.unlock(lock);
+            core.go_to(192);
+            core.lock(lock);
+            (core.clock(), core.locks.counts()["rq"].taken)
+        };
+        assert!(taken_by_another(false).0 > 1_000_000);
+        assert_eq!(taken_by_another(true), (0, 2));
+    }
+
+    #[test]
     fn an_earlier_request_takes_a_gap_that_is_long_enough() {
         let mut moves = VecDeque::new();
         assert_eq!(book(&mut moves, 1000, 10), 1000);

@@ -6,13 +6,18 @@ use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
 use flsched_machine::{Callback, Distance, Price};
 
-/// If the CPU of a woken task enqueues it, the waker has this part of the price of a wake-up,
-const WAKER_SHARE: fn(Ns) -> Ns = |wakeup_ns| wakeup_ns / 4;
-/// and that CPU, which is interrupted, this one. From traces of 16 threads that sleep at the barriers of GCC's OpenMP, with
-/// `TTWU_QUEUE` and without it (6.18.15, parallel clock): with it a wake-up and the waker's next one are 1,130 ns closer
-/// together under `rr` and 1,420 under `eevdf`, of which 387 and 917 are the class's function; and a wake-up and the switch
-/// are 510 and 600 ns further apart.
-const WAKE_LIST_SHARE: fn(Ns) -> Ns = |wakeup_ns| wakeup_ns * 4 / 3;
+/// What the waker has of the price of a wake-up if the CPU of the woken task enqueues it. This and the other CPU's part
+/// are from traces of 16 threads that sleep at the barriers of GCC's OpenMP, with `TTWU_QUEUE` and without it (6.18.15,
+/// parallel clock). With it a wake-up and the waker's next one are 1,130 ns closer together under `rr` and 1,420 under
+/// `eevdf`, of which 387 and 917 are the class's function; a wake-up and the switch are 510 and 600 ns further apart.
+fn wakers_part(wakeup_ns: Ns) -> Ns {
+    wakeup_ns / 4
+}
+
+/// What the CPU has, which is interrupted for it. See [`wakers_part`].
+fn wakees_part(wakeup_ns: Ns) -> Ns {
+    wakeup_ns * 4 / 3
+}
 
 /// The states of a task for accounting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +98,7 @@ impl Simulation {
             self.activate(task, Enqueue::Delayed);
             return true;
         }
-        let first_ns = if self.may_leave_enqueueing(class) { WAKER_SHARE(wakeup_ns) } else { wakeup_ns };
+        let first_ns = if self.may_leave_enqueueing(class) { wakers_part(wakeup_ns) } else { wakeup_ns };
         self.core.spend(Price::WakeUp, first_ns);
         self.place(task, Wake::Up { sync });
         if self.leaves_enqueueing(task) {
@@ -124,7 +129,7 @@ impl Simulation {
     pub(super) fn empty_wake_list(&mut self, cpu: CpuId) {
         let wakeup_ns = *self.core.machine.costs.wakeup_ns;
         for task in std::mem::take(&mut self.core.cpus[cpu].wake_list) {
-            self.core.spend(Price::WakeUp, WAKE_LIST_SHARE(wakeup_ns));
+            self.core.spend(Price::WakeUp, wakees_part(wakeup_ns));
             let state = &self.core.tasks[task];
             // Its affinity has changed meanwhile, or the CPU goes offline.
             if !state.may_run_on(cpu) || !self.core.online.has(cpu) {

@@ -298,8 +298,12 @@ mod tests {
     use std::sync::Arc;
 
     fn cfs(tasks: usize) -> Cfs {
+        with(tasks, CfsOptions::default())
+    }
+
+    fn with(tasks: usize, options: CfsOptions) -> Cfs {
         let machine = Machine::find("knc-31s1p").unwrap();
-        let mut rules = Cfs::new(&Core::new(Arc::new(machine), 1), CfsOptions::default());
+        let mut rules = Cfs::new(&Core::new(Arc::new(machine), 1), options);
         for task in 0..tasks {
             rules.add_task(task, 1024, 0);
             rules.enqueue(0, task, Enqueue::Fork);
@@ -337,6 +341,26 @@ mod tests {
         assert_eq!(owed, 12_000_000);
         assert!(rules.preempts(0, first));
         assert_eq!(rules.pick(0), Some(first));
+    }
+
+    #[test]
+    fn a_task_that_yields_comes_last_only_with_compat_yield() {
+        let after_yields = |compat_yield| {
+            let mut rules = with(3, CfsOptions { compat_yield, ..CfsOptions::default() });
+            let mut order = Vec::new();
+            for _ in 0..6 {
+                let next = rules.pick(0).unwrap();
+                rules.begin(0, next);
+                rules.account(0, 1000);
+                rules.yield_now(0);
+                rules.end(0, next);
+                order.push(next);
+            }
+            order
+        };
+        let order = after_yields(true);
+        assert_eq!(order[..3], order[3..], "{order:?}");
+        assert_eq!(after_yields(false)[..3], [after_yields(false)[0]; 3], "the one that is behind goes on");
     }
 
     #[test]
