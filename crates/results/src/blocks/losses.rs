@@ -7,7 +7,7 @@ use crate::view::{Row, Selection, View};
 use flsched_compare::report::words::{ratio, seconds};
 use flsched_compare::result::ArmResult;
 use flsched_compare::stats::{Estimate, ratio_of_medians};
-use flsched_compare::verdict::{Evidence, Verdict, decide};
+use flsched_compare::verdict::{Evidence, MIN_EFFECT, Verdict, decide};
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     required(request, "sets")?;
@@ -37,10 +37,11 @@ struct Loss {
     fastest: String,
     /// Time of the fastest / time of the subject.
     ratio: Estimate,
+    is_beyond_noise: bool,
 }
 
 impl Loss {
-    /// `None`: the subject is the fastest, or it cannot be told which one is. Of arms that differ in how threads wait
+    /// `None`: the subject is the fastest, or the intervals of the two overlap. Of arms that differ in how threads wait
     /// (`flsched+sleep`) each scheduler has its fastest.
     fn of(view: &View, row: &Row, subject: &str) -> Option<Self> {
         let is_own = |name: &str| name.split('+').next() == Some(subject);
@@ -60,7 +61,10 @@ impl Loss {
             timed_runs: own.times_s.len().min(other.times_s.len()),
             untimed_runs: own.failed.len(),
         };
-        if decide(&evidence).0 != Verdict::Worse && own.failed.is_empty() {
+        let is_beyond_noise = decide(&evidence).0 == Verdict::Worse;
+        // The noise is that of the first scheduler, which may be noisier than both of these.
+        let is_behind = ratio.is_some_and(|it| it.high < 1.0 && it.value < 1.0 / MIN_EFFECT);
+        if !is_beyond_noise && !is_behind && own.failed.is_empty() {
             return None;
         }
         let report = &view.reports[0];
@@ -72,6 +76,7 @@ impl Loss {
             own: [Some(time(own)), failures(own)].into_iter().flatten().collect::<Vec<_>>().join("<br>"),
             fastest: format!("`{name}` {}", time(other)),
             ratio: ratio.unwrap_or(Estimate::exact(0.0)),
+            is_beyond_noise,
         })
     }
 }
@@ -80,7 +85,9 @@ fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
     let titles = ["kernel, CPUs", "workload", &format!("`{subject}`"), "fastest", "×"].map(String::from);
     let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
     lines.extend(lost.iter().map(|loss| {
-        let ratio = format!("{} [{:.2}–{:.2}]", ratio(loss.ratio.value), loss.ratio.low, loss.ratio.high);
+        let sign = if loss.is_beyond_noise { "" } else { "≈ " };
+        let ratio =
+            format!("{sign}{} [{:.2}–{:.2}]", ratio(loss.ratio.value), loss.ratio.low, loss.ratio.high);
         line(&[loss.place.clone(), loss.workload.clone(), loss.own.clone(), loss.fastest.clone(), ratio])
     }));
     let sum = format!("{} of {rows} rows", lost.len());
@@ -88,7 +95,7 @@ fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
         true => format!("{sum}."),
         false => format!(
             "{sum}. Seconds, medians; ×: time of the fastest scheduler / time of `{subject}`, with its 95 % \
-             interval.\n\n{}",
+             interval; ≈: within the noise of the row.\n\n{}",
             lines.join("\n")
         ),
     }
@@ -143,6 +150,15 @@ mod tests {
         assert!(!list(&measured, "wall").unwrap().contains("`lost`"), "one that is ejected has not won");
         eject(&mut measured, "flsched");
         assert!(list(&measured, "wall").unwrap().contains("`won` | 0.500<br>ejected in 1 of 5 runs |"));
+    }
+
+    /// The noise is `eevdf`'s.
+    #[test]
+    fn what_is_within_the_noise_is_listed_with_a_sign() {
+        let mut measured = report(&[("lost", &[("eevdf", 1.0), ("rr", 0.4), ("flsched", 0.5)])]);
+        measured.noise.get_mut("lost").unwrap().threshold = 1.5;
+        let text = list(&measured, "wall").unwrap();
+        assert!(text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | ≈ 0.80× [0.79–0.81] |"), "{text}");
     }
 
     #[test]
