@@ -32,6 +32,10 @@ impl Simulation {
     }
 
     pub(super) fn write(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
+        // `sock_wait_for_wmem()` calls `prepare_to_wait()` again.
+        if has_waited && !self.world.channels[channel].is_pipe() && self.spins_for_queue(task, channel) {
+            return self.retry_after_spin(task, Step::Write(channel));
+        }
         let outcome = self.world.channels[channel].write(task);
         let next = self.world.channels[channel].next_writer(has_waited);
         self.unlock(task, channel);
@@ -46,17 +50,25 @@ impl Simulation {
     }
 
     pub(super) fn poll(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
-        // `remove_wait_queue()` needs the lock that `__wake_up()` holds until it has woken all.
-        let waker = self.world.channels[channel].waker;
-        if has_waited && waker.is_some_and(|waker| self.world.actors[waker].is_waking()) {
-            self.core.tasks[task].work_left = QUEUE_SPIN_NS;
-            self.core.spent.assign(Price::LockWait, QUEUE_SPIN_NS);
-            let actor = &mut self.world.actors[task];
-            (actor.pending, actor.has_waited) = (Some(Step::Poll(channel)), true);
-            return;
+        // `remove_wait_queue()`.
+        if has_waited && self.spins_for_queue(task, channel) {
+            return self.retry_after_spin(task, Step::Poll(channel));
         }
         let outcome = self.world.channels[channel].poll(task);
         self.conclude(cpu, task, Step::Poll(channel), outcome, None);
+    }
+
+    /// Is the lock of the wait queue held? `__wake_up()` holds it until it has woken all.
+    fn spins_for_queue(&self, task: TaskId, channel: ChannelId) -> bool {
+        let waker = self.world.channels[channel].waker.filter(|&waker| waker != task);
+        waker.is_some_and(|waker| self.world.actors[waker].is_waking())
+    }
+
+    fn retry_after_spin(&mut self, task: TaskId, step: Step) {
+        self.core.tasks[task].work_left = QUEUE_SPIN_NS;
+        self.core.spent.assign(Price::LockWait, QUEUE_SPIN_NS);
+        let actor = &mut self.world.actors[task];
+        (actor.pending, actor.has_waited) = (Some(step), true);
     }
 
     /// The step is done, and wakes others, `next` last; or the task sleeps and tries it again.
@@ -121,9 +133,9 @@ impl Simulation {
 #[cfg(test)]
 mod tests {
     use crate::core::Scheduling;
-    use crate::workload::{ChannelId, Child, Program, Step, View, load};
+    use crate::workload::{ChannelId, Child, Program, Step, View, World, load};
     use crate::{Setup, Simulation};
-    use flsched_machine::Machine;
+    use flsched_machine::{Machine, Price};
     use flsched_spec::workload::Model;
     use flsched_spec::{Scheduler, Target};
     use std::sync::Arc;
@@ -147,17 +159,25 @@ mod tests {
     /// These tasks on one CPU, with a pipe that they share.
     fn run(kernel: &str, tasks: impl FnOnce(ChannelId) -> Vec<Child>) -> Simulation {
         let setting = format!("kernel={kernel}").parse().unwrap();
-        let machine = Machine::find_with("knc-31s1p", &[setting]).unwrap();
+        let machine = Machine::find_with("knc-31s1p", &[setting]).unwrap().with_cpus(1).unwrap();
+        run_on(machine, |world| world.add_pipe(100), tasks)
+    }
+
+    fn run_on(
+        machine: Machine,
+        channel: impl FnOnce(&mut World) -> ChannelId,
+        tasks: impl FnOnce(ChannelId) -> Vec<Child>,
+    ) -> Simulation {
         let mut simulation = Simulation::new(Setup {
-            machine: Arc::new(machine.with_cpus(1).unwrap()),
+            machine: Arc::new(machine),
             scheduler: Scheduler::read("fifo", Target::Sim).unwrap(),
             workload: load(&Model::read("hogs").unwrap()).unwrap(),
             seed: 1,
             limit: 1_000_000_000,
         })
         .unwrap();
-        let pipe = simulation.world.add_pipe(100);
-        let mut children = tasks(pipe);
+        let channel = channel(&mut simulation.world);
+        let mut children = tasks(channel);
         let main = Does(move |_: &mut View<'_>| children.pop().map_or(Step::Exit, Step::Fork));
         simulation.go_through(Box::new(main)).unwrap();
         simulation
@@ -190,6 +210,32 @@ mod tests {
         assert_eq!(wakeups("5.10"), READERS);
         // Those that find no message sleep again.
         assert_eq!(wakeups("5.4"), (1..=READERS).sum::<u64>());
+    }
+
+    /// They prepare to wait once more, under the lock that the reader holds while it wakes them.
+    #[test]
+    fn those_that_wait_for_room_in_a_socket_spin_until_all_are_woken() {
+        let spun = |writers: u64| {
+            let ms = |at: u64| Step::SleepUntil(at * 1_000_000);
+            // There the reader is longer about it than with queued wake-ups.
+            let setting = "kernel=5.19".parse().unwrap();
+            let machine = Machine::find_with("parallel-clock", &[setting]).unwrap();
+            let simulation = run_on(
+                machine,
+                |world| world.add_socket(100),
+                |socket| {
+                    let fills = (0..1000).map(|_| Step::Write(socket));
+                    let mut children = vec![doing(fills.collect(), 10)];
+                    children.extend((1..writers).map(|_| doing(vec![ms(5), Step::Write(socket)], 10)));
+                    let reads = (0..999 + writers).map(|_| Step::Read(socket));
+                    children.push(doing(std::iter::once(ms(20)).chain(reads).collect(), 10));
+                    children
+                },
+            );
+            simulation.core.spent.of(Price::LockWait)
+        };
+        let (few, many) = (spun(2), spun(12));
+        assert!(many > few + 5_000, "{few} and {many} ns");
     }
 
     #[test]

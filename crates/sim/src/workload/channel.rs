@@ -200,7 +200,13 @@ impl Channel {
                     _ => Vec::new(),
                 }
             }
-            Capacity::Buffer { most } if self.queued * 4 <= *most => self.all(&[For::Room]),
+            Capacity::Buffer { most } if self.queued * 4 <= *most => {
+                let woken = self.all(&[For::Room]);
+                if !woken.is_empty() {
+                    self.waker = Some(task);
+                }
+                woken
+            }
             Capacity::Buffer { .. } => Vec::new(),
         })
     }
