@@ -1,5 +1,5 @@
 //! `conformance`: the simulator's figures beside a kernel's, as the test of conformance has recorded them.
-use super::table::line;
+use super::table::{head, line};
 use super::{Context, Rendered, required};
 use crate::markers::Request;
 use flsched_sim::conformance::{Entry, Figures, Record, TOLERANCE};
@@ -35,7 +35,7 @@ fn tally(record: &Record) -> String {
         );
         line(&cells)
     };
-    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles);
     for cpus in sizes {
         lines.push(row(cpus.to_string(), record.entries.iter().filter(|entry| entry.cpus == cpus).collect()));
     }
@@ -68,7 +68,7 @@ fn entries(record: &Record) -> String {
         }));
         line(&cells)
     };
-    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles);
     lines.extend(record.entries.iter().map(row));
     lines.join("\n")
 }

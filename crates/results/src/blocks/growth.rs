@@ -1,5 +1,5 @@
 //! `growth`: the comparisons of a set side by side, a column for each number of CPUs.
-use super::table::{capital, full_cell, legend, line};
+use super::table::{capital, full_cell, head, legend, line};
 use super::words::{commands_of, header, noise, not_measured, quantity};
 use super::{Context, Rendered, SUBJECT, required};
 use crate::command;
@@ -58,7 +58,7 @@ fn table(views: &[View]) -> String {
         1 => "1 CPU".to_string(),
         cpus => format!("{cpus} CPUs"),
     }));
-    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles);
     for index in losses_first(views) {
         let rows: Vec<_> = views.iter().map(|view| &view.rows[index]).collect();
         let best: Vec<_> = rows.iter().map(|row| row.best()).collect();

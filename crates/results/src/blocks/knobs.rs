@@ -1,5 +1,5 @@
 //! `knobs`: each policy's knobs, lists of processes and statistics, as its source documents them.
-use super::table::line;
+use super::table::{head, line};
 use super::{Context, Rendered};
 use crate::markers::Request;
 use flsched_spec::{Knob, Policy};
@@ -34,7 +34,7 @@ fn values(knob: &Knob) -> String {
 
 fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let titles: Vec<String> = titles.iter().map(|title| title.to_string()).collect();
-    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles);
     lines.extend(rows.map(|cells| line(&cells)));
     lines.join("\n")
 }

@@ -1,10 +1,10 @@
 //! `losses`: the rows of whole sets where another scheduler is faster than the subject, worst first.
-use super::table::line;
+use super::table::{head, line, time};
 use super::words::{failures, quantity, workload};
 use super::{Context, Rendered, SUBJECT, required};
 use crate::markers::Request;
 use crate::view::{Row, Selection, View};
-use flsched_compare::report::words::{ratio, seconds};
+use flsched_compare::report::words::ratio;
 use flsched_compare::result::ArmResult;
 use flsched_compare::stats::{Estimate, ratio_of_medians};
 use flsched_compare::verdict::{Evidence, MIN_EFFECT, Verdict, decide};
@@ -22,7 +22,9 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
                 return Err(format!("{}: on its clock no scheduler is faster", comparison.file));
             }
             rows += view.rows.len();
-            lost.extend(view.rows.iter().filter_map(|row| Loss::of(&view, row, subject)));
+            let kernel = comparison.kernel.as_deref().unwrap_or(&view.reports[0].kernel);
+            let place = format!("{kernel}, {}", view.reports[0].cpus);
+            lost.extend(view.rows.iter().filter_map(|row| Loss::of(&view, row, subject, &place)));
         }
     }
     lost.sort_by(|one, other| one.ratio.value.total_cmp(&other.ratio.value));
@@ -43,7 +45,7 @@ struct Loss {
 impl Loss {
     /// `None`: the subject is the fastest, or the intervals of the two overlap. Of arms that differ in how threads wait
     /// (`flsched+sleep`) each scheduler has its fastest.
-    fn of(view: &View, row: &Row, subject: &str) -> Option<Self> {
+    fn of(view: &View, row: &Row, subject: &str, place: &str) -> Option<Self> {
         let is_own = |name: &str| name.split('+').next() == Some(subject);
         let arms =
             || view.schedulers.iter().zip(&row.cells).filter_map(|(name, cell)| Some((name, cell.as_ref()?)));
@@ -67,14 +69,15 @@ impl Loss {
         if !is_beyond_noise && !is_behind && own.failed.is_empty() {
             return None;
         }
-        let report = &view.reports[0];
-        let release: Vec<&str> = report.kernel.split('.').take(2).collect();
-        let time = |arm: &ArmResult| arm.time_s.map_or("–".into(), |time| seconds(time.median));
         Some(Self {
-            place: format!("{}, {}", release.join("."), report.cpus),
+            place: place.into(),
             workload: workload(row),
-            own: [Some(time(own)), failures(own)].into_iter().flatten().collect::<Vec<_>>().join("<br>"),
-            fastest: format!("`{name}` {}", time(other)),
+            own: [Some(time(own, false)), failures(own)]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("<br>"),
+            fastest: format!("`{name}` {}", time(other, false)),
             ratio: ratio.unwrap_or(Estimate::exact(0.0)),
             is_beyond_noise,
         })
@@ -83,7 +86,7 @@ impl Loss {
 
 fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
     let titles = ["kernel, CPUs", "workload", &format!("`{subject}`"), "fastest", "×"].map(String::from);
-    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles);
     lines.extend(lost.iter().map(|loss| {
         let sign = if loss.is_beyond_noise { "" } else { "≈ " };
         let ratio =

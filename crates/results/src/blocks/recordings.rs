@@ -1,5 +1,5 @@
 //! `recordings`: what loads came to, recorded and replayed, as the test of recordings has found it.
-use super::table::line;
+use super::table::{head, line};
 use super::{Context, Rendered, required};
 use crate::markers::Request;
 use flsched_recording::replays::{Entry, Replays, TOLERANCE};
@@ -25,7 +25,7 @@ fn table(replays: &Replays) -> String {
         "p50, µs",
         "p99, µs",
     ];
-    let mut lines = vec![line(&titles.map(str::to_owned)), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles.map(str::to_owned));
     lines.extend(replays.entries.iter().map(|entry| row(replays, entry)));
     let commands: Vec<String> = replays
         .entries

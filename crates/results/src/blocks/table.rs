@@ -34,7 +34,7 @@ pub(super) fn without_legend(view: &View) -> String {
     titles.extend(has_floor.then(|| floor_title(quantity, report.cpus)));
     titles.push("noise".into());
 
-    let mut lines = vec![line(&titles), format!("|{}", "---|".repeat(titles.len()))];
+    let mut lines = head(&titles);
     for row in view.losses_first() {
         let best = row.best();
         let mut cells = vec![workload(row)];
@@ -87,11 +87,16 @@ pub(super) fn legend(view: &View) -> String {
     )
 }
 
+/// The first two lines of a table.
+pub(super) fn head(titles: &[String]) -> Vec<String> {
+    vec![line(titles), format!("|{}", "---|".repeat(titles.len()))]
+}
+
 pub(super) fn line(cells: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-fn time(cell: &ArmResult, is_best: bool) -> String {
+pub(super) fn time(cell: &ArmResult, is_best: bool) -> String {
     match cell.time_s {
         Some(time) if is_best => format!("**{}**", seconds(time.median)),
         Some(time) => seconds(time.median),
