@@ -85,25 +85,12 @@ impl Reading {
                 function,
                 "under",
                 scheduler,
-            ] => Ok(Self::Function {
+                ref over @ ..,
+            ] if matches!(over, [] | ["over", _]) => Ok(Self::Function {
                 quantity: owned(quantity),
                 function: owned(function),
                 scheduler: owned(scheduler),
-                over: None,
-            }),
-            [
-                quantity @ ("calls" | "mean_ns" | "total_ms" | "share_percent"),
-                "of",
-                function,
-                "under",
-                scheduler,
-                "over",
-                other,
-            ] => Ok(Self::Function {
-                quantity: owned(quantity),
-                function: owned(function),
-                scheduler: owned(scheduler),
-                over: Some(owned(other)),
+                over: over.get(1).map(|other| owned(other)),
             }),
             [quantity @ ("locks" | "spin_percent"), "of", scheduler] => {
                 Ok(Self::Locks { quantity: owned(quantity), scheduler: owned(scheduler) })
