@@ -24,6 +24,12 @@ fn simulation(machine: &str, cpus: usize, scheduler: &str) -> Result<Simulation,
     })
 }
 
+/// The machine, with the kernel of another age.
+fn on_kernel(machine: &str, kernel: &str) -> Machine {
+    let setting = format!("kernel={kernel}").parse().unwrap();
+    Machine::find_with(machine, &[setting]).unwrap()
+}
+
 /// What tasks report: numbers by name.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<BTreeMap<String, Vec<u64>>>>);
@@ -272,8 +278,7 @@ fn a_cpu_that_has_done_its_real_time_work_gets_more() {
 #[test]
 fn how_real_time_tasks_are_pulled_depends_on_the_kernel() {
     let locks = |kernel: &str, scheduler: &str| {
-        let setting = format!("kernel={kernel}").parse().unwrap();
-        let machine = Machine::find_with("knc-31s1p", &[setting]).unwrap();
+        let machine = on_kernel("knc-31s1p", kernel);
         let outcome = Simulation::new(Setup {
             machine: Arc::new(machine.with_cpus(8).unwrap()),
             scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
@@ -297,9 +302,8 @@ fn how_real_time_tasks_are_pulled_depends_on_the_kernel() {
 #[test]
 fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
     let cpus_of_first_runs = |kernel: &str| {
-        let setting = format!("kernel={kernel}").parse().unwrap();
         let (result, recording) = Simulation::new(Setup {
-            machine: Arc::new(Machine::find_with("parallel-clock", &[setting]).unwrap()),
+            machine: Arc::new(on_kernel("parallel-clock", kernel)),
             scheduler: Scheduler::read("rr", Target::Sim).unwrap(),
             workload: load(&Model::read("hackbench:process-pipe:1:1").unwrap()).unwrap(),
             seed: 1,
@@ -497,9 +501,8 @@ impl Workload for WakesEight {
 fn idle_cpus_enqueue_the_tasks_that_are_woken_for_them_since_6_0() {
     let waking = |kernel: &str, scheduler: &str| {
         let took = Arc::new(Mutex::new(0));
-        let setting = format!("kernel={kernel}").parse().unwrap();
         Simulation::new(Setup {
-            machine: Arc::new(Machine::find_with("parallel-clock", &[setting]).unwrap()),
+            machine: Arc::new(on_kernel("parallel-clock", kernel)),
             scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
             workload: Arc::new(WakesEight(Arc::clone(&took))),
             seed: 1,

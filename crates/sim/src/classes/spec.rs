@@ -60,8 +60,9 @@ pub(crate) fn set_up(scheduler: &Scheduler, core: &mut Core) -> Result<Vec<Box<d
     let below: Box<dyn Class> = match scheduler {
         Scheduler::Kernel(_) if is_realtime => eevdf(core, EevdfOptions::default()),
         Scheduler::Kernel(spec) if spec.kernel == Kernel::Cfs => {
-            core.locks.are_free = CfsOptions::from(spec).free_locks;
-            Box::new(Fair::new(core, Cfs::new(core, spec.into()), BELOW_RT))
+            let options = CfsOptions::from(spec);
+            core.locks.are_free = options.free_locks;
+            Box::new(Fair::new(core, Cfs::new(core, options), BELOW_RT))
         }
         Scheduler::Kernel(spec) => eevdf(core, EevdfOptions { slice_us: spec.get("slice_us") }),
         Scheduler::Policy(spec) => Box::new(Ext::new(core, spec, BELOW_RT, kfuncs::find)?),

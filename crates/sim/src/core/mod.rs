@@ -242,10 +242,22 @@ impl Core {
         }
     }
 
-    /// An interrupt for another CPU.
-    fn send(&mut self, cpu: CpuId, event: Event) {
-        let travel = self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu));
-        self.queue.push(self.clock() + travel, event);
+    /// How long an interrupt takes from the simulated CPU to `cpu`.
+    pub(crate) fn ipi_ns(&self, cpu: CpuId) -> Ns {
+        self.machine.costs.ipi_ns.at(self.machine.distance(self.here, cpu))
+    }
+
+    /// The simulated CPU sends an interrupt to `cpu`; `event` is what happens when it arrives.
+    pub(crate) fn send(&mut self, cpu: CpuId, event: Event) {
+        self.queue.push(self.clock() + self.ipi_ns(cpu), event);
+    }
+
+    /// The task enters the run queue of its CPU, or leaves it.
+    pub(crate) fn set_queued(&mut self, task: TaskId, is_queued: bool) {
+        let task = &mut self.tasks[task];
+        let nr_running = &mut self.cpus[task.cpu].nr_running;
+        *nr_running = if is_queued { *nr_running + 1 } else { *nr_running - 1 };
+        task.is_queued = is_queued;
     }
 
     /// `__ttwu_queue_wakelist()`: the task's CPU is to enqueue it.

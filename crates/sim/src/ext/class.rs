@@ -255,8 +255,7 @@ impl Class for Ext {
             }
             core.resched(cpu);
             if flags & KICK_WAIT != 0 && cpu != core.here {
-                let travel = core.machine.costs.ipi_ns.at(core.machine.distance(core.here, cpu));
-                core.spend(Price::Ipi, 2 * travel);
+                core.spend(Price::Ipi, 2 * core.ipi_ns(cpu));
             }
         }
     }

@@ -19,8 +19,7 @@ impl Simulation {
         }
         change(self);
         if is_queued {
-            self.core.tasks[task].is_queued = true;
-            self.core.cpus[cpu].nr_running += 1;
+            self.core.set_queued(task, true);
             self.core.tasks[task].on_rq = 1;
             if !is_running {
                 self.core.record_queue(cpu, 1);

@@ -33,7 +33,7 @@ impl Simulation {
 
     pub(super) fn write(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         // `sock_wait_for_wmem()` calls `prepare_to_wait()` again.
-        if has_waited && !self.world.channels[channel].is_pipe() && self.spins_for_queue(task, channel) {
+        if has_waited && !self.world.channels[channel].is_pipe() && self.spins_for_queue(channel) {
             return self.retry_after_spin(task, Step::Write(channel));
         }
         let outcome = self.world.channels[channel].write(task);
@@ -51,7 +51,7 @@ impl Simulation {
 
     pub(super) fn poll(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         // `remove_wait_queue()`.
-        if has_waited && self.spins_for_queue(task, channel) {
+        if has_waited && self.spins_for_queue(channel) {
             return self.retry_after_spin(task, Step::Poll(channel));
         }
         let outcome = self.world.channels[channel].poll(task);
@@ -59,16 +59,14 @@ impl Simulation {
     }
 
     /// Is the lock of the wait queue held? `__wake_up()` holds it until it has woken all.
-    fn spins_for_queue(&self, task: TaskId, channel: ChannelId) -> bool {
-        let waker = self.world.channels[channel].waker.filter(|&waker| waker != task);
-        waker.is_some_and(|waker| self.world.actors[waker].is_waking())
+    fn spins_for_queue(&self, channel: ChannelId) -> bool {
+        self.world.channels[channel].waker.is_some_and(|waker| self.world.actors[waker].is_waking())
     }
 
     fn retry_after_spin(&mut self, task: TaskId, step: Step) {
         self.core.tasks[task].work_left = QUEUE_SPIN_NS;
         self.core.spent.assign(Price::LockWait, QUEUE_SPIN_NS);
-        let actor = &mut self.world.actors[task];
-        (actor.pending, actor.has_waited) = (Some(step), true);
+        self.try_again(task, step);
     }
 
     /// The step is done, and wakes others, `next` last; or the task sleeps and tries it again.
@@ -156,10 +154,14 @@ mod tests {
         }
     }
 
+    fn on_kernel(machine: &str, kernel: &str) -> Machine {
+        let setting = format!("kernel={kernel}").parse().unwrap();
+        Machine::find_with(machine, &[setting]).unwrap()
+    }
+
     /// These tasks on one CPU, with a pipe that they share.
     fn run(kernel: &str, tasks: impl FnOnce(ChannelId) -> Vec<Child>) -> Simulation {
-        let setting = format!("kernel={kernel}").parse().unwrap();
-        let machine = Machine::find_with("knc-31s1p", &[setting]).unwrap().with_cpus(1).unwrap();
+        let machine = on_kernel("knc-31s1p", kernel).with_cpus(1).unwrap();
         run_on(machine, |world| world.add_pipe(100), tasks)
     }
 
@@ -218,10 +220,8 @@ mod tests {
         let spun = |writers: u64| {
             let ms = |at: u64| Step::SleepUntil(at * 1_000_000);
             // There the reader is longer about it than with queued wake-ups.
-            let setting = "kernel=5.19".parse().unwrap();
-            let machine = Machine::find_with("parallel-clock", &[setting]).unwrap();
             let simulation = run_on(
-                machine,
+                on_kernel("parallel-clock", "5.19"),
                 |world| world.add_socket(100),
                 |socket| {
                     let fills = (0..1000).map(|_| Step::Write(socket));

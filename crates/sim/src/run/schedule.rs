@@ -168,10 +168,8 @@ impl Simulation {
         let (class, cpu) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
         let lock = self.core.cpus[cpu].lock;
         self.core.lock(lock);
-        let state = &mut self.core.tasks[task];
-        state.state = State::Runnable;
-        state.is_queued = true;
-        self.core.cpus[cpu].nr_running += 1;
+        self.core.tasks[task].state = State::Runnable;
+        self.core.set_queued(task, true);
         self.core.record_queue(cpu, 1);
         if why != Enqueue::Restore {
             let at = self.core.clock();
@@ -196,9 +194,8 @@ impl Simulation {
         let (class, cpu) = (self.core.tasks[task].class, self.core.tasks[task].cpu);
         self.core.charge(&self.costs[class], Callback::Dequeue);
         self.classes[class].dequeue(&mut self.core, cpu, task, why);
-        self.core.tasks[task].is_queued = false;
+        self.core.set_queued(task, false);
         self.core.tasks[task].on_rq = 0;
-        self.core.cpus[cpu].nr_running -= 1;
         if self.core.cpus[cpu].curr != Some(task) {
             self.core.record_queue(cpu, -1);
         }

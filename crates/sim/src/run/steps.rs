@@ -197,10 +197,15 @@ impl Simulation {
     }
 
     pub(super) fn retry(&mut self, cpu: CpuId, task: TaskId, step: Step) {
+        self.try_again(task, step);
+        self.block(cpu, task);
+    }
+
+    /// The task does this step once more.
+    pub(super) fn try_again(&mut self, task: TaskId, step: Step) {
         let actor = &mut self.world.actors[task];
         actor.pending = Some(step);
         actor.has_waited = true;
-        self.block(cpu, task);
     }
 
     /// As a futex does.

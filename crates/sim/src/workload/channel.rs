@@ -33,7 +33,7 @@ pub struct Channel {
     queued: u32,
     /// Tasks that sleep, in the order in which they came.
     sleepers: VecDeque<(TaskId, For)>,
-    /// The last task that has woken pollers.
+    /// The last task that has woken pollers, or writers that waited for room in a socket.
     pub(crate) waker: Option<TaskId>,
     /// See [`Release::wakes_all_at_a_pipe`].
     wakes_all: bool,

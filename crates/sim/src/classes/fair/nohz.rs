@@ -104,8 +104,7 @@ impl<R: Rules> Fair<R> {
         self.nohz.next = core.clock() + core.machine.tick_ns;
         self.nohz.at = Some(idle);
         self.nohz.left = core.nr_cpus();
-        let travel = core.machine.costs.ipi_ns.at(core.machine.distance(core.here, idle));
-        core.queue.push(core.clock() + travel, self.call(idle));
+        core.send(idle, self.call(idle));
     }
 
     fn call(&self, cpu: CpuId) -> Event {

@@ -6,7 +6,6 @@ mod push;
 use super::domains::Domains;
 use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, CpuMask, TaskId};
-use crate::engine::Ns;
 use flsched_machine::{FULL_SPEED, Release};
 use priorities::{MAX_PRIO, Priorities};
 use push::Chain;
@@ -273,9 +272,4 @@ impl Class for Rt {
         };
         queued - core.cpus.iter().filter(runs).count()
     }
-}
-
-/// When an interrupt that is sent now arrives.
-fn arrival(core: &Core, cpu: CpuId) -> Ns {
-    core.clock() + core.machine.costs.ipi_ns.at(core.machine.distance(core.here, cpu))
 }

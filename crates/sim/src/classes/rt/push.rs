@@ -1,5 +1,5 @@
 //! Waiting tasks move to CPUs that run a lower priority.
-use super::{Rt, arrival};
+use super::Rt;
 use crate::core::{Core, CpuId, LockId, TaskId};
 use crate::engine::Event;
 
@@ -146,7 +146,7 @@ impl Rt {
             self.chain.at = self.overloaded.iter().find(|&cpu| cpu >= from);
             if let Some(cpu) = self.chain.at {
                 let event = Event::Timer { class: self.index, cpu, timer: 0, generation: 0 };
-                core.queue.push(arrival(core, cpu), event);
+                core.send(cpu, event);
                 return;
             }
             if self.chain.done == self.chain.asked {
