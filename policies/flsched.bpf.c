@@ -20,7 +20,7 @@
  * - A CPU without work takes a task from another CPU's queue. The paper only pushes.
  * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
  */
-#include "offers.bpf.h"
+#include "later.bpf.h"
 
 POLICY_BOILERPLATE(flsched)
 
@@ -54,8 +54,7 @@ enum variant { BOUNDED, PAPER };
 #define CROWD	     16		    /* tasks on a CPU for which max_delay_us is kept */
 #define LONGEST_NS   20000000000ULL /* of a larger crowd; the kernel's watchdog allows 30 s */
 #define HEAD_BURST   4		    /* tasks in a row that may enter at the head */
-#define EVEN_EVERY   16	 /* yields between two checks whether another CPU has more of them */
-#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+#define DEFAULT_PRIO 120	    /* static_prio of nice 0 */
 
 /*
  * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
@@ -63,28 +62,15 @@ enum variant { BOUNDED, PAPER };
  */
 struct cpu_state {
 	bool has_queued;
-	bool has_later;
-	s32 ended;	/* the task whose turn was ended: it has not yielded */
-	u32 nr_heads;	/* tasks entered at the head since the run queue was last served */
-	u64 due_at;	/* nothing in the later queue is due before this tick */
-	u32 even_in;	/* yields until the CPU checks whether another has more that yield */
-	u32 even_group; /* that check has come to the group that is this near */
-	u64 even_left;	/* and not yet to these CPUs of it */
+	s32 ended;    /* the task whose turn was ended: it has not yielded */
+	u32 nr_heads; /* tasks entered at the head since the run queue was last served */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
 
-/* Each CPU's second queue: tasks that are to run when there is no other work, or are due. */
-static struct queues later_queues = {.first = MAX_CPUS};
-
 static struct cpu_state *cpu_state(s32 cpu)
 {
 	return &cpu_states[cpu & (MAX_CPUS - 1)];
-}
-
-static u64 later_queue(s32 cpu)
-{
-	return MAX_CPUS + cpu;
 }
 
 static u64 turn_ns(void)
@@ -150,13 +136,7 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 /* @p is to run when @cpu has no other work, and is due @ticks from now. */
 static void enqueue_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 ticks, u64 enq_flags)
 {
-	struct cpu_state *state = cpu_state(cpu);
-	u64 due_at = bpf_jiffies64() + ticks;
-
-	if (!state->has_later || time_before(due_at, state->due_at))
-		state->due_at = due_at;
-	state->has_later = true;
-	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, due_at, enq_flags);
+	insert_later(p, cpu, slice_ns, ticks, enq_flags);
 	if (may_leave(p, enq_flags) && offer(&later_queues, p, cpu, reach, NEARBY))
 		COUNT(pushed);
 }
@@ -207,21 +187,6 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		COUNT(pushed);
 }
 
-/*
- * Takes the first task of one of the CPU's own queues. The flag is cleared first: a task that comes
- * meanwhile sets it again.
- */
-static bool take(u64 dsq, bool *has)
-{
-	if (!*has)
-		return false;
-	*has = false;
-	if (!scx_bpf_dsq_move_to_local(dsq, 0))
-		return false;
-	*has = true;
-	return true;
-}
-
 static bool take_queued(s32 cpu, struct cpu_state *state)
 {
 	if (take(run_queue(cpu), &state->has_queued)) {
@@ -229,62 +194,6 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
 		return true;
 	}
 	remove_cpu(&run_queues.cpus, cpu);
-	return false;
-}
-
-/*
- * Is a task of @cpu's later queue due? The queue is checked only if one can be due, because the
- * check takes the queue's lock on kernels before 6.19.
- */
-static bool check_due(s32 cpu, struct cpu_state *state)
-{
-	u64 now = bpf_jiffies64();
-	struct task_struct *first;
-
-	if (!state->has_later || time_before(now, state->due_at))
-		return false;
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(later_queue(cpu));
-	state->due_at = first ? first->scx.dsq_vtime : now + 1;
-	bpf_rcu_read_unlock();
-	return !time_before(now, state->due_at);
-}
-
-/*
- * All tasks on @cpu yield. Takes one more from a CPU nearby that has two more of them: with sixteen
- * threads on one CPU and one on another, a barrier waits for the sixteen. Each check continues
- * where the last one stopped, so that all CPUs nearby are checked in time.
- */
-static bool pull_even(s32 cpu, struct cpu_state *state)
-{
-	u64 own;
-	u32 tries;
-
-	if (state->even_in) {
-		state->even_in--;
-		return false;
-	}
-	state->even_in = EVEN_EVERY;
-	own = nr_queued(later_queue(cpu));
-	bpf_for (tries, 0, PULL_TRIES) {
-		u32 group = near_group(group_of(cpu), state->even_group);
-		u64 word = *cpus_in(&later_queues.cpus, group) & state->even_left;
-		u32 bit;
-		s32 other;
-
-		if (!word) {
-			state->even_left = ~0ULL;
-			state->even_group =
-				(state->even_group + 1) % walk_from(cpu, reach, 0).tries;
-			continue;
-		}
-		bit = first_bit_from(word, 0);
-		state->even_left = ~0ULL << bit << 1;
-		other = cpu_at(group, bit);
-		if (nr_queued(later_queue(other)) > own + 1 &&
-		    scx_bpf_dsq_move_to_local(later_queue(other), 0))
-			return true;
-	}
 	return false;
 }
 
@@ -322,7 +231,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	bool yields = goes_on && has_yielded(prev, state);
 
-	if (check_due(cpu, state) && take(later_queue(cpu), &state->has_later))
+	if (is_later_due(cpu) && take_later(cpu))
 		return;
 	if (take_queued(cpu, state) || take_offered(cpu))
 		return;
@@ -333,11 +242,11 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (pull(cpu, &run_queues))
 		return;
-	if (yields && pull_even(cpu, state)) {
+	if (yields && pull_waiter(cpu, reach)) {
 		COUNT(pulled);
 		return;
 	}
-	if (take(later_queue(cpu), &state->has_later))
+	if (take_later(cpu))
 		return;
 	if (goes_on)
 		go_on(prev, state, is_background(prev) ? tick_ns : turn_ns());
@@ -378,7 +287,7 @@ static bool is_due(s32 cpu)
 static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || check_due(cpu, state))
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu))
 		return true;
 	if (is_background(p) && (state->has_queued || *cpus_in(&run_queues.cpus, group_of(cpu))))
 		return true;
@@ -405,7 +314,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 		state->ended = p->pid;
 	if (state->has_queued)
 		COUNT_MANY(pushed, offer_waiting(&run_queues, cpu, reach, false));
-	if (state->has_later)
+	if (check_later(cpu))
 		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, reach, false));
 }
 

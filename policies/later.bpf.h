@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * FLSCHED's later queues: each CPU's second queue, of tasks that are to run when there is no other
+ * work, or when they are due. Most of them wait by yielding, for what another task has to do first.
+ *
+ * A CPU on which all tasks wait does nothing useful, while behind a task that computes may wait one
+ * that could go on by now. It exchanges tasks with such CPUs: a task that has waited for long, for
+ * one that has just yielded in vain. All CPUs keep as many tasks as they had.
+ */
+#ifndef FLSCHED_LATER_BPF_H
+#define FLSCHED_LATER_BPF_H
+
+#include "offers.bpf.h"
+
+#define VAIN_NS 25000 /* a task that yields sooner has only found that it must still wait */
+
+/* The state of a CPU's later queue. Only @has_tasks is written by other CPUs. */
+struct later_state {
+	bool has_tasks; /* if not, the queue is empty */
+	u32 nr_vain;	/* turns in a row that ended sooner than VAIN_NS, by a yield */
+	u64 due_at;	/* nothing in the queue is due before this tick */
+	u64 yielded_at; /* when a task yielded here last and there was no other work */
+	u32 next_group; /* pull_waiter() has come to the group that is this near */
+	u64 next_cpus;	/* and not yet to these CPUs of it */
+} __attribute__((aligned(64)));
+
+static struct later_state later_states[MAX_CPUS];
+
+static struct queues later_queues = {.first = MAX_CPUS};
+
+static struct later_state *later_state(s32 cpu)
+{
+	return &later_states[cpu & (MAX_CPUS - 1)];
+}
+
+static u64 later_queue(s32 cpu)
+{
+	return MAX_CPUS + cpu;
+}
+
+/* @p is to run when @cpu has no other work, and is due @ticks from now. */
+static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 ticks, u64 enq_flags)
+{
+	struct later_state *state = later_state(cpu);
+	u64 due_at = bpf_jiffies64() + ticks;
+
+	if (!state->has_tasks || time_before(due_at, state->due_at))
+		state->due_at = due_at;
+	state->has_tasks = true;
+	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, due_at, enq_flags);
+}
+
+/*
+ * Takes the first task of @dsq, a queue of the CPU's own; without @has it is empty. The flag is
+ * cleared first: a task that comes meanwhile sets it again.
+ */
+static bool take(u64 dsq, bool *has)
+{
+	if (!*has)
+		return false;
+	*has = false;
+	if (!scx_bpf_dsq_move_to_local(dsq, 0))
+		return false;
+	*has = true;
+	return true;
+}
+
+static bool take_later(s32 cpu)
+{
+	return take(later_queue(cpu), &later_state(cpu)->has_tasks);
+}
+
+/*
+ * Is a task of @cpu's later queue due? The queue is checked only if one can be due, because the
+ * check takes the queue's lock on kernels before 6.19.
+ */
+static bool is_later_due(s32 cpu)
+{
+	struct later_state *state = later_state(cpu);
+	u64 now = bpf_jiffies64();
+	struct task_struct *first;
+
+	if (!state->has_tasks || time_before(now, state->due_at))
+		return false;
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(later_queue(cpu));
+	state->due_at = first ? first->scx.dsq_vtime : now + 1;
+	bpf_rcu_read_unlock();
+	return !time_before(now, state->due_at);
+}
+
+/*
+ * Has @cpu's later queue tasks? At a tick the queue itself is checked, because the CPU may clear
+ * the flag just when another one gives it a task, whose lock it does not hold.
+ */
+static bool check_later(s32 cpu)
+{
+	if (nr_queued(later_queue(cpu)))
+		later_state(cpu)->has_tasks = true;
+	return later_state(cpu)->has_tasks;
+}
+
+/* The first task of @cpu's later queue is to wait on @other. */
+static void give_waiter(s32 cpu, s32 other, u32 reach)
+{
+	struct task_struct *p;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, later_queue(cpu), 0) {
+		if (!is_pinned(p) && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
+		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, later_queue(other), 0)) {
+			later_state(other)->has_tasks = true;
+			offer(&later_queues, p, other, reach, NEARBY);
+		}
+		break;
+	}
+	bpf_rcu_read_unlock();
+}
+
+/*
+ * A task on @cpu has yielded, and there is no other work. If all tasks here have done so in vain,
+ * takes one from a CPU nearby: one more from a CPU that has two more of them, because with sixteen
+ * threads on one CPU and one on another a barrier waits for the sixteen; or one in exchange from a
+ * CPU where another task computes. Each check continues where the last one stopped, so that all
+ * CPUs nearby are checked in time.
+ */
+static bool pull_waiter(s32 cpu, u32 reach)
+{
+	struct later_state *state = later_state(cpu);
+	u64 now = scx_bpf_now(), waiting = nr_queued(later_queue(cpu));
+	u32 tries;
+
+	state->nr_vain = time_before(now, state->yielded_at + VAIN_NS) ? state->nr_vain + 1 : 0;
+	state->yielded_at = now;
+	if (state->nr_vain <= waiting)
+		return false;
+	state->nr_vain = 0;
+	bpf_for (tries, 0, PULL_TRIES) {
+		u32 group = near_group(group_of(cpu), state->next_group);
+		u64 word = *cpus_in(&later_queues.cpus, group) & state->next_cpus;
+		bool has_more;
+		u32 bit;
+		s32 other;
+
+		if (!word) {
+			state->next_cpus = ~0ULL;
+			state->next_group =
+				(state->next_group + 1) % walk_from(cpu, reach, 0).tries;
+			continue;
+		}
+		bit = first_bit_from(word, 0);
+		state->next_cpus = ~0ULL << bit << 1;
+		other = cpu_at(group, bit);
+		has_more = nr_queued(later_queue(other)) > waiting + 1;
+		if (!has_more && time_before(now, later_state(other)->yielded_at + VAIN_NS))
+			continue;
+		if (!scx_bpf_dsq_move_to_local(later_queue(other), 0))
+			continue;
+		if (!has_more)
+			give_waiter(cpu, other, reach);
+		return true;
+	}
+	return false;
+}
+
+#endif /* FLSCHED_LATER_BPF_H */
