@@ -61,7 +61,7 @@ enum variant { BOUNDED, PAPER };
  * its run-queue lock. A queue without its has_ flag is empty.
  */
 struct cpu_state {
-	bool has_queued;
+	u32 has_queued;
 	s32 ended;    /* the task whose turn was ended: it has not yielded */
 	u32 nr_heads; /* tasks entered at the head since the run queue was last served */
 } __attribute__((aligned(64)));
@@ -213,7 +213,8 @@ static bool pull(s32 cpu, struct queues *queues)
 static void become_idle(s32 cpu)
 {
 	add_cpu(&idle_cpus, cpu);
-	if (pull(cpu, &run_queues) || pull(cpu, &later_queues))
+	if (pull(cpu, &run_queues) || pull(cpu, &later_queues) ||
+	    (check_later(cpu) && take_later(cpu)))
 		remove_cpu(&idle_cpus, cpu);
 }
 

@@ -16,7 +16,7 @@
 
 /* The state of a CPU's later queue. Only @has_tasks is written by other CPUs. */
 struct later_state {
-	bool has_tasks; /* if not, the queue is empty */
+	u32 has_tasks;	/* if not, the queue is empty */
 	u32 nr_vain;	/* turns in a row that ended sooner than VAIN_NS, by a yield */
 	u64 due_at;	/* nothing in the queue is due before this tick */
 	u64 yielded_at; /* when a task yielded here last and there was no other work */
@@ -54,7 +54,7 @@ static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 ticks
  * Takes the first task of @dsq, a queue of the CPU's own; without @has it is empty. The flag is
  * cleared first: a task that comes meanwhile sets it again.
  */
-static bool take(u64 dsq, bool *has)
+static bool take(u64 dsq, u32 *has)
 {
 	if (!*has)
 		return false;
@@ -90,8 +90,9 @@ static bool is_later_due(s32 cpu)
 }
 
 /*
- * Has @cpu's later queue tasks? At a tick the queue itself is checked, because the CPU may clear
- * the flag just when another one gives it a task, whose lock it does not hold.
+ * Has @cpu's later queue tasks? At a tick, and when the CPU becomes idle, the queue itself is
+ * checked: the CPU may have cleared the flag just when another one, which does not hold its lock,
+ * gave it a task.
  */
 static bool check_later(s32 cpu)
 {
@@ -100,7 +101,10 @@ static bool check_later(s32 cpu)
 	return later_state(cpu)->has_tasks;
 }
 
-/* The first task of @cpu's later queue is to wait on @other. */
+/*
+ * The first task of @cpu's later queue is to wait on @other. The exchange of the flag is also a
+ * memory barrier: @other finds the task when it becomes idle, or is found idle here; see offer().
+ */
 static void give_waiter(s32 cpu, s32 other, u32 reach)
 {
 	struct task_struct *p;
@@ -109,7 +113,7 @@ static void give_waiter(s32 cpu, s32 other, u32 reach)
 	bpf_for_each (scx_dsq, p, later_queue(cpu), 0) {
 		if (!is_pinned(p) && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
 		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, later_queue(other), 0)) {
-			later_state(other)->has_tasks = true;
+			__sync_lock_test_and_set(&later_state(other)->has_tasks, true);
 			offer(&later_queues, p, other, reach, NEARBY);
 		}
 		break;

@@ -52,9 +52,9 @@ static __always_inline u64 first_waited_ns(u64 dsq)
  * added or its CPU has a tick, so that other CPUs do not search it in vain. A task that is just
  * being added is missed until then, too.
  */
-__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u32 from)
+__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from)
 {
-	u64 word = *cpus_in(&queues->cpus, group);
+	u64 word = *cpus_in(&queues->cpus, group) & ~but;
 	u32 tries;
 
 	bpf_for (tries, 0, PULL_TRIES) {
@@ -87,7 +87,7 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reac
 
 		if (group == NO_GROUP)
 			break;
-		if (pull_from(queues, group, from_bit(cpu)))
+		if (pull_from(queues, group, group == walk.own ? bit_of(cpu) : 0, from_bit(cpu)))
 			return true;
 	}
 	return false;
