@@ -1,7 +1,7 @@
 //! A scenario by real processes and threads, step by step.
 use crate::common::{allow, enter_class, set_online};
 use flsched_sim::scenario::{Happening, Scenario, What};
-use flsched_sim::workload::{Act, TaskPlan};
+use flsched_sim::workload::{Act, BarrierPlan, TaskPlan};
 use nix::libc;
 use nix::sched::sched_getcpu;
 use nix::sys::prctl::{set_name, set_timerslack};
@@ -9,11 +9,12 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::wait::{WaitStatus, wait};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_getres, clock_gettime, clock_nanosleep};
 use nix::unistd::{ForkResult, fork, gettid};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::hint::black_box;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,30 @@ const AFTER_TICK_US: i64 = 100;
 struct Stage {
     channels: Vec<(PipeReader, PipeWriter)>,
     loops_per_us: u64,
+    barriers: BTreeMap<String, Barrier>,
     /// From each task a line: how often it was found where it may not run, and when it was done, in microseconds.
     results: PipeWriter,
     begin: Instant,
+}
+
+/// Where threads wait for each other by yielding.
+struct Barrier {
+    parties: u64,
+    arrivals: AtomicU64,
+}
+
+impl Barrier {
+    fn new(plan: &BarrierPlan) -> Self {
+        assert_eq!(plan.wait, "yield", "only the simulator plays other ways of waiting");
+        Self { parties: plan.parties, arrivals: AtomicU64::new(0) }
+    }
+
+    fn meet(&self) {
+        let round = self.arrivals.fetch_add(1, Ordering::SeqCst) / self.parties;
+        while self.arrivals.load(Ordering::SeqCst) < (round + 1) * self.parties {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// From the beginning to the end of the last task, in its output.
@@ -60,6 +82,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     let stage = Stage {
         channels: (0..channels).map(|_| pipe().expect("a pipe")).collect(),
         loops_per_us,
+        barriers: scenario.barriers.iter().map(|(name, plan)| (name.clone(), Barrier::new(plan))).collect(),
         results,
         begin,
     };
@@ -127,6 +150,8 @@ impl Stage {
     /// One task's life.
     fn act(&self, plan: &TaskPlan, is_moved: bool) {
         call(TASK);
+        let meets = plan.steps.iter().any(|act| matches!(act, Act::Barrier(_)));
+        assert!(plan.is_thread || !meets, "processes share no memory to meet in");
         if plan.nice != 0 {
             // SAFETY: takes integers only.
             let outcome =
@@ -167,7 +192,8 @@ impl Stage {
             }
             Act::Pin(cpu) => allow(0, [*cpu]),
             Act::Stay | Act::Move => panic!("{act:?}: only the kernel can do that"),
-            Act::Barrier(_) | Act::Wake(_) | Act::Wait(_) => panic!("{act:?}: only the simulator plays that"),
+            Act::Barrier(name) => self.barriers[name].meet(),
+            Act::Wake(_) | Act::Wait(_) => panic!("{act:?}: only the simulator plays that"),
         }
     }
 }
