@@ -329,6 +329,7 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 static s32 init_cpu(s32 cpu)
 {
 	cpu_state(cpu)->ended = NO_TASK;
+	later_state(cpu)->lender = NO_CPU;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu);

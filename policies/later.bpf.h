@@ -4,8 +4,9 @@
  * work, or when they are due. Most of them wait by yielding, for what another task has to do first.
  *
  * A CPU on which all tasks wait does nothing useful, while behind a task that computes may wait one
- * that could go on by now. It exchanges tasks with such CPUs: a task that has waited for long, for
- * one that has just yielded in vain. All CPUs keep as many tasks as they had.
+ * that could go on by now. It borrows such a task. If that one computes, the other CPU gets a task
+ * for it; if it yields in vain, it goes back. So all CPUs keep as many tasks as they had, and tasks
+ * that wait for each other on one CPU stay there.
  */
 #ifndef FLSCHED_LATER_BPF_H
 #define FLSCHED_LATER_BPF_H
@@ -18,6 +19,8 @@
 struct later_state {
 	u32 has_tasks;	/* if not, the queue is empty */
 	u32 nr_vain;	/* turns in a row that ended sooner than VAIN_NS, by a yield */
+	s32 lender;	/* the CPU from which a task was borrowed */
+	bool goes_back; /* that task has yielded in vain */
 	u64 due_at;	/* nothing in the queue is due before this tick */
 	u64 yielded_at; /* when a task yielded here last and there was no other work */
 	u32 next_group; /* pull_waiter() has come to the group that is this near */
@@ -102,15 +105,16 @@ static bool check_later(s32 cpu)
 }
 
 /*
- * The first task of @cpu's later queue is to wait on @other. The exchange of the flag is also a
- * memory barrier: @other finds the task when it becomes idle, or is found idle here; see offer().
+ * The first task of @cpu's later queue, or with SCX_DSQ_ITER_REV the last, is to wait on @other.
+ * The exchange of the flag is also a memory barrier: @other finds the task when it becomes idle, or
+ * is found idle here; see offer().
  */
-static void give_waiter(s32 cpu, s32 other, u32 reach)
+static void give_waiter(s32 cpu, s32 other, u64 iter_flags, u32 reach)
 {
 	struct task_struct *p;
 
 	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, later_queue(cpu), 0) {
+	bpf_for_each (scx_dsq, p, later_queue(cpu), iter_flags) {
 		if (!is_pinned(p) && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
 		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, later_queue(other), 0)) {
 			__sync_lock_test_and_set(&later_state(other)->has_tasks, true);
@@ -122,11 +126,26 @@ static void give_waiter(s32 cpu, s32 other, u32 reach)
 }
 
 /*
+ * A task that was borrowed has had its turn. If it computed, its CPU gets the task that has waited
+ * longest here. If not, it goes back when it is in the queue, as the last one: at the next call.
+ */
+static void settle_loan(s32 cpu, struct later_state *state, u32 reach)
+{
+	if (state->nr_vain && !state->goes_back) {
+		state->goes_back = true;
+		return;
+	}
+	give_waiter(cpu, state->lender, state->goes_back ? SCX_DSQ_ITER_REV : 0, reach);
+	state->lender = NO_CPU;
+	state->goes_back = false;
+}
+
+/*
  * A task on @cpu has yielded, and there is no other work. If all tasks here have done so in vain,
  * takes one from a CPU nearby: one more from a CPU that has two more of them, because with sixteen
- * threads on one CPU and one on another a barrier waits for the sixteen; or one in exchange from a
- * CPU where another task computes. Each check continues where the last one stopped, so that all
- * CPUs nearby are checked in time.
+ * threads on one CPU and one on another a barrier waits for the sixteen; or one that is borrowed
+ * from a CPU where another task computes. Each check continues where the last one stopped, so that
+ * all CPUs nearby are checked in time.
  */
 static bool pull_waiter(s32 cpu, u32 reach)
 {
@@ -136,6 +155,10 @@ static bool pull_waiter(s32 cpu, u32 reach)
 
 	state->nr_vain = time_before(now, state->yielded_at + VAIN_NS) ? state->nr_vain + 1 : 0;
 	state->yielded_at = now;
+	if (state->lender != NO_CPU) {
+		settle_loan(cpu, state, reach);
+		return false;
+	}
 	if (state->nr_vain <= waiting)
 		return false;
 	state->nr_vain = 0;
@@ -161,7 +184,7 @@ static bool pull_waiter(s32 cpu, u32 reach)
 		if (!scx_bpf_dsq_move_to_local(later_queue(other), 0))
 			continue;
 		if (!has_more)
-			give_waiter(cpu, other, reach);
+			state->lender = other;
 		return true;
 	}
 	return false;
