@@ -140,10 +140,10 @@ fn a_lone_background_task_that_yields_continues() {
     Scenario::parse(text, "it").unwrap().run().unwrap();
 }
 
-/// Also played on the kernel. A CPU on which all tasks wait exchanges them for those that wait behind a computing one.
+/// Also played on the kernel. A CPU on which all tasks wait borrows one that waits behind a computing one.
 /// Without that FLSCHED switches 2,118 times and takes 0.085 s, and threads that wait behind others, as under RR, 0.139 s.
 #[test]
-fn waiters_behind_work_are_exchanged_for_those_that_wait_in_vain() {
+fn waiters_behind_work_are_borrowed() {
     let text = include_str!("../../../conformance/pipeline.toml");
     let scenario = Scenario { scheduler: "flsched".into(), ..Scenario::parse(text, "pipeline").unwrap() };
     let report = scenario.run().unwrap();
