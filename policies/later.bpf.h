@@ -104,10 +104,17 @@ static bool check_later(s32 cpu)
 	return later_state(cpu)->has_tasks;
 }
 
+/* Sets a flag; a memory barrier, too, as the old value is used. */
+static void set_and_order(u32 *flag)
+{
+	u32 old = __sync_fetch_and_or(flag, 1);
+
+	asm volatile("" : : "r"(old));
+}
+
 /*
  * The first task of @cpu's later queue, or with SCX_DSQ_ITER_REV the last, is to wait on @other.
- * The exchange of the flag is also a memory barrier: @other finds the task when it becomes idle, or
- * is found idle here; see offer().
+ * After the barrier @other finds the task when it becomes idle, or is found idle here; see offer().
  */
 static void give_waiter(s32 cpu, s32 other, u64 iter_flags, u32 reach)
 {
@@ -117,7 +124,7 @@ static void give_waiter(s32 cpu, s32 other, u64 iter_flags, u32 reach)
 	bpf_for_each (scx_dsq, p, later_queue(cpu), iter_flags) {
 		if (!is_pinned(p) && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
 		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, later_queue(other), 0)) {
-			__sync_lock_test_and_set(&later_state(other)->has_tasks, true);
+			set_and_order(&later_state(other)->has_tasks);
 			offer(&later_queues, p, other, reach, NEARBY);
 		}
 		break;

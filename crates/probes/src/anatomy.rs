@@ -281,7 +281,7 @@ mod tests {
     /// that comes second claims another one and waits for nothing.
     #[test]
     fn only_bits_and_counts_change_atomically() {
-        const SET_AND_CLEARED: &[&str] = &["or", "and", "fetch_and"];
+        const SET_AND_CLEARED: &[&str] = &["or", "and", "fetch_and", "fetch_or"];
         const COUNTED: &[&str] = &["add", "fetch_add", "xchg"];
         for policy in Policy::all() {
             let anatomy = Anatomy::of(policy).unwrap();
