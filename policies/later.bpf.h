@@ -15,7 +15,10 @@
 
 #define VAIN_NS 25000 /* a task that yields sooner has only found that it must still wait */
 
-/* The state of a CPU's later queue. Only @has_tasks is written by other CPUs. */
+/*
+ * The state of a CPU's later queue. It is written only by that CPU, and by one that enqueues there
+ * and so holds its run-queue lock; @has_tasks also by one that gives the CPU a task.
+ */
 struct later_state {
 	u32 has_tasks;	/* if not, the queue is empty */
 	u32 nr_vain;	/* turns in a row that ended sooner than VAIN_NS, by a yield */
