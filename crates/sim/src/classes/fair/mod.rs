@@ -18,7 +18,7 @@ use super::{Class, Dequeue, Enqueue, Wake};
 use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight};
 use crate::engine::Ns;
 use load::TaskLoad;
-use nohz::Nohz;
+use nohz::{Nohz, Success};
 use pelt::{Average, Clock};
 use place::Wakee;
 use std::sync::Arc;
@@ -122,13 +122,21 @@ struct LevelState {
     /// The highest cost so far of a search for work by a CPU that would idle.
     cost: Ns,
     cost_at: Ns,
+    success: Success,
 }
 
 impl<R: Rules> Fair<R> {
     /// On this machine, as the class of this index.
     pub fn new(core: &Core, rules: R, index: usize) -> Self {
         let domains = Arc::new(Domains::new(&core.machine));
-        let level = |interval| LevelState { balanced_at: None, interval, failed: 0, cost: 0, cost_at: 0 };
+        let level = |interval| LevelState {
+            balanced_at: None,
+            interval,
+            failed: 0,
+            cost: 0,
+            cost_at: 0,
+            success: Success::default(),
+        };
         let queue = |cpu| Queue {
             count: 0,
             load: 0,

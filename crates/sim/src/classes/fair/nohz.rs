@@ -3,7 +3,8 @@
 use super::balance::Doing;
 use super::{Fair, MIGRATION_COST, Rules};
 use crate::core::{Core, CpuId};
-use crate::engine::{Event, Ns};
+use crate::engine::{Event, Ns, Random};
+use rand::RngExt;
 use std::sync::Arc;
 
 const SECOND: Ns = 1_000_000_000;
@@ -17,6 +18,47 @@ pub(super) struct Nohz {
     at: Option<CpuId>,
     /// How many CPUs are left.
     left: usize,
+}
+
+/// How often a CPU that would idle has found a task in a domain. It searches with this probability (`NI_RANDOM`, since
+/// 7.0, in 6.18 since 6.18.5).
+#[derive(Debug, Clone)]
+pub(super) struct Success {
+    calls: u32,
+    /// A search that was made counts as many as were not.
+    successes: u32,
+    /// Of 1024.
+    ratio: u32,
+}
+
+/// `sd_init()`.
+impl Default for Success {
+    fn default() -> Self {
+        Self { calls: 512, successes: 256, ratio: 512 }
+    }
+}
+
+impl Success {
+    /// Is there to be a search? Returns what one that finds a task counts.
+    fn throw(&mut self, random: &mut Random) -> Option<u32> {
+        let weight = 1 + self.ratio;
+        if random.random_range(0..1024) > weight {
+            self.note(0);
+            return None;
+        }
+        Some((1024 + weight / 2) / weight)
+    }
+
+    /// `update_newidle_stats()`.
+    fn note(&mut self, successes: u32) {
+        self.calls += 1;
+        self.successes += successes;
+        if self.calls >= 1024 {
+            self.ratio = self.successes;
+            self.calls /= 2;
+            self.successes /= 2;
+        }
+    }
 }
 
 impl<R: Rules> Fair<R> {
@@ -37,6 +79,9 @@ impl<R: Rules> Fair<R> {
     /// `cpu` has nothing to run, and searches for tasks no longer than it usually idles. Its lock
     /// is held, and released in between.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) {
+        if R::IS_MODERN && Self::is_woken_for(core, cpu) {
+            return;
+        }
         let patience = self.queues[cpu].average_idle;
         let is_worth_it = match self.queues[cpu].levels.first() {
             Some(level) if R::IS_MODERN => patience >= level.cost,
@@ -57,16 +102,25 @@ impl<R: Rules> Fair<R> {
             if R::IS_MODERN && patience < spent + self.queues[cpu].levels[depth].cost {
                 break;
             }
+            let success = &mut self.queues[cpu].levels[depth].success;
+            let thrown = if R::IS_MODERN { success.throw(&mut core.random) } else { Some(1) };
+            let Some(weight) = thrown else { continue };
             let before = core.clock();
             let moved = self.balance_domain(core, cpu, depth, domain, Doing::Stopping);
             let now = core.clock();
             self.note_cost(cpu, depth, now, now - before);
+            self.queues[cpu].levels[depth].success.note(if moved > 0 { weight } else { 0 });
             spent += now - before;
-            if moved > 0 || self.queues[cpu].count > 0 {
+            if moved > 0 || self.queues[cpu].count > 0 || Self::is_woken_for(core, cpu) {
                 break;
             }
         }
         core.lock(lock);
+    }
+
+    /// `ttwu_pending`: a task that the CPU is to enqueue itself is on its way.
+    fn is_woken_for(core: &Core, cpu: CpuId) -> bool {
+        !core.cpus[cpu].wake_list.is_empty()
     }
 
     /// `update_next_balance()`: when to balance next was decided for a working CPU, which does so more seldom.
@@ -129,6 +183,32 @@ impl<R: Rules> Fair<R> {
         self.nohz.at = goes_on.then_some(at);
         if goes_on {
             core.queue.push(core.clock(), self.call(cpu));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::random;
+
+    /// How many of 100,000 searches are made, in the second half of them, if so many of 1024 find a task.
+    fn made(found: u32) -> f64 {
+        let (mut random, mut success) = (random(1, 0), Success::default());
+        let mut made = 0;
+        for number in 0..100_000 {
+            let Some(weight) = success.throw(&mut random) else { continue };
+            success.note(if random.random_range(0..1024) < found { weight } else { 0 });
+            made += u32::from(number >= 50_000);
+        }
+        f64::from(made) / 50_000.0
+    }
+
+    #[test]
+    fn a_cpu_searches_as_often_as_it_finds_a_task() {
+        for found in [0, 256, 768, 1024] {
+            let (made, found) = (made(found), f64::from(found) / 1024.0);
+            assert!((made - found).abs() < 0.1, "{made} of the searches, {found} of which find a task");
         }
     }
 }
