@@ -11,6 +11,8 @@ pub(super) struct GroupLoad {
     pub idle: u64,
     pub tasks: u64,
     pub load: u64,
+    /// `cpu_util_cfs()` of its CPUs.
+    pub used: u64,
     pub fullness: Fullness,
 }
 
@@ -70,13 +72,14 @@ impl<R: Rules> Fair<R> {
             if R::IS_MODERN {
                 let average = self.average_at(core, cpu, core.clock());
                 sum.load += average.load(1);
-                in_time.used += average.utilisation();
+                in_time.used += average.utilisation().max(self.queues[cpu].estimate);
                 in_time.runnable += average.runnable();
                 in_time.capacity += u64::from(core.perf_cap(cpu));
             } else {
                 sum.load += self.cpu_load(core, cpu);
             }
         }
+        sum.used = in_time.used;
         sum.classify(R::IS_MODERN.then_some(&in_time), percent);
         sum
     }

@@ -75,6 +75,8 @@ pub struct Fair<R> {
     /// How many CPUs have more than one task: `rd->overloaded`.
     overloaded: usize,
     nohz: Nohz,
+    /// By the first CPU of a cache: how many CPUs there are searched for an idle one. `nr_idle_scan`
+    scans: Vec<usize>,
     /// By task: when it was last added to a CPU, or last ran. Tasks are moved in that order.
     stamps: Vec<u64>,
     stamped: u64,
@@ -151,6 +153,7 @@ impl<R: Rules> Fair<R> {
             levels: domains.around(cpu).map(|domain| level(balance::shortest(domain))).collect(),
             evict_to: None,
         };
+        let scans = (0..core.nr_cpus()).map(|cpu| domains.cache(cpu).len()).collect();
         Self {
             rules,
             index,
@@ -159,6 +162,7 @@ impl<R: Rules> Fair<R> {
             has_threads: core.machine.threads.iter().any(|threads| threads.len() > 1),
             overloaded: 0,
             nohz: Nohz::default(),
+            scans,
             stamps: Vec::new(),
             stamped: 0,
             wakees: Vec::new(),

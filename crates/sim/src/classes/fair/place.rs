@@ -129,13 +129,20 @@ impl<R: Rules> Fair<R> {
         core.machine.threads[place].iter().all(|&cpu| self.is_idle(core, cpu))
     }
 
-    /// `select_idle_cpu()`: the busier the CPUs that share the cache, the fewer are searched.
+    /// `update_idle_cpu_scan()`, whenever a CPU balances the domain of its cache: the more of their time the CPUs there
+    /// work, the fewer are to be searched for an idle one (`SIS_UTIL`).
+    pub(super) fn limit_scan(&mut self, cpu: CpuId, used: u64, percent: u64) {
+        const WHOLE: u64 = 1024;
+        let cpus = self.domains.cache(cpu);
+        let share = used / cpus.len() as u64;
+        let left = WHOLE.saturating_sub(share * share * percent * percent / (10_000 * WHOLE));
+        self.scans[cpus[0]] = cpus.len() * left as usize / WHOLE as usize;
+    }
+
+    /// `select_idle_cpu()`
     fn idle_cpu(&self, core: &mut Core, target: CpuId, task: TaskId, by_core: bool) -> Option<CpuId> {
         let cpus = self.domains.cache(target);
-        let busy = cpus.iter().filter(|&&cpu| !self.is_idle(core, cpu)).count() as f64;
-        let share = busy / cpus.len() as f64;
-        let most = (1.0 - share * share * 1.17).max(0.0) * cpus.len() as f64;
-        let most = if by_core { cpus.len() } else { most as usize };
+        let most = if by_core { cpus.len() } else { self.scans[cpus[0]] };
         let after = cpus.partition_point(|&cpu| cpu <= target);
         let ring = cpus[after..].iter().chain(&cpus[..after]).copied();
         let mut second = None;
