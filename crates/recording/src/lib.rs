@@ -6,6 +6,7 @@
 //! - [`Recording::figures`]: switches, utilisation, wake-up latency
 mod anonymous;
 mod coding;
+mod dialogues;
 mod error;
 mod figures;
 mod file;

@@ -270,11 +270,12 @@ impl Walk {
                     Some((woken_at, None)) => Deed::Slept(woken_at.saturating_sub(since)),
                     None => Deed::Slept(at.saturating_sub(since)),
                 };
+                let state = &mut self.tasks[task as usize];
                 if wake.is_none() {
                     state.unexplained = Some((at, state.deeds.len(), is_reading));
                 }
-                after = After::of(is_reading, wake);
                 state.deeds.push(Step::Is(deed));
+                after = self.after(is_reading, wake);
                 if let Some((woken_at, waker)) = wake {
                     latency = Some(at.saturating_sub(woken_at));
                     self.confirm(waker);
@@ -318,8 +319,10 @@ impl Walk {
                 state.wake.get_or_insert((at, waker));
             }
             (_, Some((ran_at, deed, is_reading))) if at <= ran_at + SKEW_NS => {
+                let after = self.after(is_reading, Some((at, waker)));
+                let state = &mut self.tasks[woken as usize];
                 state.unexplained = None;
-                state.run.after = After::of(is_reading, Some((ran_at, waker)));
+                state.run.after = after;
                 if waker.is_some() {
                     state.deeds[deed] = Step::Is(Deed::Waited);
                 }
@@ -330,6 +333,22 @@ impl Walk {
             }
             _ => state.early = Some((at, waker)),
         }
+    }
+
+    /// What came before the run of a task that slept, in a `read` or not, until this wake-up.
+    fn after(&self, is_reading: bool, wake: Option<WakeUp>) -> After {
+        match wake {
+            Some((woken_at, Some(waker))) if is_reading && self.is_message(waker) => {
+                After::Read { woken_at, by: waker.0 }
+            }
+            _ => After::Sleep,
+        }
+    }
+
+    /// Whether a task woke another one by a message; the place is that among its deeds.
+    fn is_message(&self, (waker, place): (TaskId, usize)) -> bool {
+        let (Step::Is(deed) | Step::MayBe(deed)) = self.tasks[waker as usize].deeds[place];
+        matches!(deed, Deed::Messaged(_))
     }
 
     /// The wake-up ended a sleep.

@@ -5,8 +5,10 @@
 //! far as the calls of `read` and `write` tell. A reader that another task has woken out of a `read`, and that finishes n
 //! calls before it sleeps again, has read n messages. The first one woke it. The others are writes of tasks that wake
 //! this reader, between its wake-up and its next sleep; which of their writes is not known, so evenly spread ones are
-//! taken. Where there are too few such writes, the reader read something else, and nothing is put back.
-use crate::lives::{Deed, Life, WakeUp};
+//! taken. Where there are too few such writes, the reader read something else, and nothing is put back. Of messages
+//! between two tasks that write to each other in turn more is known: see [`dialogues`].
+use crate::dialogues;
+use crate::lives::{Deed, Life};
 use crate::{Calls, Ns, TaskId};
 use std::collections::BTreeSet;
 
@@ -28,28 +30,32 @@ pub(crate) enum After {
     #[default]
     Preemption,
     Sleep,
-    /// A sleep in a `read`, which this task ended then.
+    /// A sleep in a `read`, which a message of this task ended then.
     Read {
         woken_at: Ns,
         by: TaskId,
     },
 }
 
-impl After {
-    pub(crate) fn of(is_reading: bool, wake: Option<WakeUp>) -> Self {
-        match wake {
-            Some((woken_at, Some((by, _)))) if is_reading => Self::Read { woken_at, by },
-            _ => Self::Sleep,
-        }
+impl Run {
+    pub(crate) fn length(&self) -> Ns {
+        self.until.saturating_sub(self.since)
+    }
+
+    /// How long after the beginning it called `write` for this time, counted from 0: the calls are taken to be evenly
+    /// spread over the run.
+    pub(crate) fn wrote_after(&self, number: u32) -> Ns {
+        (2 * u64::from(number) + 1) * self.length() / (2 * u64::from(self.calls.writes))
     }
 }
 
 /// A deed that belongs where a task has run for so long.
-type Insertion = (Ns, Deed);
+pub(crate) type Insertion = (Ns, Deed);
 
 /// Puts the messages into the lives of those that wrote and read them; `runs` are theirs, in the order of time.
 pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
     let mut insertions: Vec<Vec<Insertion>> = vec![Vec::new(); lives.len()];
+    let partners = dialogues::add(lives, runs, &mut insertions);
     for (reader, of_reader) in runs.iter().enumerate() {
         let writers: BTreeSet<TaskId> = of_reader
             .iter()
@@ -57,6 +63,7 @@ pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
                 After::Read { by, .. } => Some(by),
                 _ => None,
             })
+            .filter(|writer| !partners[reader].contains(writer))
             .collect();
         for awake in of_reader.chunk_by(|_, next| next.after == After::Preemption) {
             let After::Read { woken_at, .. } = awake[0].after else { continue };
@@ -93,9 +100,8 @@ fn writes(writers: &BTreeSet<TaskId>, runs: &[Vec<Run>], since: Ns, until: Ns) -
         let of_writer = &runs[writer as usize];
         let first = of_writer.partition_point(|run| run.until <= since);
         for run in of_writer[first..].iter().take_while(|run| run.since < until) {
-            let (length, count) = (run.until.saturating_sub(run.since), u64::from(run.calls.writes));
-            for number in 0..count {
-                let after = (2 * number + 1) * length / (2 * count);
+            for number in 0..run.calls.writes {
+                let after = run.wrote_after(number);
                 let at = run.since + after;
                 if after > 0 && at > since && at <= until {
                     found.push((at, writer, run.ran_before + after));
@@ -109,14 +115,13 @@ fn writes(writers: &BTreeSet<TaskId>, runs: &[Vec<Run>], since: Ns, until: Ns) -
 
 /// When a reader reads message `number` of `count`, which are evenly spread over its time on a CPU.
 fn time_of(awake: &[Run], number: usize, count: usize) -> Ns {
-    let ran: Ns = awake.iter().map(|run| run.until.saturating_sub(run.since)).sum();
+    let ran: Ns = awake.iter().map(Run::length).sum();
     let mut left = ran * number as Ns / count as Ns;
     for run in awake {
-        let length = run.until.saturating_sub(run.since);
-        if left <= length {
+        if left <= run.length() {
             return run.since + left;
         }
-        left -= length;
+        left -= run.length();
     }
     awake[awake.len() - 1].until
 }
@@ -125,7 +130,7 @@ fn time_of(awake: &[Run], number: usize, count: usize) -> Ns {
 /// is read before it is written.
 fn place_of_read(awake: &[Run], number: usize, count: usize, written_at: Ns) -> Ns {
     let first = awake[0].ran_before;
-    let ran: Ns = awake.iter().map(|run| run.until.saturating_sub(run.since)).sum();
+    let ran: Ns = awake.iter().map(Run::length).sum();
     let even = first + ran * number as Ns / count as Ns;
     let written = awake
         .iter()
