@@ -91,7 +91,7 @@ impl<R: Rules> Fair<R> {
             .iter()
             .map(|group| self.group_load(core, group.iter().copied(), domain.imbalance_percent()))
             .collect();
-        if doing != Doing::Stopping && domain.cpus.len() == self.domains.cache(cpu).len() {
+        if R::IS_MODERN && doing != Doing::Stopping && domain.cpus.len() == self.domains.cache(cpu).len() {
             let used: u64 = loads.iter().map(|group| group.used).sum();
             self.limit_scan(cpu, used, domain.imbalance_percent());
         }

@@ -108,8 +108,7 @@ impl<R: Rules> Fair<R> {
             let before = core.clock();
             let moved = self.balance_domain(core, cpu, depth, domain, Doing::Stopping);
             let now = core.clock();
-            self.note_cost(cpu, depth, now, now - before);
-            self.queues[cpu].levels[depth].success.note(if moved > 0 { weight } else { 0 });
+            self.note_search(cpu, depth, now, now - before, if moved > 0 { weight } else { 0 });
             spent += now - before;
             if moved > 0 || self.queues[cpu].count > 0 || Self::is_woken_for(core, cpu) {
                 break;
@@ -133,9 +132,10 @@ impl<R: Rules> Fair<R> {
 
     /// `update_newidle_cost()`: the highest cost so far, which decays by 1 % a second. Here all searches take as long as
     /// most do; on the kernel the longest takes twice as long (`max_newidle_lb_cost`, 21 µs, where most take 10 µs).
-    fn note_cost(&mut self, cpu: CpuId, depth: usize, now: Ns, cost: Ns) {
+    fn note_search(&mut self, cpu: CpuId, depth: usize, now: Ns, cost: Ns, successes: u32) {
         let cost = 2 * cost;
         let level = &mut self.queues[cpu].levels[depth];
+        level.success.note(successes);
         if cost > level.cost {
             level.cost = cost.min(MIGRATION_COST + 200);
             level.cost_at = now;
