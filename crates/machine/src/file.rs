@@ -6,7 +6,7 @@ use crate::release::Release;
 use crate::setting::{Setting, with_settings};
 use crate::source::Source;
 use crate::sourced::Sourced;
-use crate::speed::{CacheSizes, Frequency, check_smt};
+use crate::speed::{CacheSizes, Frequency, Power, check_smt};
 use crate::startup::Startup;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct MachineFile {
     /// `None`: all CPUs are always at their highest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency: Option<Frequency>,
+    /// What its CPUs draw; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
     /// `None`: data are everywhere at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheSizes>,
@@ -118,6 +121,7 @@ impl MachineFile {
         source.within("tick_hz", self.tick_hz.spanned(), 1..=10_000)?;
         check_smt(source, self.smt.as_ref(), &self.topology)?;
         self.frequency.iter().try_for_each(|frequency| frequency.check(source))?;
+        self.power.iter().try_for_each(|power| power.check(source, self.frequency.as_ref()))?;
         self.caches.iter().try_for_each(|caches| caches.check(source))?;
         for (name, costs) in &self.callbacks {
             CallbackCosts::check(source, name, costs)?;
@@ -183,6 +187,7 @@ mod tests {
             ),
             (XEON, "min_mhz = { value = 1200", "min_mhz = { value = 4000", ["line", "min_mhz", "1 to"]),
             (XEON, "value = [3000, 3000", "value = [3000, 3100", ["line", "turbo_mhz", "none higher"]),
+            (XEON, "[1200, 2000]", "[2200, 2000]", ["line", "core_mw", "each above the one before"]),
             (XEON, "value = \"powersave\"", "value = \"powersafe\"", ["line", "governor", "powersave"]),
             (
                 PARALLEL,

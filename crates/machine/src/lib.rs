@@ -36,7 +36,7 @@ pub use price::Price;
 pub use release::Release;
 pub use setting::{Setting, with_settings};
 pub use sourced::{Certainty, Sourced};
-pub use speed::{CacheSizes, Domain, Frequency, Governor, LoadTimes, Speed};
+pub use speed::{CacheSizes, Domain, Frequency, Governor, LoadTimes, Power, Speed};
 pub use startup::Startup;
 pub use topology::{Distance, Numbering, Place, Small, Topology};
 

@@ -238,6 +238,7 @@ impl From<MachineFile> for Machine {
                 capacity,
                 smt: smt.map(|percent| percent * FULL_SPEED / 100).collect(),
                 frequency: file.frequency,
+                power: file.power,
                 caches: file.caches,
             },
             costs: file.costs,

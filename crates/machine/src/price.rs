@@ -128,6 +128,13 @@ impl crate::Frequency {
     }
 }
 
+impl crate::Power {
+    /// How sure its least sure number is.
+    pub fn certainty(&self) -> Certainty {
+        least_sure!(self.package_mw, self.idle_core_mw, self.core_mw)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -146,6 +146,53 @@ impl Frequency {
     }
 }
 
+/// What the CPUs draw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    /// A package, whatever its cores do, in mW.
+    pub package_mw: Sourced<u32>,
+    /// A core that idles, in mW.
+    pub idle_core_mw: Sourced<u32>,
+    /// A core that does not idle: pairs of a frequency in MHz and the power in mW, rising.
+    pub core_mw: Sourced<Vec<[u32; 2]>>,
+}
+
+impl Power {
+    /// A core that runs at this frequency, in mW: on the line between the two pairs beside it.
+    pub fn core_mw_at(&self, mhz: u32) -> f64 {
+        let pairs = &self.core_mw;
+        let next = pairs.partition_point(|[at, _]| *at < mhz);
+        match (next.checked_sub(1).map(|last| pairs[last]), pairs.get(next).copied()) {
+            (Some([low, mw]), Some([high, most])) => {
+                let share = f64::from(mhz - low) / f64::from(high - low);
+                f64::from(mw) + share * (f64::from(most) - f64::from(mw))
+            }
+            (None, Some([_, mw])) | (Some([_, mw]), None) => f64::from(mw),
+            (None, None) => 0.0,
+        }
+    }
+
+    pub(crate) fn check(&self, source: &Source<'_>, frequency: Option<&Frequency>) -> Result<(), Error> {
+        const MAX_MW: u32 = 10_000_000;
+        let pairs = &self.core_mw;
+        let wrong = |what: String| Err(source.wrong(pairs.span(), "core_mw", what));
+        if frequency.is_none() {
+            return wrong("[power] needs [frequency]".into());
+        }
+        let rises = pairs.windows(2).all(|two| two[0][0] < two[1][0] && two[0][1] <= two[1][1]);
+        let is_in_range = |&[mhz, mw]: &[u32; 2]| (1..=MAX_MHZ).contains(&mhz) && mw <= MAX_MW;
+        if pairs.is_empty() || !rises || !pairs.iter().all(is_in_range) {
+            return wrong(format!(
+                "{:?} are not pairs of MHz, from 1 to {MAX_MHZ}, and mW, from 0 to {MAX_MW}, each above the one before",
+                **pairs
+            ));
+        }
+        source.within("package_mw", self.package_mw.spanned(), 0..=MAX_MW)?;
+        source.within("idle_core_mw", self.idle_core_mw.spanned(), 0..=MAX_MW)
+    }
+}
+
 /// What a core's and a last-level cache hold, and how long it takes to fill them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -234,6 +281,30 @@ pub struct Speed {
     pub smt: Vec<u32>,
     /// `None`: all CPUs are always at their highest.
     pub frequency: Option<Frequency>,
+    /// `None`: not known.
+    pub power: Option<Power>,
     /// `None`: data are everywhere at once.
     pub caches: Option<CacheSizes>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Certainty;
+
+    #[test]
+    fn power_lies_on_the_line_between_two_frequencies() {
+        let estimated = |mw| Sourced::new(mw, "a guess", Certainty::Estimated);
+        let power = Power {
+            package_mw: estimated(1000),
+            idle_core_mw: estimated(100),
+            core_mw: Sourced::new(
+                vec![[1200, 2000], [2200, 5000], [3000, 9000]],
+                "a guess",
+                Certainty::Estimated,
+            ),
+        };
+        let of = |mhz| power.core_mw_at(mhz);
+        assert_eq!([1000, 1200, 1700, 2200, 2600, 3000, 3500].map(of), [2e3, 2e3, 3.5e3, 5e3, 7e3, 9e3, 9e3]);
+    }
 }

@@ -293,3 +293,23 @@ fn a_result_says_how_certain_its_prices_are() {
     let text = flsched_sim::output::render(&outcome);
     assert!(text.contains("CPU time rests on") && text.contains("% measured"), "{text}");
 }
+
+#[test]
+fn energy_is_that_of_the_packages_and_of_each_core_by_its_frequency() {
+    let energy = |cpus: Option<usize>, workload: &str| {
+        let machine = find("xeon-e7-8870v4-4s").with_governor("performance").unwrap();
+        let machine = cpus.map_or(machine.clone(), |cpus| machine.with_cpus(cpus).unwrap());
+        let outcome = run(machine, "fifo", workload);
+        let frequencies = outcome.frequencies.unwrap();
+        (frequencies.energy.unwrap(), outcome.whole_s, frequencies.busy_s_by_mhz.values().sum::<f64>())
+    };
+    // One of 80 cores at 3.0 GHz.
+    let (found, run_s, busy_s) = energy(None, "hogs:1:100");
+    let cores_j = 9.8 * busy_s + 0.3 * (80.0 * run_s - busy_s);
+    assert!(close(found.core_energy_j, cores_j, 0.01), "{found:?}, {cores_j} J");
+    assert!(close(found.energy_j, cores_j + 4.0 * 50.0 * run_s, 0.01), "{found:?}");
+    // A core draws the same with both of its threads.
+    let (found, run_s, busy_s) = energy(Some(2), "hogs:2:100");
+    assert!(busy_s > 1.9 * run_s && close(found.core_energy_j, 9.8 * run_s, 0.02), "{found:?}");
+    assert!(run(find("epyc-2s-768t"), "fifo", "hogs:1:1").frequencies.is_none_or(|all| all.energy.is_none()));
+}

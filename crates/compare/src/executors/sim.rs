@@ -212,6 +212,10 @@ fn outcome_of(outcome: &Outcome) -> RunOutcome {
     let cpus = || frequencies.iter().flat_map(|all| &all.cpus);
     figures.extend(frequencies.map(|all| ("busy_mhz".to_owned(), all.busy_mhz)));
     figures.extend(cpus().map(|(cpu, of_cpu)| (format!("cpu{cpu}_mhz"), of_cpu.busy_mhz)));
+    if let Some(energy) = frequencies.and_then(|all| all.energy) {
+        figures.push(("energy_j".into(), energy.energy_j));
+        figures.push(("core_energy_j".into(), energy.core_energy_j));
+    }
     let times = cpus().flat_map(|(&cpu, of_cpu)| {
         of_cpu.busy_s_by_mhz.iter().map(move |(&mhz, &s)| Time { cpu, mhz: mhz.into(), s })
     });

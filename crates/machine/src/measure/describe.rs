@@ -64,6 +64,7 @@ pub fn describe(name: &str, of: &Calibration, cpufreq: Cpufreq<'_>) -> MachineFi
         }),
         topology: Spanned::new(0..0, topology),
         frequency,
+        power: None,
         caches: Some(caches(of)),
         kernel: None,
         tick_hz: Sourced::measured(of.tick_hz, "resolution of CLOCK_MONOTONIC_COARSE"),

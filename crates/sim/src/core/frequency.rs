@@ -34,8 +34,9 @@ pub struct Frequencies {
     domain_of: Vec<usize>,
     /// Cores of each package that are not idle.
     active: Vec<usize>,
-    /// By CPU.
+    /// By CPU, and by core.
     meters: Vec<Meter>,
+    of_cores: Vec<Meter>,
 }
 
 impl Frequencies {
@@ -59,7 +60,8 @@ impl Frequencies {
         });
         let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(1);
         let meters = vec![Meter::default(); domain_of.len()];
-        Self { domains: domains.collect(), domain_of, active: vec![0; packages], meters }
+        let of_cores = vec![Meter::default(); machine.threads.len()];
+        Self { domains: domains.collect(), domain_of, active: vec![0; packages], meters, of_cores }
     }
 
     /// The CPUs of a domain.
@@ -77,13 +79,20 @@ impl Frequencies {
         if self.domains.is_empty() {
             return;
         }
-        let active = &mut self.active[machine.places[cpu].package];
+        let domain = &mut self.domains[self.domain_of[cpu]];
+        let place = &machine.places[cpu];
+        let (active, of_core) = (&mut self.active[place.package], &mut self.of_cores[place.core]);
         match (is_busy, threads) {
-            (true, 1) => *active += 1,
-            (false, 0) => *active -= 1,
+            (true, 1) => {
+                *active += 1;
+                of_core.set_busy(now, true, domain.mhz);
+            }
+            (false, 0) => {
+                *active -= 1;
+                of_core.set_busy(now, false, domain.mhz);
+            }
             _ => {}
         }
-        let domain = &mut self.domains[self.domain_of[cpu]];
         self.meters[cpu].set_busy(now, is_busy, domain.mhz);
         if is_busy {
             if domain.busy == 0 {
@@ -109,6 +118,15 @@ impl Frequencies {
         let mut meters = self.meters.clone();
         for (cpu, meter) in meters.iter_mut().enumerate() {
             meter.count(now, self.of_cpu(cpu));
+        }
+        meters
+    }
+
+    /// The same of each core: it is busy while any of its threads is.
+    pub fn of_cores(&self, machine: &Machine, now: Ns) -> Vec<Meter> {
+        let mut meters = self.of_cores.clone();
+        for (meter, threads) in meters.iter_mut().zip(&machine.threads) {
+            meter.count(now, self.of_cpu(threads[0]));
         }
         meters
     }
@@ -167,6 +185,7 @@ impl Core {
             for position in 0..self.frequencies.domains[index].cpus.len() {
                 let cpu = self.frequencies.domains[index].cpus[position];
                 self.frequencies.meters[cpu].count(now, before);
+                self.frequencies.of_cores[machine.places[cpu].core].count(now, before);
                 self.recording.iter_mut().for_each(|recording| recording.tuned(cpu, mhz, now));
                 self.renew_pace(cpu);
             }

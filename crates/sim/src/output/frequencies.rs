@@ -1,5 +1,6 @@
 //! How long CPUs were busy at each frequency.
-use crate::core::{Core, CpuId};
+use crate::core::{Core, CpuId, Meter};
+use flsched_machine::{Certainty, Machine, Power};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -12,6 +13,38 @@ pub struct FrequencyReport {
     pub busy_s_by_mhz: BTreeMap<u32, f64>,
     /// The same for each CPU that was ever busy.
     pub cpus: BTreeMap<CpuId, CpuFrequencies>,
+    /// `None`: what the machine draws is not known.
+    pub energy: Option<Energy>,
+}
+
+/// What the whole run took, in J.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Energy {
+    /// All packages and their cores.
+    pub energy_j: f64,
+    /// The cores alone.
+    pub core_energy_j: f64,
+    /// How sure the machine's numbers are, of which it is made.
+    pub certainty: Certainty,
+}
+
+impl Energy {
+    fn of(core: &Core, power: &Power) -> Self {
+        let machine: &Machine = &core.machine;
+        let run_s = core.now as f64 / 1e9;
+        let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(0);
+        let of_core = |meter: &Meter| {
+            let busy_mj: f64 = meter.busy_at().map(|(mhz, ns)| power.core_mw_at(mhz) * ns as f64 / 1e9).sum();
+            busy_mj + f64::from(*power.idle_core_mw) * (run_s - meter.busy_ns() as f64 / 1e9)
+        };
+        let cores_mj: f64 = core.frequencies.of_cores(machine, core.now).iter().map(of_core).sum();
+        let packages_mj = f64::from(*power.package_mw) * run_s * packages as f64;
+        Self {
+            energy_j: (packages_mj + cores_mj) / 1e3,
+            core_energy_j: cores_mj / 1e3,
+            certainty: power.certainty(),
+        }
+    }
 }
 
 /// The frequencies of a CPU.
@@ -39,7 +72,8 @@ impl FrequencyReport {
             busy_ns += meter.busy_ns() as f64;
             cpus.insert(cpu, CpuFrequencies { busy_mhz, busy_s_by_mhz: by_mhz });
         }
-        (busy_ns > 0.0).then(|| Self { busy_mhz: cycles / busy_ns, busy_s_by_mhz: all, cpus })
+        let energy = core.machine.speed.power.as_ref().map(|power| Energy::of(core, power));
+        (busy_ns > 0.0).then(|| Self { busy_mhz: cycles / busy_ns, busy_s_by_mhz: all, cpus, energy })
     }
 
     /// Share of the busy time at each step.

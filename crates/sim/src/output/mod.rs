@@ -8,7 +8,7 @@ mod timeline;
 mod trace;
 
 pub use cpu_time::{CpuTime, Use};
-pub use frequencies::{CpuFrequencies, FrequencyReport};
+pub use frequencies::{CpuFrequencies, Energy, FrequencyReport};
 pub use perf::read_perf_script;
 pub use replayed::Replayed;
 pub use table::render;

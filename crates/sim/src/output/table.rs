@@ -25,6 +25,7 @@ pub fn render(outcome: &Outcome) -> String {
         ("CPUs not idle", format!("{:.2} % of the whole run", outcome.busy_share * 100.0)),
         ("waiting for locks", format!("{:.2} % of the whole run", outcome.lock_wait_share * 100.0)),
         ("frequency while busy", outcome.frequencies.as_ref().map_or(String::new(), mean_frequency)),
+        ("energy of the whole run", energy(outcome)),
         ("wake-up to running", latency.join(", ")),
         ("CPU time rests on", outcome.cpu_time.rests_on()),
         ("largest unmeasured prices", outcome.cpu_time.least_sure()),
@@ -87,6 +88,12 @@ pub fn render(outcome: &Outcome) -> String {
 
 fn mean_frequency(frequencies: &FrequencyReport) -> String {
     format!("{:.0} MHz, mean of all CPUs", frequencies.busy_mhz)
+}
+
+fn energy(outcome: &Outcome) -> String {
+    let Some(energy) = outcome.frequencies.as_ref().and_then(|all| all.energy) else { return String::new() };
+    let certainty: &str = energy.certainty.into();
+    format!("{:.3} J, {:.3} J of it in cores; {certainty}", energy.energy_j, energy.core_energy_j)
 }
 
 fn empty(header: &[&str]) -> Table {
