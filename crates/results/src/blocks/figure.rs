@@ -1,4 +1,4 @@
-//! `ratio`, `time`, `switches`: single figures within a sentence.
+//! `ratio`, `time`, `switches`, `figure`: single figures within a sentence.
 use super::words::ratio_text;
 use super::{Context, Rendered, required};
 use crate::markers::Request;
@@ -39,6 +39,15 @@ pub(super) fn time(context: &Context<'_>, request: &Request) -> Result<Rendered,
 pub(super) fn switches(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let count = |result: &ArmResult| result.context_switches.as_ref().map(|it| words::count(it.median));
     figure(context, request, |_, result| Ok(count(result)))
+}
+
+/// `383,986`: the median of a figure of the workload's own, in the unit that its name ends with.
+pub(super) fn own(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
+    let name = required(request, "name")?;
+    figure(context, request, |_, result| {
+        let found = result.figures.iter().find(|it| it.name == name);
+        Ok(found.map(|it| words::count(it.median)))
+    })
 }
 
 fn figure(
@@ -82,6 +91,7 @@ mod tests {
         assert_eq!(text(&format!("time {of}flsched")), "0.500 s");
         assert_eq!(text(&format!("time {of}short")), "62 µs");
         assert_eq!(text(&format!("switches {of}flsched")), "1,234");
+        assert_eq!(text(&format!("figure name=wakeup_p99_us {of}flsched")), "88");
     }
 
     #[test]

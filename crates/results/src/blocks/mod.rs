@@ -63,7 +63,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 14] = [
+pub const KINDS: [Kind; 15] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -102,6 +102,12 @@ pub const KINDS: [Kind; 14] = [
         keys: &["file", "workload", "scheduler"],
         inline: true,
         render: figure::switches,
+    },
+    Kind {
+        name: "figure",
+        keys: &["file", "workload", "scheduler", "name"],
+        inline: true,
+        render: figure::own,
     },
 ];
 
