@@ -79,6 +79,15 @@ fn is_less(one: &Estimate, other: &Estimate) -> bool {
     one.value < other.value && one.high < other.low
 }
 
+/// What is said where one is not less than the other.
+fn why_not_less((name, one): (&str, &Estimate), (above, other): (&str, &Estimate)) -> String {
+    let [value, limit] = [one, other].map(|it| figure(it.value));
+    match one.value < other.value {
+        true => format!("{name} ({value}) is less than {above} ({limit}), but their intervals overlap"),
+        false => format!("{name} ({value}) is not less than {above} ({limit})"),
+    }
+}
+
 /// Of figures: reproduced if all are within the tolerance of the paper's. Else the order counts: of any two figures,
 /// `neutral` included, that differ in the paper by more than the tolerance, the smaller one must be smaller here, too.
 /// Returns the first difference beside the verdict.
@@ -108,13 +117,7 @@ pub fn of_figures(pairs: &[Pair<'_>], tolerance: Tolerance, neutral: Option<f64>
                     Some(value) if one.name == "no difference" => {
                         format!("{}: {} is not above {}", other.name, figure(other.here.value), figure(value))
                     }
-                    _ => format!(
-                        "{} ({}) is not less than {} ({})",
-                        one.name,
-                        figure(one.here.value),
-                        other.name,
-                        figure(other.here.value)
-                    ),
+                    _ => why_not_less((one.name, &one.here), (other.name, &other.here)),
                 };
                 return (Verdict::Not, what);
             }
@@ -143,11 +146,7 @@ pub fn of_order(
     for two in groups.windows(2) {
         for (name, one) in &two[0] {
             if let Some((above, other)) = two[1].iter().find(|(_, other)| !is_less(one, other)) {
-                let what = format!(
-                    "{name} ({}) is not less than {above} ({})",
-                    figure(one.value),
-                    figure(other.value)
-                );
+                let what = why_not_less((name, one), (above, other));
                 return (Verdict::Not, what);
             }
         }
@@ -225,7 +224,7 @@ mod tests {
         ];
         let (verdict, why) = of_figures(&pairs, Tolerance::Percent(10.0), None);
         assert_eq!(verdict, Verdict::Not);
-        assert_eq!(why, "a (1) is not less than b (2)");
+        assert_eq!(why, "a (1) is less than b (2), but their intervals overlap");
     }
 
     #[test]
