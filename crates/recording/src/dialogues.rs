@@ -110,23 +110,13 @@ fn time_at(runs: &[Run], place: Ns) -> Ns {
 mod tests {
     use super::*;
     use crate::lives::tests::{recording, task};
-    use crate::{By, Calls, Event, Left, What};
+    use crate::messages::tests::{come, switch};
+    use crate::{By, Event, Left, What};
 
     const SERVER: TaskId = 0;
     const CLIENT: TaskId = 1;
 
     use Deed::{Messaged, Ran, Sent, Took, Waited};
-
-    fn come(at: Ns, cpu: u32, next: TaskId) -> Event {
-        let what =
-            What::Switch { prev: None, left: Left::Preempted, next: Some(next), calls: Calls::default() };
-        Event { at, cpu, what }
-    }
-
-    fn leave(at: Ns, cpu: u32, prev: TaskId, left: Left, writes: u32) -> Event {
-        let calls = Calls { reads: 1, writes };
-        Event { at, cpu, what: What::Switch { prev: Some(prev), left, next: None, calls } }
-    }
 
     fn message(at: Ns, cpu: u32, woken: TaskId) -> Event {
         Event { at, cpu, what: What::Wake { woken, by: By::Message } }
@@ -137,18 +127,18 @@ mod tests {
         let events = vec![
             come(0, 0, SERVER),
             come(0, 1, CLIENT),
-            leave(1_000, 0, SERVER, Left::Reading, 0),
+            switch(1_000, 0, SERVER, Left::Reading, [1, 0]),
             message(10_000, 1, SERVER),
             come(12_000, 0, SERVER),
-            leave(14_000, 1, CLIENT, Left::Reading, 1),
+            switch(14_000, 1, CLIENT, Left::Reading, [1, 1]),
             message(20_000, 0, CLIENT),
             come(22_000, 1, CLIENT),
             // It asks again after half of its 9 µs; the server does not sleep until it has answered.
-            leave(31_000, 1, CLIENT, Left::Reading, 1),
+            switch(31_000, 1, CLIENT, Left::Reading, [1, 1]),
             message(36_000, 0, CLIENT),
             come(38_000, 1, CLIENT),
-            leave(40_000, 0, SERVER, Left::Exited, 2),
-            leave(44_000, 1, CLIENT, Left::Exited, 0),
+            switch(40_000, 0, SERVER, Left::Exited, [1, 2]),
+            switch(44_000, 1, CLIENT, Left::Exited, [1, 0]),
         ];
         let lives = recording(vec![task("server"), task("client")], events).lives();
         let deeds = |of: TaskId| lives[of as usize].as_ref().unwrap().deeds.clone();

@@ -170,7 +170,7 @@ fn insert(life: &mut Life, mut insertions: Vec<Insertion>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::lives::tests::{recording, task};
     use crate::{By, Event, Left, Recording, What};
@@ -178,13 +178,13 @@ mod tests {
     const WRITER: TaskId = 0;
     const READER: TaskId = 1;
 
-    fn switch(at: Ns, cpu: u32, prev: TaskId, left: Left, calls: [u32; 2]) -> Event {
+    pub(crate) fn switch(at: Ns, cpu: u32, prev: TaskId, left: Left, calls: [u32; 2]) -> Event {
         let [reads, writes] = calls;
         let what = What::Switch { prev: Some(prev), left, next: None, calls: Calls { reads, writes } };
         Event { at, cpu, what }
     }
 
-    fn come(at: Ns, cpu: u32, next: TaskId) -> Event {
+    pub(crate) fn come(at: Ns, cpu: u32, next: TaskId) -> Event {
         let calls = Calls::default();
         Event { at, cpu, what: What::Switch { prev: None, left: Left::Preempted, next: Some(next), calls } }
     }
