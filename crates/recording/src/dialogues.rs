@@ -3,8 +3,8 @@
 //! In a dialogue two tasks write to each other in turn, as a client and its server do. So between two messages of one
 //! side that woke the other there is one of the other side. If it left no event, it found its reader awake, and is put
 //! back.
-use crate::lives::{Deed, Life};
-use crate::messages::{After, Insertion, Run};
+use crate::lives::Deed;
+use crate::messages::{After, Insertion, Run, place_at, writes};
 use crate::{Ns, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +23,10 @@ type Pairs = BTreeMap<(TaskId, TaskId), Vec<Message>>;
 
 /// Gathers what has to be put into the lives of those that wrote and read such messages. Returns with whom each task has
 /// a dialogue.
-pub(crate) fn add(
-    lives: &[Option<Life>],
-    runs: &[Vec<Run>],
-    insertions: &mut [Vec<Insertion>],
-) -> Vec<BTreeSet<TaskId>> {
-    let mut pairs = pairs(lives, runs);
+pub(crate) fn add(runs: &[Vec<Run>], insertions: &mut [Vec<Insertion>]) -> Vec<BTreeSet<TaskId>> {
+    let mut pairs = pairs(runs);
     pairs.retain(|_, messages| is_dialogue(messages));
-    let mut partners = vec![BTreeSet::new(); lives.len()];
+    let mut partners = vec![BTreeSet::new(); runs.len()];
     for message in pairs.values().flatten() {
         partners[message.from as usize].insert(message.to);
         partners[message.to as usize].insert(message.from);
@@ -41,10 +37,9 @@ pub(crate) fn add(
             continue;
         }
         let (reader, writer) = (first.from, first.to);
-        let Some((at, written)) = written_between(&runs[writer as usize], first.at, second.at) else {
-            continue;
-        };
-        let read = place_at(&runs[reader as usize], at).max(first.place) + 1;
+        let between = writes(&BTreeSet::from([writer]), runs, first.at, second.at - 1);
+        let Some(&(at, _, written)) = between.last() else { continue };
+        let read = place_at(&runs[reader as usize], at).unwrap_or(0).max(first.place) + 1;
         insertions[writer as usize].push((written, Deed::Sent(reader)));
         insertions[reader as usize].push((read.min(second.place), Deed::Took));
     }
@@ -58,52 +53,19 @@ fn is_dialogue(messages: &[Message]) -> bool {
 }
 
 /// The messages that ended a sleep in a `read`.
-fn pairs(lives: &[Option<Life>], runs: &[Vec<Run>]) -> Pairs {
+fn pairs(runs: &[Vec<Run>]) -> Pairs {
     let mut pairs = Pairs::new();
-    for (from, life) in lives.iter().enumerate() {
-        let (from, mut place) = (from as TaskId, 0);
-        for deed in life.iter().flat_map(|life| &life.deeds) {
-            match *deed {
-                Deed::Ran(ns) => place += ns,
-                Deed::Messaged(to) => {
-                    let at = time_at(&runs[from as usize], place);
-                    let next = runs[to as usize].partition_point(|run| run.until <= at);
-                    let mut after = runs[to as usize][next..].iter().take(2).map(|run| run.after);
-                    if after.any(|after| after == After::Read { woken_at: at, by: from }) {
-                        let message = Message { at, from, to, place };
-                        pairs.entry((from.min(to), from.max(to))).or_default().push(message);
-                    }
-                }
-                _ => {}
-            }
+    for (to, of_reader) in runs.iter().enumerate() {
+        let to = to as TaskId;
+        for run in of_reader {
+            let After::Read { woken_at: at, by: from } = run.after else { continue };
+            // The writer's last run may not be over.
+            let Some(place) = place_at(&runs[from as usize], at) else { continue };
+            pairs.entry((from.min(to), from.max(to))).or_default().push(Message { at, from, to, place });
         }
     }
     pairs.values_mut().for_each(|messages| messages.sort_by_key(|message| message.at));
     pairs
-}
-
-/// The last call of `write` of a task with these runs between two moments: when, and where in its life.
-fn written_between(runs: &[Run], since: Ns, until: Ns) -> Option<(Ns, Ns)> {
-    let before = runs.partition_point(|run| run.since < until);
-    let of_run = |run: &Run| {
-        let calls = (0..run.calls.writes).rev().map(|number| run.wrote_after(number));
-        let mut calls = calls.map(|after| (run.since + after, run.ran_before + after));
-        calls.find(|(at, _)| *at > since && *at < until)
-    };
-    runs[..before].iter().rev().take_while(|run| run.until > since).find_map(of_run)
-}
-
-/// Where in the life of a task with these runs it runs at this moment, or runs next.
-fn place_at(runs: &[Run], at: Ns) -> Ns {
-    let next = runs.partition_point(|run| run.until <= at);
-    runs.get(next).map_or(0, |run| run.ran_before + at.saturating_sub(run.since))
-}
-
-/// When a task with these runs is at this place of its life.
-fn time_at(runs: &[Run], place: Ns) -> Ns {
-    let next = runs.partition_point(|run| run.ran_before < place);
-    let run = next.checked_sub(1).map(|last| runs[last]).unwrap_or_default();
-    run.since + place.saturating_sub(run.ran_before)
 }
 
 #[cfg(test)]

@@ -270,7 +270,6 @@ impl Walk {
                     Some((woken_at, None)) => Deed::Slept(woken_at.saturating_sub(since)),
                     None => Deed::Slept(at.saturating_sub(since)),
                 };
-                let state = &mut self.tasks[task as usize];
                 if wake.is_none() {
                     state.unexplained = Some((at, state.deeds.len(), is_reading));
                 }

@@ -38,13 +38,13 @@ pub(crate) enum After {
 }
 
 impl Run {
-    pub(crate) fn length(&self) -> Ns {
+    fn length(&self) -> Ns {
         self.until.saturating_sub(self.since)
     }
 
     /// How long after the beginning it called `write` for this time, counted from 0: the calls are taken to be evenly
     /// spread over the run.
-    pub(crate) fn wrote_after(&self, number: u32) -> Ns {
+    fn wrote_after(&self, number: u32) -> Ns {
         (2 * u64::from(number) + 1) * self.length() / (2 * u64::from(self.calls.writes))
     }
 }
@@ -55,7 +55,7 @@ pub(crate) type Insertion = (Ns, Deed);
 /// Puts the messages into the lives of those that wrote and read them; `runs` are theirs, in the order of time.
 pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
     let mut insertions: Vec<Vec<Insertion>> = vec![Vec::new(); lives.len()];
-    let partners = dialogues::add(lives, runs, &mut insertions);
+    let partners = dialogues::add(runs, &mut insertions);
     for (reader, of_reader) in runs.iter().enumerate() {
         let writers: BTreeSet<TaskId> = of_reader
             .iter()
@@ -94,7 +94,12 @@ pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
 
 /// The calls of `write` of these tasks in this time, in its order: when, whose, and where in the writer's life. Those of a
 /// run are taken to be evenly spread over it.
-fn writes(writers: &BTreeSet<TaskId>, runs: &[Vec<Run>], since: Ns, until: Ns) -> Vec<(Ns, TaskId, Ns)> {
+pub(crate) fn writes(
+    writers: &BTreeSet<TaskId>,
+    runs: &[Vec<Run>],
+    since: Ns,
+    until: Ns,
+) -> Vec<(Ns, TaskId, Ns)> {
     let mut found = Vec::new();
     for &writer in writers {
         let of_writer = &runs[writer as usize];
@@ -111,6 +116,12 @@ fn writes(writers: &BTreeSet<TaskId>, runs: &[Vec<Run>], since: Ns, until: Ns) -
     }
     found.sort_unstable();
     found
+}
+
+/// Where in the life of a task with these runs it runs at this moment, or runs next.
+pub(crate) fn place_at(runs: &[Run], at: Ns) -> Option<Ns> {
+    let run = runs.get(runs.partition_point(|run| run.until <= at))?;
+    Some(run.ran_before + at.saturating_sub(run.since))
 }
 
 /// When a reader reads message `number` of `count`, which are evenly spread over its time on a CPU.
@@ -132,10 +143,7 @@ fn place_of_read(awake: &[Run], number: usize, count: usize, written_at: Ns) -> 
     let first = awake[0].ran_before;
     let ran: Ns = awake.iter().map(Run::length).sum();
     let even = first + ran * number as Ns / count as Ns;
-    let written = awake
-        .iter()
-        .find(|run| written_at < run.until)
-        .map_or(first + ran, |run| run.ran_before + written_at.saturating_sub(run.since));
+    let written = place_at(awake, written_at).unwrap_or(first + ran);
     even.max(written).max(first + 1)
 }
 
