@@ -166,6 +166,11 @@ impl Machine {
         self.places.len()
     }
 
+    /// How many packages there are.
+    pub fn nr_packages(&self) -> usize {
+        self.places.iter().map(|place| place.package + 1).max().unwrap_or(0)
+    }
+
     /// Between two CPUs.
     #[inline]
     pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {

@@ -58,10 +58,15 @@ impl Frequencies {
             utilisation: 0.0,
             is_planned: false,
         });
-        let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(1);
         let meters = vec![Meter::default(); domain_of.len()];
         let of_cores = vec![Meter::default(); machine.threads.len()];
-        Self { domains: domains.collect(), domain_of, active: vec![0; packages], meters, of_cores }
+        Self {
+            domains: domains.collect(),
+            domain_of,
+            active: vec![0; machine.nr_packages()],
+            meters,
+            of_cores,
+        }
     }
 
     /// The CPUs of a domain.
@@ -74,25 +79,20 @@ impl Frequencies {
         self.domains[self.domain_of[cpu]].mhz
     }
 
-    /// A CPU has become busy or idle; `count` threads of its core are busy now.
+    /// A CPU has become busy or idle; `threads` of its core's threads are busy now.
     pub(super) fn count(&mut self, machine: &Machine, now: Ns, cpu: CpuId, is_busy: bool, threads: u32) {
         if self.domains.is_empty() {
             return;
         }
-        let domain = &mut self.domains[self.domain_of[cpu]];
         let place = &machine.places[cpu];
-        let (active, of_core) = (&mut self.active[place.package], &mut self.of_cores[place.core]);
+        let active = &mut self.active[place.package];
         match (is_busy, threads) {
-            (true, 1) => {
-                *active += 1;
-                of_core.set_busy(now, true, domain.mhz);
-            }
-            (false, 0) => {
-                *active -= 1;
-                of_core.set_busy(now, false, domain.mhz);
-            }
+            (true, 1) => *active += 1,
+            (false, 0) => *active -= 1,
             _ => {}
         }
+        let domain = &mut self.domains[self.domain_of[cpu]];
+        self.of_cores[place.core].set_busy(now, threads > 0, domain.mhz);
         self.meters[cpu].set_busy(now, is_busy, domain.mhz);
         if is_busy {
             if domain.busy == 0 {

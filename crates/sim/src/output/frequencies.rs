@@ -32,13 +32,12 @@ impl Energy {
     fn of(core: &Core, power: &Power) -> Self {
         let machine: &Machine = &core.machine;
         let run_s = core.now as f64 / 1e9;
-        let packages = machine.places.iter().map(|place| place.package + 1).max().unwrap_or(0);
         let of_core = |meter: &Meter| {
             let busy_mj: f64 = meter.busy_at().map(|(mhz, ns)| power.core_mw_at(mhz) * ns as f64 / 1e9).sum();
             busy_mj + f64::from(*power.idle_core_mw) * (run_s - meter.busy_ns() as f64 / 1e9)
         };
         let cores_mj: f64 = core.frequencies.of_cores(machine, core.now).iter().map(of_core).sum();
-        let packages_mj = f64::from(*power.package_mw) * run_s * packages as f64;
+        let packages_mj = f64::from(*power.package_mw) * run_s * machine.nr_packages() as f64;
         Self {
             energy_j: (packages_mj + cores_mj) / 1e3,
             core_energy_j: cores_mj / 1e3,
