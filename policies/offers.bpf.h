@@ -12,11 +12,11 @@
 #define OFFERS 32 /* tasks of a queue that are offered at once */
 
 /*
- * @p waits in @cpu's queue, and other CPUs may take it. An idle CPU is woken to do so. A CPU
- * that becomes idle adds itself to the idle CPUs and then checks the queues; this function adds
- * @cpu to the queues to check and then checks the idle CPUs. So one of the two finds the other,
- * unless it checks the queue before the kernel has added @p: that is when the policy's enqueue has
- * returned. Then @p waits for the next tick of @cpu, at most. True if a CPU was woken.
+ * @p waits in @cpu's queue, and other CPUs may take it. If a CPU is idle, it is woken to take @p.
+ * A CPU that becomes idle adds itself to the idle CPUs and then checks the queues; this function
+ * adds @cpu to the queues to check and then checks the idle CPUs. So one of the two finds the
+ * other, unless it checks the queue before the kernel has added @p: that is when the policy's
+ * enqueue has returned. Then @p waits for the next tick of @cpu, at most. True if a CPU was woken.
  */
 static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 reach, u32 extent)
 {

@@ -79,7 +79,7 @@ fn is_less(one: &Estimate, other: &Estimate) -> bool {
     one.value < other.value && one.high < other.low
 }
 
-/// What is said where one is not less than the other.
+/// Says why one estimate does not count as less than the other.
 fn why_not_less((name, one): (&str, &Estimate), (above, other): (&str, &Estimate)) -> String {
     let [value, limit] = [one, other].map(|it| figure(it.value));
     match one.value < other.value {
