@@ -39,7 +39,7 @@ pub enum Command {
     /// Divide comparisons into shards for many machines, run the shards, and merge them into reports
     Campaign(Campaign),
     /// Count the locks that the scheduler takes while a command runs, and the time spent waiting for them
-    Locks(Overhead),
+    Locks(Locks),
     /// Count the calls of the scheduler's functions while a command runs, and the time spent in them
     Costs(Overhead),
     /// Record what all tasks of this machine do, for the simulator to do it again under other schedulers
@@ -374,6 +374,16 @@ pub struct Overhead {
     /// Command to measure; its output goes to standard error [default: hackbench -p -g 4 -l 100]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Locks {
+    #[command(flatten)]
+    pub overhead: Overhead,
+    /// Run nothing; count the places in the source of the kernel's scheduler that take a lock. The source is a kernel's
+    /// top folder, or that of a series, such as 7.3, which is downloaded once (170 MB)
+    #[arg(long, value_name = "DIR|SERIES", conflicts_with_all = ["policy", "command"])]
+    pub source: Option<String>,
 }
 
 #[derive(Debug, Args)]

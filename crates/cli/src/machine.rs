@@ -33,14 +33,19 @@ pub fn memory(text: Option<&str>, cpus: u32) -> Result<Memory, Usage> {
 /// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads.
 pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> Result<Kernel> {
     let request: KernelRequest = request.parse().map_err(|e| Usage(format!("--kernel {request}: {e}")))?;
-    let reporter = progress.clone();
-    let catalog =
-        Catalog::open(Box::new(move |line| reporter.report(line))).map_err(flsched_vm::VmError::from)?;
-    let kernel = catalog.with_cancel(cancel.clone()).resolve(&request).map_err(flsched_vm::VmError::from)?;
+    let kernel = catalog(progress, cancel)?.resolve(&request).map_err(flsched_vm::VmError::from)?;
     if let BtfHealth::Unknown(why) = &kernel.btf {
         progress.report(&format!("whether schedulers load on {} is not known: {why}", kernel.release));
     }
     Ok(kernel)
+}
+
+/// The kernels that this machine has or can download.
+pub fn catalog(progress: &Progress, cancel: &Arc<AtomicBool>) -> Result<Catalog> {
+    let reporter = progress.clone();
+    let catalog =
+        Catalog::open(Box::new(move |line| reporter.report(line))).map_err(flsched_vm::VmError::from)?;
+    Ok(catalog.with_cancel(cancel.clone()))
 }
 
 /// The machine to simulate if none is named.

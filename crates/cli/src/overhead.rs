@@ -34,14 +34,20 @@ pub fn measure<R: Serialize>(
         }
         Err(error) => return Err(error.into()),
     };
+    print(&report, args.json, render)?;
+    Ok(0)
+}
+
+/// Prints a report as asked for.
+pub fn print<R: Serialize>(report: &R, json: bool, render: fn(&R, u16) -> String) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &report)?;
+    if json {
+        serde_json::to_writer_pretty(&mut out, report)?;
         writeln!(out)?;
     } else {
         let (_, columns) = console::Term::stdout().size();
         let columns = if console::user_attended() { columns.max(80) } else { 110 };
-        write!(out, "{}", render(&report, columns))?;
+        write!(out, "{}", render(report, columns))?;
     }
-    Ok(0)
+    Ok(())
 }

@@ -87,6 +87,13 @@ fn advice_without_a_command_to_run_is_refused() {
 }
 
 #[test]
+fn a_source_that_is_not_there_is_refused() {
+    assert!(refused(&["locks", "--source", "nowhere"]).contains("or a series, such as 7.3"));
+    assert!(refused(&["locks", "--source", "7.3", "--", "true"]).contains("cannot be used with"));
+    assert!(refused(&["locks", "--source", "7.3", "--policy", "rr2"]).contains("cannot be used with"));
+}
+
+#[test]
 fn a_picture_of_what_is_not_there_is_refused() {
     let text = refused(&["sim", "--svg", "/tmp/x.svg", "--svg-colours", "frequency"]);
     assert!(text.contains("the frequencies of knc-31s1p do not change"), "{text}");

@@ -3,7 +3,7 @@
 //! [`locks`] and [`costs`] measure what scheduling itself costs while a command runs, first under the default scheduler
 //! and then under a policy. [`locks`] counts the locks that the policy's callbacks and the kernel around them take, and
 //! times the waits for them; [`costs`] counts the calls of the scheduler's functions and times them. [`anatomy`] reads
-//! the policy's object without running it. [`why`] breaks the CPU time of a run down by cause, for `compare --why`.
+//! the policy's object without running it, and [`source_locks`] the source of the kernel's scheduler. [`why`] breaks the CPU time of a run down by cause, for `compare --why`.
 //! [`record`] writes down what a load does, for the simulator. [`tally`] counts switches and migrations of tasks, for the conformance tests.
 pub mod anatomy;
 pub mod costs;
@@ -16,6 +16,7 @@ mod probe;
 pub mod record;
 mod report;
 mod run;
+pub mod source_locks;
 mod symbols;
 pub mod tally;
 mod waits;
@@ -25,6 +26,10 @@ pub use anatomy::Anatomy;
 pub use costs::{CostsReport, costs};
 pub use error::Error;
 pub use locks::{LocksReport, locks};
-pub use report::{CostsPart, LocksPart, render_costs, render_costs_part, render_locks, render_locks_part};
+pub use report::{
+    CostsPart, LocksPart, render_costs, render_costs_part, render_locks, render_locks_part,
+    render_source_locks,
+};
 pub use run::{CLOCK_VARIABLE, Machine, Request, default_command};
+pub use source_locks::SourceLocks;
 pub use waits::Waits;

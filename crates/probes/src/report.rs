@@ -2,6 +2,7 @@
 use crate::costs::{Cost, CostsReport};
 use crate::locks::{LockUse, LocksReport, SchedulerLocks};
 use crate::run::Machine;
+use crate::source_locks::{PartLocks, SourceLocks};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use indicatif::HumanCount;
 use std::fmt::Write;
@@ -42,6 +43,26 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
         }
     }
     text.push_str("others %: acquisitions by a CPU other than the one that took this very lock most often\n");
+    text
+}
+
+/// The places that take a lock in the kernel's source, for a terminal with this many columns.
+pub fn render_source_locks(counted: &SourceLocks, columns: u16) -> String {
+    let header: Vec<&str> =
+        ["lock"].into_iter().chain(counted.parts.iter().map(|part| part.part.as_str())).collect();
+    let mut places = table(columns, &header);
+    let figure = |number: usize| if number == 0 { "–".into() } else { number.to_string() };
+    for kind in SourceLocks::kinds() {
+        let of = |part: &PartLocks| figure(part.places.get(kind).copied().unwrap_or_default());
+        places.add_row(row([kind.to_string()].into_iter().chain(counted.parts.iter().map(of))));
+    }
+    let totals = counted.parts.iter().map(|part| figure(part.total()));
+    places.add_row(row(["all".to_string()].into_iter().chain(totals)));
+    let mut text =
+        format!("{places}\n\nsource of kernel {} · flsched {}\n", counted.source_of, counted.version);
+    for part in counted.parts.iter().filter(|part| !part.files.is_empty()) {
+        let _ = writeln!(text, "{}: {}", part.part, part.files.join(", "));
+    }
     text
 }
 

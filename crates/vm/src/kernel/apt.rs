@@ -23,7 +23,7 @@ const MIRROR_VARIABLE: &str = "FLSCHED_DEBIAN_MIRROR";
 const QUERY_LIMIT: Duration = Duration::from_secs(60);
 /// Limit for fetching the index, of 11 MB.
 const UPDATE_LIMIT: Duration = Duration::from_secs(300);
-/// Limit of a download of at most 50 MB, on a slow connection.
+/// Limit of a download of at most 170 MB.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1200);
 
 /// The archive that a private apt uses.
@@ -71,6 +71,15 @@ impl Apt<'_> {
             return Err(trouble);
         }
         self.fetch(&["source", "--download-only", package], package, into)
+    }
+
+    /// Downloads the newest version of a package into a folder; apt checks it against the signed index.
+    pub fn download_newest(&self, package: &str, into: &Path) -> Result<(), KernelError> {
+        self.configure()?;
+        if let Some(trouble) = self.update()? {
+            return Err(trouble);
+        }
+        self.fetch(&["download", package], package, into)
     }
 
     /// Fetches the index. Returns an error as a value, because an older index may serve.

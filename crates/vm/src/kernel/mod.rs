@@ -3,7 +3,7 @@
 //! A request goes through these modules: [`request`] parses what the user asked for. [`host`] finds
 //! the machine's own kernel, [`cache`] the kernels that were fetched before, [`apt`] and [`index`]
 //! those that Debian offers. [`choice`] selects the best of them, [`fetch`] downloads it, and
-//! [`image`] and [`btf`] check it without a boot. [`catalog`] combines them, and is the only part
+//! [`image`] and [`btf`] check it without a boot. [`source`] fetches the source of a series. [`catalog`] combines them, and is the only part
 //! that other modules need.
 pub(crate) mod apt;
 mod btf;
@@ -16,6 +16,7 @@ mod host;
 mod image;
 mod index;
 mod request;
+mod source;
 pub(crate) mod subprocess;
 mod version;
 
