@@ -144,7 +144,7 @@ fn bad_input_is_a_usage_error_with_its_place() {
     let (ended, text) = output(project.path(), &[]);
     assert_eq!(ended.status.code(), Some(2), "{text}");
     assert!(
-        text.contains("results/papers/p.toml: measurement `m`: `run -- true` begins with neither"),
+        text.contains("results/papers/p.toml: measurement `m`: `run -- true` does not begin with"),
         "{text}"
     );
     let empty = tempfile::tempdir().unwrap();

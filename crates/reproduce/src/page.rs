@@ -1,6 +1,7 @@
 //! The rows as Markdown: a tally, a table with the worst first, and each row in full. HTML is made of the same text.
 use crate::assess::{Judged, Line, own};
 use crate::paper::{Claim, Measurement, Paper, Row, Without};
+use crate::results::SOURCE;
 use crate::text::{duration, exact, figure};
 use crate::verdict::{Tolerance, Verdict};
 use flsched_compare::Clock;
@@ -256,6 +257,7 @@ fn planned_clock(measurement: &Measurement) -> String {
     let after = |option: &str| words.iter().skip_while(|it| *it != option).nth(1).map(String::as_str);
     match (words.first().map(String::as_str), after("--on"), after("--clock")) {
         (Some("sim"), ..) | (_, Some("sim"), _) => Clock::Model.to_string(),
+        (Some("locks"), ..) => SOURCE.into(),
         (.., Some(clock)) => clock.split(':').next().unwrap_or(clock).to_string(),
         (_, Some("host"), None) => Clock::Wall.to_string(),
         _ => Clock::Parallel.to_string(),

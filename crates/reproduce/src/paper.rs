@@ -308,8 +308,8 @@ impl Measurement {
             return Err("`takes_min` is not above 0".into());
         }
         match self.words()?.first().map(String::as_str) {
-            Some("compare" | "sim") => Ok(()),
-            _ => Err(format!("`{}` begins with neither `compare` nor `sim`", self.command)),
+            Some("compare" | "sim" | "locks") => Ok(()),
+            _ => Err(format!("`{}` does not begin with `compare`, `sim` or `locks`", self.command)),
         }
     }
 
@@ -521,7 +521,7 @@ mod tests {
             (
                 "\"compare --on",
                 "\"run --on",
-                "measurement `a`: `run --on sim --workload hogs` begins with neither",
+                "measurement `a`: `run --on sim --workload hogs` does not begin with",
             ),
             ("name = \"a\"", "name = \"a/b\"", "measurement `a/b`: its name becomes part of a file's name"),
             ("from = [\"a\",", "from = [\"c\",", "row `figure-1`: way 1: unknown measurement `c`"),

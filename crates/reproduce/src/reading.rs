@@ -10,6 +10,8 @@
 //! | `calls of F under S` | costs, a simulation | so for `mean_ns`, `total_ms` and `share_percent` of the run; and `… under S over T`, the first divided by the second |
 //! | `locks of S` | locks | places in the policy that take a lock of its own |
 //! | `spin_percent of S` | locks | share of the CPUs' time spent spinning |
+//! | `spin_percent of S on W` | `compare --why` | the same of one run |
+//! | `places of P` | `locks --source` | places that take a lock in this part of the kernel's scheduler |
 //!
 //! `W` may have `*` where the largest, or a share, of several is taken.
 use std::fmt;
@@ -47,6 +49,11 @@ pub enum Reading {
         quantity: String,
         /// Whose.
         scheduler: String,
+    },
+    /// Of the places in the kernel's source that take a lock.
+    Places {
+        /// `core`, `fair`, …
+        part: String,
     },
 }
 
@@ -95,9 +102,10 @@ impl Reading {
             [quantity @ ("locks" | "spin_percent"), "of", scheduler] => {
                 Ok(Self::Locks { quantity: owned(quantity), scheduler: owned(scheduler) })
             }
+            ["places", "of", part] => Ok(Self::Places { part: owned(part) }),
             _ => Err(format!(
                 "`{text}` is not like `time of S on W`, `time of S over T on W`, `gain of S over T on W`, \
-                 `calls of F under S`, `calls of F under S over T` or `locks of S`"
+                 `calls of F under S`, `calls of F under S over T`, `locks of S` or `places of P`"
             )),
         }
     }
@@ -110,6 +118,7 @@ impl Reading {
                 (scheduler, Some(over))
             }
             Self::Locks { scheduler, .. } => (scheduler, None),
+            Self::Places { .. } => return reading,
         };
         *scheduler = replaced(scheduler);
         if let Some(Some(over)) = over {
@@ -125,6 +134,7 @@ impl Reading {
                 (scheduler, over.as_ref())
             }
             Self::Locks { scheduler, .. } => (scheduler, None),
+            Self::Places { .. } => return false,
         };
         scheduler == name || over.is_some_and(|over| over == name)
     }
@@ -141,6 +151,7 @@ impl fmt::Display for Reading {
                 write!(out, "{quantity} of {function} under {scheduler}{}", over(other))
             }
             Self::Locks { quantity, scheduler } => write!(out, "{quantity} of {scheduler}"),
+            Self::Places { part } => write!(out, "places of {part}"),
         }
     }
 }
@@ -199,6 +210,8 @@ mod tests {
             "mean_ns of enqueue under cfs",
             "calls of enqueue under cfs over flsched",
             "locks of flsched",
+            "spin_percent of flsched on libomp:sparse:112:1",
+            "places of core",
         ] {
             assert_eq!(Reading::parse(text).unwrap().to_string(), text);
         }
@@ -210,6 +223,13 @@ mod tests {
             let error = Reading::parse(text).unwrap_err();
             assert!(error.starts_with(&format!("`{text}` is not like `time of S on W`")), "{error}");
         }
+    }
+
+    #[test]
+    fn places_are_of_no_scheduler() {
+        let reading = Reading::parse("places of core").unwrap();
+        assert!(!reading.names("core"));
+        assert_eq!(reading.with_schedulers(&|_| "flsched".into()), reading);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use flsched_compare::result::{ArmResult, VERSION};
 use flsched_compare::stats::{Estimate, median_estimate, ratio_of_medians};
 use flsched_compare::{Clock, Report, Scheduler};
 use flsched_probes::costs::Cost;
-use flsched_probes::{CostsReport, LocksReport};
+use flsched_probes::{CostsReport, LocksReport, SourceLocks};
 use glob::Pattern;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -17,6 +17,9 @@ use std::rc::Rc;
 /// The folder of published reports, under the project's.
 const PUBLISHED: &str = "results";
 
+/// In place of a clock, where nothing runs.
+pub const SOURCE: &str = "source";
+
 /// What `flsched sim` found, with the command line that it is of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
@@ -26,6 +29,15 @@ pub struct Simulated {
     pub flsched_version: String,
     /// All that `sim --json` prints.
     pub outcome: serde_json::Value,
+}
+
+/// What `flsched locks --source` counted, with the command line that it is of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CountedInSource {
+    /// With `flsched` before the words.
+    pub command_line: String,
+    /// All that `locks --source --json` prints.
+    pub counted: SourceLocks,
 }
 
 /// A result file.
@@ -39,6 +51,8 @@ pub enum Found {
     Costs(Box<CostsReport>),
     /// Of `flsched locks`.
     Locks(Box<LocksReport>),
+    /// Of `flsched locks --source`.
+    Source(Box<CountedInSource>),
 }
 
 /// Why there is no figure.
@@ -68,6 +82,7 @@ impl Found {
         let kind = match () {
             () if has("outcome") => serde_json::from_slice(bytes).map(|it| Self::Simulated(Box::new(it))),
             () if has("functions") => serde_json::from_slice(bytes).map(|it| Self::Costs(Box::new(it))),
+            () if has("counted") => serde_json::from_slice(bytes).map(|it| Self::Source(Box::new(it))),
             () if has("anatomy") => serde_json::from_slice(bytes).map(|it| Self::Locks(Box::new(it))),
             () => serde_json::from_slice(bytes).map(|it| Self::Compared(Box::new(it))),
         };
@@ -88,6 +103,7 @@ impl Found {
             Self::Simulated(_) => Clock::Model.to_string(),
             Self::Costs(report) => plain_clock(report.machine.clock.as_deref()),
             Self::Locks(report) => plain_clock(report.machine.clock.as_deref()),
+            Self::Source(_) => SOURCE.into(),
         }
     }
 
@@ -106,6 +122,7 @@ impl Found {
             }
             Self::Costs(report) => of(&report.machine.kernel, report.machine.cpus),
             Self::Locks(report) => of(&report.machine.kernel, report.machine.cpus),
+            Self::Source(it) => format!("kernel {}", it.counted.source_of),
         }
     }
 
@@ -116,6 +133,7 @@ impl Found {
             Self::Simulated(it) => &it.flsched_version,
             Self::Costs(report) => &report.version,
             Self::Locks(report) => &report.version,
+            Self::Source(it) => &it.counted.version,
         }
     }
 
@@ -123,6 +141,7 @@ impl Found {
         match self {
             Self::Compared(report) => Some(&report.command_line),
             Self::Simulated(it) => Some(&it.command_line),
+            Self::Source(it) => Some(&it.command_line),
             Self::Costs(_) | Self::Locks(_) => None,
         }
     }
@@ -230,6 +249,7 @@ fn read(reading: &Reading, from: &[Rc<Found>]) -> Result<Vec<Estimate>, Gap> {
                 .ok_or_else(|| Gap::Failed(format!("{function} was not called under both")))
         }
         Reading::Locks { quantity, scheduler } => of_locks(from, quantity, scheduler).map(|it| vec![it]),
+        Reading::Places { part } => in_source(from, part).map(|it| vec![it]),
     }
 }
 
@@ -297,6 +317,8 @@ fn values(report: &Report, workload: &str, quantity: &str, scheduler: &str) -> R
         "switches" => counts(&arm.context_switches),
         "migrations" => counts(&arm.migrations),
         "yields" => counts(&arm.yields),
+        // Of the one run of `compare --why`.
+        "spin_percent" => arm.why.as_ref().map(|it| vec![it.why.lock_waits]),
         _ => arm.figures.iter().find(|it| it.name == quantity).map(|it| it.values.clone()),
     };
     found.ok_or_else(|| Gap::Wrong(format!("{scheduler} on {workload} has no `{quantity}`")))
@@ -359,6 +381,15 @@ fn measured_call(report: &CostsReport, function: &str, of_policy: bool) -> Optio
         Cost::Measured { calls, mean_ns, .. } => Some((*calls as f64, *calls as f64 * mean_ns)),
         Cost::Absent | Cost::NotTraceable { .. } => None,
     }
+}
+
+fn in_source(from: &[Rc<Found>], part: &str) -> Result<Estimate, Gap> {
+    let counted = from.iter().find_map(|found| match &**found {
+        Found::Source(it) => it.counted.part(part),
+        _ => None,
+    });
+    let counted = counted.ok_or_else(|| Gap::Missing(format!("no count has a part `{part}`")))?;
+    Ok(Estimate::exact(counted.total() as f64))
 }
 
 fn of_locks(from: &[Rc<Found>], quantity: &str, scheduler: &str) -> Result<Estimate, Gap> {
@@ -496,6 +527,34 @@ pub(crate) mod tests {
         assert!(matches!(taken("mean_ns of yield under cfs", &from), Err(Gap::Failed(_))));
         assert!(matches!(taken("calls of enqueue under rr", &from), Err(Gap::Missing(_))));
         assert_eq!((from[0].clock().as_str(), from[0].machine().as_str()), ("model", "knc-31s1p, 228 CPUs"));
+    }
+
+    #[test]
+    fn takes_waits_for_locks_from_a_breakdown() {
+        let mut report = comparison("x", &[("hogs:1:1", "cfs", &[1.0]), ("hogs:1:1", "rr", &[1.0])]);
+        let why = flsched_probes::why::Why { lock_waits: 1.25, ..Default::default() };
+        let breakdown = flsched_compare::result::Breakdown { time_s: 1.0, longer_percent: None, why };
+        report["results"][0]["why"] = serde_json::to_value(breakdown).unwrap();
+        let from = [found(&report)];
+        assert_eq!(taken("spin_percent of cfs on hogs:1:1", &from), Ok(1.25));
+        let without = Gap::Wrong("rr on hogs:1:1 has no `spin_percent`".into());
+        assert_eq!(taken("spin_percent of rr on hogs:1:1", &from), Err(without));
+    }
+
+    #[test]
+    fn takes_places_from_a_count_in_a_source() {
+        let part = |part: &str, places: &[(&str, usize)]| {
+            let places: BTreeMap<_, _> = places.iter().copied().collect();
+            json!({ "part": part, "files": [], "places": places })
+        };
+        let parts = [part("core", &[("mutex", 2), ("spin_lock", 3)]), part("rt", &[])];
+        let counted = json!({ "source_of": "7.3.4", "version": "0.1.0", "parts": parts });
+        let from = [found(&json!({ "command_line": "flsched locks --source 7.3", "counted": counted }))];
+        assert_eq!(taken("places of core", &from), Ok(5.0));
+        assert_eq!(taken("places of rt", &from), Ok(0.0));
+        assert_eq!(taken("places of fair", &from), Err(Gap::Missing("no count has a part `fair`".into())));
+        assert_eq!((from[0].clock().as_str(), from[0].machine().as_str()), (SOURCE, "kernel 7.3.4"));
+        assert_eq!(from[0].version(), "0.1.0");
     }
 
     #[test]

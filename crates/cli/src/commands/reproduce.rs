@@ -1,6 +1,6 @@
 //! `flsched reproduce`: the experiments of the papers, one after the other.
-use super::{compare, sim};
-use crate::args::{Cli, Command, Reproduce};
+use super::{compare, locks, sim};
+use crate::args::{Cli, Command, Locks, Reproduce};
 use crate::exit::{self, Usage};
 use crate::files::write;
 use crate::progress::Progress;
@@ -13,7 +13,7 @@ use flsched_reproduce::page;
 use flsched_reproduce::paper::{self, Measurement, Paper};
 use flsched_reproduce::plan::{Choice, Job, chosen, gap, jobs, minutes};
 use flsched_reproduce::project;
-use flsched_reproduce::results::{Found, Results, Simulated};
+use flsched_reproduce::results::{CountedInSource, Found, Results, Simulated};
 use flsched_reproduce::text::duration;
 use flsched_reproduce::verdict::Verdict;
 use flsched_sim::{Error, Simulation};
@@ -121,7 +121,13 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
                 Simulated { command_line: line.clone(), flsched_version: VERSION.into(), outcome };
             serde_json::to_vec_pretty(&simulated)?
         }
-        _ => return Err(Usage(format!("`{line}` is neither a comparison nor a simulation")).into()),
+        Command::Locks(Locks { source: Some(source), .. }) => {
+            let counted = locks::count(&source, cancel)?;
+            serde_json::to_vec_pretty(&CountedInSource { command_line: line.clone(), counted })?
+        }
+        _ => {
+            return Err(Usage(format!("`{line}` is no comparison, simulation or count in a source")).into());
+        }
     };
     // A result that cannot be read would be measured again by each call.
     let found = Found::parse(&bytes).map_err(|what| anyhow!("the result {what}"))?;
@@ -232,6 +238,7 @@ mod tests {
                         assert_eq!(shell_words::join(&plan.spec.command_line), measurement.line());
                     }
                     Command::Sim(args) => drop(sim::setup(&args).unwrap()),
+                    Command::Locks(args) => assert!(args.source.is_some()),
                     other => panic!("{other:?}"),
                 }
             }
