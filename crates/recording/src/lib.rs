@@ -5,6 +5,7 @@
 //! - [`Recording::lives`]: what each task did between its sleeps and which task woke it, which is what the simulator replays
 //! - [`Recording::figures`]: switches, utilisation, wake-up latency
 mod anonymous;
+mod broadcasts;
 mod coding;
 mod dialogues;
 mod error;

@@ -4,6 +4,7 @@
 //! that found its task awake ended no sleep, but two cases look like it. A waker may see the task go to sleep before the
 //! task has left its CPU. And the clocks of two CPUs may differ, so that a task seems to run before its wake-up. So a
 //! sleep without a wake-up takes the one just before it, or one just after its end.
+use crate::broadcasts;
 use crate::messages::{self, After, Run};
 use crate::{By, Calls, Event, Left, Ns, Recording, TaskId, What};
 
@@ -47,6 +48,8 @@ pub enum Deed {
     Woke(TaskId),
     /// It woke this task by a message.
     Messaged(TaskId),
+    /// The call that sent the message before woke this task, too.
+    MessagedToo(TaskId),
     /// It created this task.
     Forked(TaskId),
     /// An interrupt on its CPU woke a task.
@@ -96,6 +99,11 @@ impl Recording {
         }
         let runs: Vec<Vec<Run>> = walk.tasks.iter_mut().map(|task| std::mem::take(&mut task.runs)).collect();
         let mut lives: Vec<_> = walk.tasks.into_iter().map(State::finish).collect();
+        for (life, runs) in lives.iter_mut().zip(&runs) {
+            if let Some(life) = life {
+                broadcasts::join(life, runs);
+            }
+        }
         messages::add(&mut lives, &runs);
         (lives, walk.seen)
     }

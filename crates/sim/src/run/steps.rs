@@ -3,7 +3,7 @@ use super::Simulation;
 use crate::core::{Before, CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::startup::{first_work_ns, grace_period_end};
-use crate::workload::{Child, Step, View};
+use crate::workload::{Child, SemaphoreId, Step, View};
 use flsched_machine::Price;
 use rand::RngExt;
 
@@ -135,12 +135,12 @@ impl Simulation {
                     self.retry(cpu, task, Step::Down(semaphore));
                 }
             }
-            Step::Up(semaphore) => self.up(task, semaphore, false),
-            Step::Send(semaphore) => self.up(task, semaphore, true),
+            Step::Up(semaphore) => self.up(task, &[semaphore], false),
+            Step::Send(semaphores) => self.up(task, &semaphores, true),
             Step::WaitFor(condition, mutex) => {
                 self.world.conditions[condition].wait(task);
                 if let Some(mutex) = mutex {
-                    self.up(task, mutex, false);
+                    self.up(task, &[mutex], false);
                 }
                 self.block(cpu, task);
             }
@@ -184,15 +184,15 @@ impl Simulation {
         self.core.resched(cpu);
     }
 
-    /// Releases one of a semaphore; a wake-up by it costs a system call.
-    fn up(&mut self, task: TaskId, semaphore: usize, is_message: bool) {
-        let woken = self.world.semaphores[semaphore].up();
-        if woken.is_some() {
+    /// Releases one of each semaphore; wake-ups by it cost a system call.
+    fn up(&mut self, task: TaskId, semaphores: &[SemaphoreId], is_message: bool) {
+        let woken: Vec<TaskId> = semaphores.iter().filter_map(|&it| self.world.semaphores[it].up()).collect();
+        if !woken.is_empty() {
             self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
         }
         match is_message {
-            true => self.wake_for_message(task, Vec::new(), woken),
-            false => self.wake_all(task, woken.into_iter().collect()),
+            true => self.wake_for_message(task, woken, None),
+            false => self.wake_all(task, woken),
         }
     }
 

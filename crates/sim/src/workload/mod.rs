@@ -117,8 +117,8 @@ pub enum Step {
     Down(SemaphoreId),
     /// Releases one, as a futex does.
     Up(SemaphoreId),
-    /// The same, as a message does: the wake-up says that the sender will sleep soon (`WF_SYNC`).
-    Send(SemaphoreId),
+    /// Releases one of each, as messages of one call do: a wake-up says that the sender will sleep soon (`WF_SYNC`).
+    Send(Vec<SemaphoreId>),
     /// Waits for a signal, and releases the mutex when it starts to sleep.
     WaitFor(ConditionId, Option<SemaphoreId>),
     /// Wakes the first waiter.

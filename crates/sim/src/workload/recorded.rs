@@ -31,6 +31,8 @@ enum Act {
     /// Wakes that task, now or when it next sleeps; as a futex does, and as a message does.
     Up(TaskId),
     Send(TaskId),
+    /// By the same call as the message before.
+    SendToo(TaskId),
     Fork(TaskId),
 }
 
@@ -114,7 +116,7 @@ impl Recorded {
                         break;
                     }
                     Act::Down => woken[number] -= 1,
-                    Act::Up(other) | Act::Send(other) => {
+                    Act::Up(other) | Act::Send(other) | Act::SendToo(other) => {
                         woken[*other as usize] += 1;
                         if std::mem::take(&mut is_waiting[*other as usize]) {
                             able.push(*other);
@@ -261,6 +263,10 @@ fn acts(life: &Life, prices: &Prices, is_thread: impl Fn(TaskId) -> bool) -> Vec
             Deed::Messaged(task) => {
                 owed += prices.call + prices.wake;
                 Act::Send(task)
+            }
+            Deed::MessagedToo(task) => {
+                owed += prices.wake;
+                Act::SendToo(task)
             }
             // The call is in the recorded time, and costs nothing here as long as no task sleeps.
             Deed::Sent(task) => Act::Send(task),
@@ -424,7 +430,9 @@ impl Program for Actor {
         if let Some(step) = self.begin(view) {
             return step;
         }
-        let Some(&act) = self.shared.recorded.acts[self.task as usize].get(self.at) else {
+        let shared = &*self.shared;
+        let acts = &shared.recorded.acts[self.task as usize];
+        let Some(&act) = acts.get(self.at) else {
             return self.end(view);
         };
         self.at += 1;
@@ -434,7 +442,14 @@ impl Program for Actor {
             Act::Yield => Step::Yield,
             Act::Down => Step::Down(self.shared.semaphores[self.task as usize]),
             Act::Up(task) => Step::Up(self.shared.semaphores[task as usize]),
-            Act::Send(task) => Step::Send(self.shared.semaphores[task as usize]),
+            Act::Send(task) | Act::SendToo(task) => {
+                let mut readers = vec![shared.semaphores[task as usize]];
+                while let Some(&Act::SendToo(task)) = acts.get(self.at) {
+                    readers.push(shared.semaphores[task as usize]);
+                    self.at += 1;
+                }
+                Step::Send(readers)
+            }
             Act::Fork(task) => Step::Fork(child(&self.shared, task, Some(self.task))),
         }
     }
