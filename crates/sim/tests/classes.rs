@@ -322,6 +322,36 @@ fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
     assert_eq!(cpus_of_first_runs("5.10"), 2, "the first task's and one for all others, which sleep soon");
 }
 
+/// How many tasks run first on each of four CPUs under EEVDF.
+fn first_runs(workload: &str, seed: u64) -> Vec<usize> {
+    let (result, recording) = Simulation::new(Setup {
+        machine: Arc::new(Machine::find("parallel-clock").unwrap().with_cpus(4).unwrap()),
+        scheduler: Scheduler::read("eevdf", Target::Sim).unwrap(),
+        workload: load(&Model::read(workload).unwrap()).unwrap(),
+        seed,
+        limit: SECOND,
+    })
+    .unwrap()
+    .run_recorded();
+    assert!(result.is_ok());
+    let mut first = BTreeMap::new();
+    for slice in &recording.slices {
+        first.entry(slice.task).or_insert(slice.cpu);
+    }
+    (0..4).map(|cpu| first.values().filter(|&&it| it == cpu).count()).collect()
+}
+
+/// Of idle CPUs that get new tasks, the one that did least of late is next.
+#[test]
+fn new_tasks_that_sleep_soon_are_spread_over_idle_cpus() {
+    for seed in 0..5 {
+        let mut tasks = first_runs("hackbench:process-pipe:4:1", seed);
+        tasks.sort_unstable();
+        // On one CPU there is the task that forks the 160.
+        assert!(tasks[0] < 5 && tasks[1] > 20 && tasks[3] < 120, "seed {seed}: {tasks:?}");
+    }
+}
+
 #[test]
 fn a_cpu_with_two_gives_one_to_an_idle_core() {
     // Three tasks, two cores of two threads: no task shares a core while another core idles for

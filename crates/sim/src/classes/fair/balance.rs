@@ -147,13 +147,13 @@ impl<R: Rules> Fair<R> {
     fn busiest_of(&self, core: &Core, group: &[CpuId], excess: Excess) -> Option<CpuId> {
         let key = |cpu: CpuId| match excess {
             Excess::Tasks(_) => self.queues[cpu].count as u64,
-            Excess::Load(_) => self.cpu_load(core, cpu),
+            Excess::Load(_) => self.cpu_load(cpu),
         };
         let mut best: Option<CpuId> = None;
         for &cpu in group.iter().filter(|&&cpu| core.online.has(cpu) && self.queues[cpu].count > 0) {
             if let Excess::Load(most) = excess
                 && self.queues[cpu].count == 1
-                && self.cpu_load(core, cpu) > most
+                && self.cpu_load(cpu) > most
             {
                 continue;
             }

@@ -2,7 +2,8 @@
 //! room. Source: `find_idlest_group()`, `find_idlest_group_cpu()`.
 use super::{Fair, Rules};
 use crate::core::{Core, CpuId, TaskId};
-use std::cmp::Ordering;
+use flsched_machine::FULL_SPEED;
+use std::cmp::{Ordering, Reverse};
 
 /// The load of a group of CPUs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,13 +71,13 @@ impl<R: Rules> Fair<R> {
             sum.idle += u64::from(self.is_idle(core, cpu));
             sum.tasks += self.queues[cpu].count as u64;
             if R::IS_MODERN {
-                let average = self.average_at(core, cpu, core.clock());
+                let average = &self.queues[cpu].average;
                 sum.load += average.load(1);
                 in_time.used += average.utilisation().max(self.queues[cpu].estimate);
                 in_time.runnable += average.runnable();
                 in_time.capacity += u64::from(core.perf_cap(cpu));
             } else {
-                sum.load += self.cpu_load(core, cpu);
+                sum.load += self.cpu_load(cpu);
             }
         }
         sum.used = in_time.used;
@@ -94,12 +95,15 @@ impl<R: Rules> Fair<R> {
             let allowed = core.tasks[task].cpus_mask.and(&core.online);
             let mut local = None;
             let mut best: Option<(usize, GroupLoad)> = None;
-            for (index, group) in domain.groups.iter().enumerate() {
+            // From its own group on, as the groups' ring begins there.
+            let own = domain.groups.iter().position(|group| group.binary_search(&cpu).is_ok()).unwrap_or(0);
+            for index in (own..domain.groups.len()).chain(0..own) {
+                let group = &domain.groups[index];
                 if !group.iter().any(|&cpu| allowed.has(cpu)) {
                     continue;
                 }
                 let load = self.group_load(core, group.iter().copied(), domain.imbalance_percent());
-                if group.binary_search(&cpu).is_ok() {
+                if index == own {
                     local = Some(load);
                 } else if best.is_none_or(|(_, best)| has_more_room::<R>(&load, &best)) {
                     best = Some((index, load));
@@ -123,7 +127,7 @@ impl<R: Rules> Fair<R> {
         let since = |cpu: CpuId| self.queues[cpu].idle_since.unwrap_or(0);
         let key = |&cpu: &CpuId| match self.is_idle(core, cpu) {
             true => (0, u64::MAX - since(cpu)),
-            false => (1, self.cpu_load(core, cpu)),
+            false => (1, self.cpu_load(cpu)),
         };
         cpus.min_by_key(key).unwrap_or(otherwise)
     }
@@ -134,7 +138,10 @@ fn has_more_room<R: Rules>(one: &GroupLoad, other: &GroupLoad) -> bool {
         return one.average() < other.average();
     }
     match (one.fullness, other.fullness) {
-        (Fullness::HasSpare, Fullness::HasSpare) => one.idle > other.idle,
+        // Of those with as many idle CPUs the one that did less of late: new tasks are spread.
+        (Fullness::HasSpare, Fullness::HasSpare) => {
+            (one.idle, Reverse(one.used)) > (other.idle, Reverse(other.used))
+        }
         (a, b) if a == b => one.average() < other.average(),
         (a, b) => a < b,
     }
@@ -147,7 +154,10 @@ fn stays<R: Rules>(local: &GroupLoad, best: &GroupLoad, percent: u64) -> bool {
     }
     match (local.fullness, best.fullness) {
         (Fullness::HasSpare, Fullness::HasSpare) => local.idle >= best.idle,
-        (a, b) if a == b => 100 * local.average() <= percent * best.average(),
+        (a, b) if a == b => {
+            best.average() >= local.average() + FULL_SPEED as u64 * (percent - 100) / 100
+                || 100 * local.average() <= percent * best.average()
+        }
         (a, b) => a < b,
     }
 }

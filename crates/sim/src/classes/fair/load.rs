@@ -23,6 +23,13 @@ pub(super) struct TaskLoad {
     estimate: u64,
 }
 
+impl TaskLoad {
+    /// Whether it is a part of another CPU's averages.
+    pub(super) fn is_on_other(&self, cpu: CpuId) -> bool {
+        self.cpu.is_some_and(|it| it != cpu)
+    }
+}
+
 impl<R: Rules> Fair<R> {
     /// A task is added to a CPU's run queue.
     pub(super) fn add(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
@@ -60,6 +67,30 @@ impl<R: Rules> Fair<R> {
         self.queues[cpu].average.detach(&self.loads[task].average, weight);
     }
 
+    /// `remove_entity_load_avg()`: the task, which sleeps, is woken on another CPU. Its old one takes its part off its
+    /// averages when these are next updated, and seems to be loaded with it until then.
+    pub(super) fn remove_load(&mut self, core: &Core, task: TaskId) {
+        let load = &mut self.loads[task];
+        let Some(cpu) = load.cpu.take() else { return };
+        let queue = &mut self.queues[cpu];
+        load.average.update(queue.average.known_at(), Amounts::ASLEEP);
+        queue.removed.push((load.average, load_weight(core.tasks[task].static_prio)));
+    }
+
+    /// The running task's averages and its CPU's: `entity_tick()`.
+    pub(super) fn tick_load(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        self.turn_to(core, cpu, task, Amounts::RUNNING);
+    }
+
+    /// The averages of all idle CPUs, of which nobody else takes care: `NOHZ_STATS_KICK`.
+    pub(super) fn update_idle_averages(&mut self, core: &Core) {
+        for cpu in 0..self.queues.len() {
+            if self.is_idle(core, cpu) {
+                self.update_average(core, cpu);
+            }
+        }
+    }
+
     /// The task begins to run.
     pub(super) fn run(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         self.turn_to(core, cpu, task, Amounts::RUNNING);
@@ -88,6 +119,10 @@ impl<R: Rules> Fair<R> {
         let queue = &mut self.queues[cpu];
         let now = queue.clock.advance(core.clock(), speed(core, cpu));
         queue.average.update(now, Amounts::of_cpu(queue.load, queue.count, queue.runs));
+        for (mut average, weight) in queue.removed.drain(..) {
+            average.update(now, Amounts::ASLEEP);
+            queue.average.detach(&average, weight);
+        }
         now
     }
 
@@ -110,9 +145,10 @@ impl<R: Rules> Fair<R> {
         }
     }
 
-    /// `cpu_load()`; before 4.x, and in the model of it, what is there at the moment.
-    pub(super) fn cpu_load(&self, core: &Core, cpu: CpuId) -> u64 {
-        if R::IS_MODERN { self.average_at(core, cpu, core.clock()).load(1) } else { self.queues[cpu].load }
+    /// `cpu_load()`, when it was last updated; before 4.x, and in the model of it, what is there at the moment.
+    pub(super) fn cpu_load(&self, cpu: CpuId) -> u64 {
+        let queue = &self.queues[cpu];
+        if R::IS_MODERN { queue.average.load(1) } else { queue.load }
     }
 
     /// `task_h_load()`, of a task that can run or has just been woken.
@@ -161,4 +197,29 @@ fn speed(core: &Core, cpu: CpuId) -> u64 {
 
 fn busy_speed(core: &Core, cpu: CpuId) -> u64 {
     u64::from(core.perf_cap(cpu)) * u64::from(core.perf_cur(cpu)) / FULL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{fork, four_cpus};
+    use crate::classes::{Class, Dequeue, Enqueue};
+
+    #[test]
+    fn a_cpu_seems_loaded_with_those_that_left_it_asleep_until_it_does_something() {
+        let (mut core, mut fair) = four_cpus();
+        fork(&mut core, &mut fair);
+        for _ in 0..2 {
+            let task = fork(&mut core, &mut fair);
+            core.set_task_cpu(task, 1);
+            fair.enqueue(&mut core, 1, task, Enqueue::Fork);
+        }
+        fair.dequeue(&mut core, 1, 1, Dequeue::Sleep);
+        let loads = |fair: &super::Fair<_>| [fair.cpu_load(0), fair.cpu_load(1)];
+        assert_eq!(loads(&fair), [0, 2048]);
+        core.set_task_cpu(1, 0);
+        fair.enqueue(&mut core, 0, 1, Enqueue::WakeUp);
+        assert_eq!(loads(&fair), [1024, 2048]);
+        fair.dequeue(&mut core, 1, 2, Dequeue::Sleep);
+        assert_eq!(loads(&fair), [1024, 1024]);
+    }
 }

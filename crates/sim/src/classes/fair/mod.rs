@@ -97,6 +97,8 @@ struct Queue {
     runs: bool,
     /// Load and utilisation over time, with what is left of tasks that sleep.
     average: Average,
+    /// Of tasks that have been woken elsewhere, with their weights: still a part of that.
+    removed: Vec<(Average, u64)>,
     clock: Clock,
     /// The sum of the tasks' estimates.
     estimate: u64,
@@ -144,6 +146,7 @@ impl<R: Rules> Fair<R> {
             load: 0,
             runs: false,
             average: Average::default(),
+            removed: Vec::new(),
             clock: Clock::default(),
             estimate: 0,
             average_idle: 2 * MIGRATION_COST,
@@ -209,7 +212,9 @@ impl<R: Rules> Class for Fair<R> {
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
         self.update_curr(core, core.here);
         self.stamps.resize(core.tasks.len(), 0);
-        self.wakees.resize(core.tasks.len(), Wakee::default());
+        let parent = core.cpus[core.here].curr.and_then(|parent| self.wakees.get(parent));
+        let inherited = parent.copied().unwrap_or(Wakee::INHERITED);
+        self.wakees.resize(core.tasks.len(), inherited);
         self.loads.resize(core.tasks.len(), TaskLoad::default());
         self.rules.add_task(task, load_weight(core.tasks[task].static_prio), core.here);
     }
@@ -239,6 +244,9 @@ impl<R: Rules> Class for Fair<R> {
         self.rules.enqueue(cpu, task, why);
         if why == Enqueue::Fork {
             self.expect(core, cpu, task);
+        }
+        if why == Enqueue::WakeUp && self.loads[task].is_on_other(cpu) {
+            self.remove_load(core, task);
         }
         self.add(core, cpu, task);
     }
@@ -294,8 +302,9 @@ impl<R: Rules> Class for Fair<R> {
         self.run(core, cpu, next);
     }
 
-    fn tick(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
+    fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         self.update_curr(core, cpu);
+        self.tick_load(core, cpu, curr);
         if self.rules.tick(cpu) {
             self.resched(core, cpu);
         }
@@ -350,4 +359,37 @@ fn virtual_time(ns: i64, weight: i64) -> i64 {
 /// `SCHED_TUNABLESCALING_LOG`: one more than the logarithm of the number of CPUs, of 8 at most.
 fn scale(core: &Core, us: u64) -> u64 {
     us * u64::from(1 + core.nr_cpus().min(8).ilog2())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::eevdf::{Eevdf, EevdfOptions};
+    use super::*;
+    use crate::core::{Scheduling, TaskSpec};
+    use flsched_machine::Machine;
+
+    pub(super) fn four_cpus() -> (Core, Fair<Eevdf>) {
+        let machine = Machine::find("parallel-clock").unwrap().with_cpus(4).unwrap();
+        let core = Core::new(Arc::new(machine), 1);
+        let rules = Eevdf::new(&core, EevdfOptions::default());
+        let fair = Fair::new(&core, rules, 0);
+        (core, fair)
+    }
+
+    /// A new task of the first one, which runs on CPU 0, or the first one itself.
+    pub(super) fn fork(core: &mut Core, fair: &mut Fair<Eevdf>) -> TaskId {
+        let spec = TaskSpec {
+            name: "task".into(),
+            parent: core.cpus[0].curr,
+            is_thread: false,
+            nice: 0,
+            scheduling: Scheduling::Normal,
+            allowed: None,
+            footprint: Default::default(),
+        };
+        let task = core.add_task(&spec, 0);
+        fair.task_new(core, task);
+        core.cpus[0].curr = Some(0);
+        task
+    }
 }

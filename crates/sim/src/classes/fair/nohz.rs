@@ -8,6 +8,8 @@ use rand::RngExt;
 use std::sync::Arc;
 
 const SECOND: Ns = 1_000_000_000;
+/// `LOAD_AVG_PERIOD`, in ms.
+const AVERAGES_NS: Ns = 32_000_000;
 
 /// One idle CPU at a time balances for all idle ones.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(super) struct Nohz {
     at: Option<CpuId>,
     /// How many CPUs are left.
     left: usize,
+    /// When the averages of idle CPUs are to be updated next.
+    next_averages: Ns,
 }
 
 /// How often a CPU that would idle has found a task in a domain. It searches with this probability (`NI_RANDOM`, since
@@ -147,6 +151,10 @@ impl<R: Rules> Fair<R> {
 
     /// At the tick of a working CPU: checks whether there is a task that idle CPUs could pull.
     pub(super) fn kick_idle_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        if core.clock() >= self.nohz.next_averages {
+            self.nohz.next_averages = core.clock() + AVERAGES_NS;
+            self.update_idle_averages(core);
+        }
         if self.nohz.at.is_some() || core.clock() < self.nohz.next {
             return;
         }

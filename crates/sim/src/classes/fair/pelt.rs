@@ -63,6 +63,11 @@ impl Average {
         Self { known_at: 0, part: 0, sum: sum.each(sum, |amount, _| amount * (MOST - PERIOD)) }
     }
 
+    /// `last_update_time`
+    pub(super) fn known_at(&self) -> Ns {
+        self.known_at
+    }
+
     /// Until now the amounts were these: `___update_load_sum()`.
     pub(super) fn update(&mut self, now: Ns, amounts: Amounts) {
         let passed = now.saturating_sub(self.known_at) / 1024;

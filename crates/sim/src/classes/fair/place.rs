@@ -6,11 +6,17 @@ use crate::engine::Ns;
 const SECOND: Ns = 1_000_000_000;
 
 /// Which tasks a task wakes: one that wakes many others in turn is better not kept near them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Wakee {
     last: Option<TaskId>,
     flips: u64,
     decayed_at: Ns,
+}
+
+impl Wakee {
+    /// Of the task that forks the first one. A fork copies `wakee_flips`, so that all tasks have some of the shell's, and the
+    /// shell has some of process 1's: 79 in a virtual machine with kernel 6.18.
+    pub(super) const INHERITED: Self = Self { last: None, flips: 79, decayed_at: 0 };
 }
 
 impl<R: Rules> Fair<R> {
@@ -66,7 +72,7 @@ impl<R: Rules> Fair<R> {
                 return prev;
             }
         }
-        let mut load = self.cpu_load(core, here);
+        let mut load = self.cpu_load(here);
         if sync && let Some(waker) = core.cpus[here].curr.filter(|_| self.is_mine(core, here)) {
             let own = self.task_load(core, waker);
             if own > load {
@@ -80,7 +86,7 @@ impl<R: Rules> Fair<R> {
         let with_task = (load + task_load) * 100;
         if R::IS_MODERN {
             // What is left there of the task's own.
-            let there = self.cpu_load(core, prev).saturating_sub(task_load) * percent;
+            let there = self.cpu_load(prev).saturating_sub(task_load) * percent;
             return if with_task < there + u64::from(sync) { here } else { prev };
         }
         // 2.6.38: an idle CPU takes it in any case.
@@ -185,5 +191,31 @@ impl<R: Rules> Fair<R> {
             }
         }
         target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{fork, four_cpus};
+    use super::*;
+
+    #[test]
+    fn a_task_inherits_how_many_tasks_were_woken() {
+        let (mut core, mut fair) = four_cpus();
+        for _ in 0..3 {
+            fork(&mut core, &mut fair);
+        }
+        let inherited = Wakee::INHERITED.flips;
+        assert_eq!(fair.wakees[1].flips, inherited);
+        // A waker is wide when it has woken so many times as many as the woken task.
+        let mut wakes = 0;
+        while !fair.is_wide(&core, Some(0), 1 + wakes % 2) {
+            wakes += 1;
+        }
+        assert_eq!(fair.wakees[0].flips, 4 * inherited);
+        // To a child that is forked now it is not.
+        let child = fork(&mut core, &mut fair);
+        assert_eq!(fair.wakees[child].flips, 4 * inherited);
+        assert!(!fair.is_wide(&core, Some(0), child));
     }
 }
