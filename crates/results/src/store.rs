@@ -44,8 +44,9 @@ impl Store {
 
     /// A report of another kind, which this function reads from its bytes.
     pub fn read<T>(&self, file: &str, parse: fn(&[u8]) -> Result<T, String>) -> Result<T, String> {
-        if file.contains('/') || !file.ends_with(".json") {
-            return Err(format!("`{file}` is not the name of a .json file in {FOLDER}/"));
+        // Those of the papers' rows have a folder of their own.
+        if file.strip_prefix("papers/").unwrap_or(file).contains('/') || !file.ends_with(".json") {
+            return Err(format!("`{file}` is not the name of a .json file in {FOLDER}/ or {FOLDER}/papers/"));
         }
         let bytes = std::fs::read(self.folder.join(file)).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
