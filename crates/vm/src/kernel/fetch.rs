@@ -69,19 +69,24 @@ impl Catalog {
     fn unpack(&self, debs: &Path, into: &Path) -> Result<(), KernelError> {
         let entries = fs::read_dir(debs).map_err(|e| KernelError::io("read", debs, e))?;
         for deb in entries.flatten().map(|entry| entry.path()) {
-            let mut open = command("dpkg-deb");
-            open.arg("--fsys-tarfile").arg(&deb);
-            let mut extract = command("tar");
-            extract.args(["-x", "--no-same-owner", "--exclude=*.ko", "--exclude=*.ko.*", "-C"]).arg(into);
-            let doing = format!("unpacking {}", deb.display());
-            pipe(open, extract, &doing, UNPACK_LIMIT, &self.cancel).map_err(|error| match error {
-                KernelError::Failed { detail, doing } if detail.contains("No space left") => {
-                    KernelError::NoSpace { folder: self.cache.folder.clone(), detail: doing }
-                }
-                other => other,
-            })?;
+            self.unpack_deb(&deb, into, &["--exclude=*.ko", "--exclude=*.ko.*"])?;
         }
         Ok(())
+    }
+
+    /// Unpacks the files of a package that these arguments of tar choose.
+    pub(super) fn unpack_deb(&self, deb: &Path, into: &Path, choice: &[&str]) -> Result<(), KernelError> {
+        let mut open = command("dpkg-deb");
+        open.arg("--fsys-tarfile").arg(deb);
+        let mut extract = command("tar");
+        extract.args(["-x", "--no-same-owner", "-C"]).arg(into).args(choice);
+        let doing = format!("unpacking {}", deb.display());
+        pipe(open, extract, &doing, UNPACK_LIMIT, &self.cancel).map_err(|error| match error {
+            KernelError::Failed { detail, doing } if detail.contains("No space left") => {
+                KernelError::NoSpace { folder: self.cache.folder.clone(), detail: doing }
+            }
+            other => other,
+        })
     }
 }
 

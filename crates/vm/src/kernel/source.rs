@@ -1,7 +1,7 @@
 //! The source of a kernel, of which only a folder is kept.
 use super::catalog::Catalog;
 use super::error::KernelError;
-use super::subprocess::{command, pipe, run};
+use super::subprocess::{command, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,12 +28,8 @@ impl Catalog {
         for new in [&unpacked, &top] {
             fs::create_dir(new).map_err(|e| KernelError::io("create", new, e))?;
         }
-        let mut open = command("dpkg-deb");
-        open.arg("--fsys-tarfile").arg(&deb);
-        let mut extract = command("tar");
-        extract.args(["-x", "--no-same-owner", "--wildcards", "--strip-components=3", "-C"]).arg(&unpacked);
-        extract.arg(format!("./usr/src/{name}.tar*"));
-        pipe(open, extract, &format!("unpacking {}", deb.display()), UNPACK_LIMIT, &self.cancel)?;
+        let choice = ["--wildcards", "--strip-components=3", &format!("./usr/src/{name}.tar*")];
+        self.unpack_deb(&deb, &unpacked, &choice)?;
         let archive = only_file(&unpacked, "")?;
         let mut extract = command("tar");
         extract
