@@ -6,7 +6,7 @@
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
-#   ./test.sh recordings three recorded loads against their replays in the simulator (8 minutes)
+#   ./test.sh recordings recorded loads against their replays in the simulator (12 minutes)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (about 20 minutes)
 #   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (about 6 minutes)
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub struct Load {
+    /// It runs in a cgroup three levels deep, as in a login session, and in an autogroup.
+    pub is_in_session: bool,
     /// Files and folders that the machine needs.
     pub include: Vec<PathBuf>,
     /// Done there before the recordings, by a shell.
@@ -15,15 +17,26 @@ pub struct Load {
 
 type Make = fn(&Path) -> Result<Load, Box<dyn Error>>;
 
-/// By name; each may use a folder, which the machine has under the same name.
-pub const ALL: [(&str, Make); 3] = [("hackbench", hackbench), ("build", build), ("pgbench", pgbench)];
+/// By name; each may use a folder, which the machine has under the same name. The model has no groups of tasks, and the
+/// loads are recorded without. One of them is also recorded as it runs in a session.
+pub const ALL: [(&str, Make); 4] = [
+    ("hackbench", hackbench),
+    ("hackbench-in-session", hackbench_in_session),
+    ("build", build),
+    ("pgbench", pgbench),
+];
 
 fn hackbench(_folder: &Path) -> Result<Load, Box<dyn Error>> {
     Ok(Load {
+        is_in_session: false,
         include: vec![which::which("hackbench")?],
         prepare: String::new(),
         command: "hackbench -p -g 4 -l 300".into(),
     })
+}
+
+fn hackbench_in_session(folder: &Path) -> Result<Load, Box<dyn Error>> {
+    Ok(Load { is_in_session: true, ..hackbench(folder)? })
 }
 
 /// `make` with twice as many jobs as CPUs. Real compilers, and sources that include no headers.
@@ -42,6 +55,7 @@ fn build(folder: &Path) -> Result<Load, Box<dyn Error>> {
         Ok(which::which(String::from_utf8(output.stdout)?.trim())?)
     };
     Ok(Load {
+        is_in_session: false,
         include: vec![
             which::which("make")?,
             which::which("gcc")?,
@@ -101,6 +115,7 @@ fn pgbench(folder: &Path) -> Result<Load, Box<dyn Error>> {
     include.extend(["/usr/share/zoneinfo", "/etc/passwd", "/etc/group"].map(PathBuf::from));
     include.push(data.clone());
     Ok(Load {
+        is_in_session: false,
         include,
         prepare: format!(
             "mkdir -p /dev/shm\nmount -t tmpfs none /dev/shm\nchmod 1777 /dev/shm\ntouch {run}/log\n\

@@ -1,4 +1,4 @@
-//! Three loads are recorded on a kernel under EEVDF and under FLSCHED, and the recordings under EEVDF are replayed in the
+//! Loads are recorded on a kernel under EEVDF and under FLSCHED, and the recordings under EEVDF are replayed in the
 //! simulator under both. Under EEVDF the replays have as many switches, as much utilisation and the same p99 of the wake-up
 //! latency as the recordings, or do not differ by more than in `results/recordings-6.18.json`; that counts between the
 //! ranges of all recordings and all replays. Under FLSCHED they are a prediction, which is shown beside what FLSCHED did.
@@ -22,7 +22,7 @@ const CLOCK: &str = "parallel";
 const CPUS: u32 = 4;
 /// The scheduler whose recordings are replayed comes first.
 const SCHEDULERS: [&str; 2] = ["eevdf", "flsched"];
-const RECORDINGS: u32 = 3;
+const RECORDINGS: u32 = 5;
 const SEEDS: u32 = 5;
 
 fn main() -> ExitCode {
@@ -120,7 +120,9 @@ fn measure(
 
 /// Boots a machine, and records the load there under each scheduler; the files come back as an archive.
 fn record(load: &Load, folder: &Path) -> Result<(), Failed> {
-    let mut script = format!("set -e\n{}\n", load.prepare);
+    let (cgroup, autogroup) = if load.is_in_session { ("login", 1) } else { ("root", 0) };
+    let autogroup = format!("echo {autogroup} > /proc/sys/kernel/sched_autogroup_enabled");
+    let mut script = format!("set -e\n{autogroup}\n{}\n", load.prepare);
     for scheduler in SCHEDULERS {
         let under = if scheduler == "eevdf" { "" } else { &format!("{FLSCHED} run --policy {scheduler} --") };
         for number in 0..RECORDINGS {
@@ -132,7 +134,7 @@ fn record(load: &Load, folder: &Path) -> Result<(), Failed> {
     let archive = folder.join("recordings.tar");
     let mut machine = Command::new(FLSCHED);
     machine.args(["vm", "--kernel", KERNEL, "--clock", CLOCK, "--timeout", "1800", "--memory", "2G"]);
-    machine.args(["--cpus", &CPUS.to_string()]);
+    machine.args(["--cpus", &CPUS.to_string(), "--cgroup", cgroup]);
     for path in &load.include {
         machine.arg("--include").arg(path);
     }
