@@ -299,34 +299,11 @@ fn how_real_time_tasks_are_pulled_depends_on_the_kernel() {
     assert!(locks("2.6.38", "rr:push_ipi=1")[0] > 0);
 }
 
-#[test]
-fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
-    let cpus_of_first_runs = |kernel: &str| {
-        let (result, recording) = Simulation::new(Setup {
-            machine: Arc::new(on_kernel("parallel-clock", kernel)),
-            scheduler: Scheduler::read("rr", Target::Sim).unwrap(),
-            workload: load(&Model::read("hackbench:process-pipe:1:1").unwrap()).unwrap(),
-            seed: 1,
-            limit: SECOND,
-        })
-        .unwrap()
-        .run_recorded();
-        assert!(result.is_ok());
-        let mut first = BTreeMap::new();
-        for slice in &recording.slices {
-            first.entry(slice.task).or_insert(slice.cpu);
-        }
-        first.into_values().collect::<BTreeSet<usize>>().len()
-    };
-    assert_eq!(cpus_of_first_runs("5.11"), 16);
-    assert_eq!(cpus_of_first_runs("5.10"), 2, "the first task's and one for all others, which sleep soon");
-}
-
-/// How many tasks run first on each of four CPUs under EEVDF.
-fn first_runs(workload: &str, seed: u64) -> Vec<usize> {
+/// The CPU on which each task runs first.
+fn first_cpus(machine: Machine, scheduler: &str, workload: &str, seed: u64) -> BTreeMap<usize, usize> {
     let (result, recording) = Simulation::new(Setup {
-        machine: Arc::new(Machine::find("parallel-clock").unwrap().with_cpus(4).unwrap()),
-        scheduler: Scheduler::read("eevdf", Target::Sim).unwrap(),
+        machine: Arc::new(machine),
+        scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
         workload: load(&Model::read(workload).unwrap()).unwrap(),
         seed,
         limit: SECOND,
@@ -338,14 +315,28 @@ fn first_runs(workload: &str, seed: u64) -> Vec<usize> {
     for slice in &recording.slices {
         first.entry(slice.task).or_insert(slice.cpu);
     }
-    (0..4).map(|cpu| first.values().filter(|&&it| it == cpu).count()).collect()
+    first
+}
+
+#[test]
+fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
+    let cpus_of_first_runs = |kernel: &str| {
+        let machine = on_kernel("parallel-clock", kernel);
+        let first = first_cpus(machine, "rr", "hackbench:process-pipe:1:1", 1);
+        first.into_values().collect::<BTreeSet<usize>>().len()
+    };
+    assert_eq!(cpus_of_first_runs("5.11"), 16);
+    assert_eq!(cpus_of_first_runs("5.10"), 2, "the first task's and one for all others, which sleep soon");
 }
 
 /// Of idle CPUs that get new tasks, the one that did least of late is next.
 #[test]
 fn new_tasks_that_sleep_soon_are_spread_over_idle_cpus() {
+    let machine = Machine::find("parallel-clock").unwrap().with_cpus(4).unwrap();
     for seed in 0..5 {
-        let mut tasks = first_runs("hackbench:process-pipe:4:1", seed);
+        let first = first_cpus(machine.clone(), "eevdf", "hackbench:process-pipe:4:1", seed);
+        let mut tasks: Vec<usize> =
+            (0..4).map(|cpu| first.values().filter(|&&it| it == cpu).count()).collect();
         tasks.sort_unstable();
         // On one CPU there is the task that forks the 160.
         assert!(tasks[0] < 5 && tasks[1] > 20 && tasks[3] < 120, "seed {seed}: {tasks:?}");
