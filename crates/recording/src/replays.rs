@@ -39,23 +39,64 @@ pub struct Entry {
     pub recorded: Figures,
     /// Medians of the replays.
     pub simulated: Figures,
+    /// How replays compare with their own recordings, under the scheduler that was recorded. Two recordings of the same load
+    /// can differ by a half, and so do their replays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratios: Option<Ratios>,
+}
+
+/// Simulated over recorded, of what a replay has to match.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratios {
+    /// Context switches.
+    pub switches: f64,
+    /// Utilisation of the CPUs.
+    pub utilisation: f64,
+    /// 99th percentile of the wake-up latency.
+    pub p99: f64,
+}
+
+impl Ratios {
+    fn of(recorded: &Figures, simulated: &Figures) -> Self {
+        Self {
+            switches: simulated.switches as f64 / recorded.switches as f64,
+            utilisation: simulated.utilisation / recorded.utilisation,
+            p99: simulated.latency_p99_us / recorded.latency_p99_us,
+        }
+    }
+
+    /// The medians over all replays of each one's ratio to its own recording; there is at least one.
+    pub fn median(recorded: &[Figures], simulated: &[Figures]) -> Self {
+        let all: Vec<Self> =
+            recorded.iter().zip(simulated).map(|(there, here)| Self::of(there, here)).collect();
+        let middle = |of: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = all.iter().map(of).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Self {
+            switches: middle(|it| it.switches),
+            utilisation: middle(|it| it.utilisation),
+            p99: middle(|it| it.p99),
+        }
+    }
+
+    /// By name.
+    pub fn named(self) -> [(&'static str, f64); 3] {
+        [("switches", self.switches), ("utilisation", self.utilisation), ("p99", self.p99)]
+    }
 }
 
 impl Entry {
-    /// What a replay has to match under the scheduler that was recorded: name and simulated over recorded.
-    pub fn ratios(&self) -> [(&'static str, f64); 3] {
-        let (recorded, simulated) = (&self.recorded, &self.simulated);
-        [
-            ("switches", simulated.switches as f64 / recorded.switches as f64),
-            ("utilisation", simulated.utilisation / recorded.utilisation),
-            ("p99", simulated.latency_p99_us / recorded.latency_p99_us),
-        ]
+    /// How replays compare with their own recordings, or else the medians of both.
+    pub fn ratios(&self) -> Ratios {
+        self.ratios.unwrap_or_else(|| Ratios::of(&self.recorded, &self.simulated))
     }
 
-    /// The same with what is nearest to each other in the ranges of all recordings and all replays: two recordings of the same
-    /// load can differ by a half.
+    /// The same with what is nearest to each other in the ranges of all recordings and all replays.
     pub fn nearest(&self, recorded: &[Figures], simulated: &[Figures]) -> Self {
-        let mut entry = self.clone();
+        let mut entry = Self { ratios: None, ..self.clone() };
         let (there, here) = (&mut entry.recorded, &mut entry.simulated);
         there.switches = within(here.switches, recorded, |it| it.switches);
         here.switches = within(there.switches, simulated, |it| it.switches);
@@ -73,8 +114,9 @@ impl Entry {
             true => ratio.max(1.0 / ratio) - 1.0,
             false => f64::INFINITY,
         };
-        let before = before.map_or([0.0; 3], |before| before.ratios().map(|(_, ratio)| deviation(ratio)));
-        let now = self.ratios().into_iter().zip(before);
+        let before =
+            before.map_or([0.0; 3], |before| before.ratios().named().map(|(_, ratio)| deviation(ratio)));
+        let now = self.ratios().named().into_iter().zip(before);
         let is_worse = |ratio: f64, before: f64| deviation(ratio) > TOLERANCE.max(before + SLACK);
         now.filter(|((_, ratio), before)| is_worse(*ratio, *before)).map(|((name, _), _)| name).collect()
     }
@@ -114,7 +156,21 @@ mod tests {
         };
         let (load, command, scheduler) = ("a".into(), "a".into(), "eevdf".into());
         let (recorded, simulated) = (figures(100, 100.0), figures(switches, latency_p99_us));
-        Entry { load, command, scheduler, recorded, simulated }
+        Entry { load, command, scheduler, recorded, simulated, ratios: None }
+    }
+
+    #[test]
+    fn a_replay_is_held_against_its_own_recording() {
+        let of = |switches, p99| entry(switches, p99).simulated;
+        // Each replay has as many switches as its recording, and half of its p99.
+        let recorded = [of(80, 100.0), of(150, 110.0), of(300, 40.0)];
+        let simulated = [of(80, 50.0), of(150, 55.0), of(290, 20.0)];
+        let ratios = Ratios::median(&recorded, &simulated);
+        assert_eq!(ratios, Ratios { switches: 1.0, utilisation: 1.0, p99: 0.5 });
+        let whole = Entry { ratios: Some(ratios), ..entry(170, 140.0) };
+        assert_eq!(whole.ratios(), ratios);
+        assert_eq!(whole.worse_than(None), ["p99"]);
+        assert_eq!(whole.nearest(&recorded, &simulated).ratios, None);
     }
 
     #[test]

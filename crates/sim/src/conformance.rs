@@ -47,9 +47,19 @@ impl Figures {
     /// Of each, what is nearest to another one's in the range of several runs.
     pub fn nearest(runs: &[Self], to: &Self) -> Self {
         Self::each(|of| {
-            let values = || runs.iter().map(of);
-            of(to).max(values().fold(f64::INFINITY, f64::min)).min(values().fold(0.0, f64::max))
+            let [least, most] = range(runs, of);
+            of(to).max(least).min(most)
         })
+    }
+
+    /// Of each, the least and the most that may be expected of a run after these few: their range with as much again on
+    /// both sides. If runs hardly differ, nor will the next one.
+    pub fn expected(runs: &[Self]) -> [Self; 2] {
+        let beyond = |of: fn(&Self) -> f64| {
+            let [least, most] = range(runs, of);
+            [(2.0 * least - most).max(0.0), 2.0 * most - least]
+        };
+        [Self::each(|of| beyond(of)[0]), Self::each(|of| beyond(of)[1])]
     }
 
     /// The median of each.
@@ -70,6 +80,11 @@ impl Figures {
             wakeup_p99_us: value(|it| it.wakeup_p99_us),
         }
     }
+}
+
+fn range(runs: &[Figures], of: fn(&Figures) -> f64) -> [f64; 2] {
+    let values = || runs.iter().map(of);
+    [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]
 }
 
 /// A scenario under a scheduler.
@@ -174,6 +189,16 @@ mod tests {
         let runs = [run(600.0), run(350.0), run(740.0)];
         let nearest = |switches| Figures::nearest(&runs, &run(switches)).switches;
         assert_eq!([nearest(440.0), nearest(100.0), nearest(900.0)], [440.0, 350.0, 740.0]);
+    }
+
+    #[test]
+    fn runs_that_differ_may_differ_more() {
+        let run = |switches| entry([1000.0, switches, 0.0, 6.0, 100.0], [0.0; 5]).kernel;
+        let [least, most] = Figures::expected(&[run(6186.0), run(8359.0), run(6472.0)]);
+        assert_eq!([least.switches, most.switches], [4013.0, 10532.0]);
+        assert_eq!([least.time_us, most.time_us], [1000.0; 2]);
+        let [least, _] = Figures::expected(&[run(10.0), run(30.0)]);
+        assert_eq!(least.switches, 0.0);
     }
 
     #[test]

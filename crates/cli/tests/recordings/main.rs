@@ -8,7 +8,7 @@
 mod loads;
 
 use flsched_recording::Figures;
-use flsched_recording::replays::{Entry, Replays};
+use flsched_recording::replays::{Entry, Ratios, Replays};
 use libtest_mimic::{Arguments, Failed, Trial};
 use loads::Load;
 use std::error::Error;
@@ -107,10 +107,11 @@ fn measure(
             scheduler: scheduler.into(),
             recorded: Figures::median(&recorded),
             simulated: Figures::median(&simulated),
+            ratios: (scheduler == SCHEDULERS[0]).then(|| Ratios::median(&recorded, &simulated)),
         };
         eprintln!(
-            "{name} under {scheduler}, recorded: {:?}\nsimulated: {:?}",
-            entry.recorded, entry.simulated
+            "{name} under {scheduler}, recorded: {:?}\nsimulated: {:?}\n{:?}",
+            entry.recorded, entry.simulated, entry.ratios
         );
         nearest.get_or_insert_with(|| entry.nearest(&recorded, &simulated));
         entries.push(entry);

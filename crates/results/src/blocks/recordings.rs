@@ -47,7 +47,7 @@ fn table(replays: &Replays) -> String {
     lines.join("\n")
 }
 
-/// Of the recorded scheduler, what does not agree is bold.
+/// Of the recorded scheduler, figures of which replays do not agree with their own recordings are bold.
 fn row(replays: &Replays, entry: &Entry) -> String {
     let (recorded, simulated) = (&entry.recorded, &entry.simulated);
     let both =
@@ -55,7 +55,7 @@ fn row(replays: &Replays, entry: &Entry) -> String {
     let judged = |name: &str, text: String| {
         let is_far =
             |(judged, ratio): (&str, f64)| judged == name && ratio.max(1.0 / ratio) - 1.0 > TOLERANCE;
-        match entry.scheduler == "eevdf" && entry.ratios().into_iter().any(is_far) {
+        match entry.scheduler == "eevdf" && entry.ratios().named().into_iter().any(is_far) {
             true => format!("**{text}**"),
             false => text,
         }
@@ -96,6 +96,7 @@ fn shown(command: &str) -> String {
 mod tests {
     use super::*;
     use flsched_recording::Figures;
+    use flsched_recording::replays::Ratios;
 
     fn entry(scheduler: &str, recorded: (f64, u64), simulated: (f64, u64)) -> Entry {
         let figures = |(elapsed_s, switches)| Figures {
@@ -112,6 +113,7 @@ mod tests {
             scheduler: scheduler.into(),
             recorded: figures(recorded),
             simulated: figures(simulated),
+            ratios: None,
         }
     }
 
@@ -137,5 +139,10 @@ mod tests {
         );
         assert!(text.contains("| build | `flsched` | 1.000/1.000 | 1.20/1.10 | 1000/5000 |"), "{text}");
         assert!(text.ends_with("build: `make -j8`."), "{text}");
+        // Replays that match their own recordings are not far off, however the medians differ.
+        let ratios = Some(Ratios { switches: 1.1, utilisation: 1.0, p99: 1.2 });
+        let entries = vec![Entry { ratios, ..replays.entries[0].clone() }];
+        let text = table(&Replays { entries, ..replays });
+        assert!(text.contains("| 1000/1200 | 7/7 | 50/50 | 5/5 | **100/100** |"), "{text}");
     }
 }
