@@ -10,6 +10,7 @@ use anyhow::Result;
 use flsched_probes::source_locks::FOLDER;
 use flsched_probes::{SourceLocks, locks, render_locks, render_source_locks};
 use flsched_vm::VmError;
+use flsched_vm::kernel::is_series;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,10 +28,7 @@ pub fn run(args: &Locks) -> Result<u8> {
 
 /// The places in the source of a kernel, which is a folder or a series.
 pub fn count(source: &str, cancel: &Arc<AtomicBool>) -> Result<SourceLocks> {
-    let is_series = source.split_once('.').is_some_and(|(major, minor)| {
-        [major, minor].iter().all(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
-    });
-    let top = if is_series {
+    let top = if is_series(source) {
         let progress = Progress::start();
         let found = machine::catalog(&progress, cancel)
             .and_then(|catalog| Ok(catalog.source(source, FOLDER).map_err(VmError::from)?));

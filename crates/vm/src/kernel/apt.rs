@@ -66,20 +66,20 @@ impl Apt<'_> {
 
     /// Downloads a source package into a folder; apt checks it against the signed index.
     pub fn download_source(&self, package: &str, into: &Path) -> Result<(), KernelError> {
-        self.configure()?;
-        if let Some(trouble) = self.update()? {
-            return Err(trouble);
-        }
-        self.fetch(&["source", "--download-only", package], package, into)
+        self.fetch_newest(&["source", "--download-only", package], package, into)
     }
 
     /// Downloads the newest version of a package into a folder; apt checks it against the signed index.
     pub fn download_newest(&self, package: &str, into: &Path) -> Result<(), KernelError> {
+        self.fetch_newest(&["download", package], package, into)
+    }
+
+    fn fetch_newest(&self, arguments: &[&str], package: &str, into: &Path) -> Result<(), KernelError> {
         self.configure()?;
         if let Some(trouble) = self.update()? {
             return Err(trouble);
         }
-        self.fetch(&["download", package], package, into)
+        self.fetch(arguments, package, into)
     }
 
     /// Fetches the index. Returns an error as a value, because an older index may serve.

@@ -28,6 +28,7 @@ pub use cache::cache_folder;
 pub use catalog::{Catalog, ListedKernel, Place};
 pub use error::KernelError;
 pub use request::KernelRequest;
+pub use version::is_series;
 
 /// The default series, where the host's own kernel cannot be used and the user names none: the
 /// long-term series on which the published figures are measured.

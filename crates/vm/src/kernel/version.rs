@@ -32,7 +32,7 @@ pub(super) fn matches(release: &str, wanted: &str) -> bool {
 }
 
 /// Whether `wanted` is a series, of which any working build can be used.
-pub(super) fn is_series(wanted: &str) -> bool {
+pub fn is_series(wanted: &str) -> bool {
     series(wanted) == Some(wanted)
 }
 
