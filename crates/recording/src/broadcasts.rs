@@ -10,8 +10,9 @@ use crate::messages::Run;
 /// Puts together what was woken by the same call; `runs` are those of this life.
 pub(crate) fn join(life: &mut Life, runs: &[Run]) {
     // Between two of these the task does not leave its CPU. A task that slept at the beginning comes after the first one.
-    let ends_run =
-        |deed: &Deed| matches!(deed, Deed::Preempted | Deed::Yielded | Deed::Slept(_) | Deed::Waited);
+    let ends_run = |deed: &Deed| {
+        matches!(deed, Deed::Preempted | Deed::Yielded | Deed::Slept(_) | Deed::Waited | Deed::Vforked(_))
+    };
     let before = usize::from(life.begin == Begin::Asleep);
     let mut joined = Vec::with_capacity(life.deeds.len());
     for (number, deeds) in life.deeds.split_inclusive(ends_run).enumerate() {

@@ -91,7 +91,7 @@ mod tests {
         let mut it = recording(
             vec![task("a")],
             vec![
-                at(100_000, What::Fork { child: 0 }),
+                at(100_000, What::Fork { child: 0, waits: false }),
                 at(120_000, switch(None, Left::Preempted, Some(0))),
                 at(320_000, switch(Some(0), Left::Blocked, None)),
                 at(400_000, What::Wake { woken: 0, by: By::Interrupt }),

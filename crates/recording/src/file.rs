@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Read, Write};
 /// With which the file begins.
 const MAGIC: &[u8] = b"{\"flsched_recording\":";
 /// The format that is written.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 /// A longer first line is none of ours.
 const LONGEST_HEADER: u64 = 16 << 20;
 /// The longest recording: about 11 days. Sums of many times do not overflow.
@@ -137,10 +137,11 @@ fn put_event(out: &mut Vec<u8>, event: &Event, last: Ns) {
                 By::Task => 5,
                 By::Message => 6,
                 By::Interrupt => 7,
+                By::End => 8,
             };
             (kind, woken.into(), None)
         }
-        What::Fork { child } => (8, child.into(), None),
+        What::Fork { child, waits } => (9 + u8::from(waits), child.into(), None),
     };
     out.push(kind);
     put_signed(out, event.at as i64 - last as i64);
@@ -163,10 +164,11 @@ fn take_event(from: &mut &[u8], last: Ns) -> Option<Event> {
             next: u32::try_from(take(from)?).ok()?.checked_sub(1),
             calls: Calls { reads: take(from)?.try_into().ok()?, writes: take(from)?.try_into().ok()? },
         },
-        5..8 => {
-            What::Wake { woken: first, by: [By::Task, By::Message, By::Interrupt][usize::from(kind) - 5] }
-        }
-        8 => What::Fork { child: first },
+        5..9 => What::Wake {
+            woken: first,
+            by: [By::Task, By::Message, By::Interrupt, By::End][usize::from(kind) - 5],
+        },
+        9 | 10 => What::Fork { child: first, waits: kind == 10 },
         _ => return None,
     };
     Some(Event { at, cpu, what })
@@ -177,7 +179,7 @@ fn is_sound(event: &Event, cpus: usize, tasks: usize) -> bool {
     let known = match event.what {
         What::Switch { prev, next, .. } => prev.is_none_or(is_task) && next.is_none_or(is_task),
         What::Wake { woken, .. } => is_task(woken),
-        What::Fork { child } => is_task(child),
+        What::Fork { child, .. } => is_task(child),
     };
     known && (event.cpu as usize) < cpus && event.at <= MOST_NS
 }
@@ -204,7 +206,9 @@ mod tests {
                     },
                 ),
                 at(900, What::Wake { woken: 0, by: By::Message }),
-                at(3, What::Fork { child: 0 }),
+                at(3, What::Fork { child: 0, waits: false }),
+                at(4, What::Fork { child: 0, waits: true }),
+                at(5, What::Wake { woken: 1, by: By::End }),
                 at(1_000_000, What::Switch { prev: Some(1), left: Left::Exited, next: None, calls }),
             ],
         )
@@ -257,11 +261,11 @@ mod tests {
     fn names_what_it_cannot_read() {
         assert!(read(b"").unwrap_err().contains("is not a recording"));
         assert!(read(&[0xff; 100]).unwrap_err().contains("is not a recording"));
-        let later = b"{\"flsched_recording\":3,\"other\":true}\n";
-        assert!(read(later).unwrap_err().contains("of format 3, and this flsched reads format 2"));
+        let later = b"{\"flsched_recording\":4,\"other\":true}\n";
+        assert!(read(later).unwrap_err().contains("of format 4, and this flsched reads format 3"));
         let mut wrong = small();
         wrong.tasks.pop();
-        assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 4"), "a task that is not there");
+        assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 6"), "a task that is not there");
         let error = Recording::read("/no/such/file").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/file: ") && !Path::new("/no/such/file").exists(), "{error}");
     }

@@ -188,6 +188,8 @@ pub enum What {
     Fork {
         /// Which.
         child: TaskId,
+        /// The same call waits until the child has ended or begun another program: `vfork`.
+        waits: bool,
     },
 }
 
@@ -208,6 +210,8 @@ pub enum By {
     /// The same, in a call of `write`, `send` or the like, or of `read`: as the kernel's pipes and sockets do, it said that it
     /// would sleep soon.
     Message,
+    /// The task that ran there, as its parent waits for its end: it said so, too.
+    End,
     /// An interrupt; the task that ran there had no part in it.
     Interrupt,
 }

@@ -50,8 +50,12 @@ pub enum Deed {
     Messaged(TaskId),
     /// The call that sent the message before woke this task, too.
     MessagedToo(TaskId),
+    /// It woke this task, its parent, by its end.
+    Ended(TaskId),
     /// It created this task.
     Forked(TaskId),
+    /// The same, and slept in the same call until it was woken.
+    Vforked(TaskId),
     /// An interrupt on its CPU woke a task.
     Interrupted,
     /// It slept for this time, until an interrupt, or something unknown, woke it.
@@ -194,14 +198,15 @@ impl Walk {
                 }
             }
             What::Wake { woken, by } => self.wake(cpu, woken, by, at),
-            What::Fork { child } => {
+            What::Fork { child, waits } => {
                 let parent = self.actor(cpu, at);
                 let state = &mut self.tasks[child as usize];
                 state.begin = Some(if parent.is_some() { Begin::Forked } else { Begin::At(at) });
                 state.place = Where::Ready;
                 state.woken_at = Some(at);
                 if let Some(parent) = parent {
-                    self.tasks[parent as usize].deeds.push(Step::Is(Deed::Forked(child)));
+                    let deed = if waits { Deed::Vforked(child) } else { Deed::Forked(child) };
+                    self.tasks[parent as usize].deeds.push(Step::Is(deed));
                 }
                 if self.command == Some(child) {
                     self.seen.command[0] = Some(at);
@@ -306,10 +311,10 @@ impl Walk {
         // What no task of the replay did comes from outside.
         let waker = running.filter(|&waker| by != By::Interrupt && waker != woken).map(|waker| {
             let deeds = &mut self.tasks[waker as usize].deeds;
-            deeds.push(Step::MayBe(if by == By::Message {
-                Deed::Messaged(woken)
-            } else {
-                Deed::Woke(woken)
+            deeds.push(Step::MayBe(match by {
+                By::Message => Deed::Messaged(woken),
+                By::End => Deed::Ended(woken),
+                By::Task | By::Interrupt => Deed::Woke(woken),
             }));
             (waker, deeds.len() - 1)
         });
@@ -395,8 +400,36 @@ impl State {
                 (Step::MayBe(_), _) => {}
             }
         }
+        let deeds = join_vforks(&deeds);
         Some(Life { begin, deeds, has_exited: self.place == Where::Gone })
     }
+}
+
+/// Puts each `vfork` together with its sleep, before which the call takes no longer than to get there. Without such a sleep
+/// it is an ordinary fork.
+fn join_vforks(deeds: &[Deed]) -> Vec<Deed> {
+    let mut joined = Vec::with_capacity(deeds.len());
+    let mut left = deeds;
+    while let [deed, rest @ ..] = left {
+        left = rest;
+        match (*deed, rest) {
+            (Deed::Vforked(_), [Deed::Waited, rest @ ..]) => {
+                joined.push(*deed);
+                left = rest;
+            }
+            (Deed::Vforked(_), [Deed::Ran(ns), Deed::Waited, rest @ ..]) => {
+                match joined.last_mut() {
+                    Some(Deed::Ran(before)) => *before += ns,
+                    _ => joined.push(Deed::Ran(*ns)),
+                }
+                joined.push(*deed);
+                left = rest;
+            }
+            (Deed::Vforked(child), _) => joined.push(Deed::Forked(child)),
+            _ => joined.push(*deed),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]
@@ -524,7 +557,7 @@ pub(crate) mod tests {
 
     #[test]
     fn children_begin_with_their_parents_or_from_outside() {
-        let fork = |at, child| Event { at, cpu: 0, what: What::Fork { child } };
+        let fork = |at, child| Event { at, cpu: 0, what: What::Fork { child, waits: false } };
         let (a, b) = lives(&[
             fork(10_000, 0),
             switch(11_000, 0, None, Preempted, A),
@@ -536,6 +569,36 @@ pub(crate) mod tests {
         assert_eq!((a.begin, b.begin), (Begin::At(10_000), Begin::Forked));
         assert_eq!(a.deeds, [Ran(1_000), Deed::Forked(1), Ran(3_000)]);
         assert_eq!(b.deeds, [Ran(1_000), Deed::Yielded]);
+    }
+
+    #[test]
+    fn a_vfork_sleeps_in_the_call() {
+        let vfork = |at, child| Event { at, cpu: 0, what: What::Fork { child, waits: true } };
+        let end = |at, woken| Event { at, cpu: 1, what: What::Wake { woken, by: By::End } };
+        let (a, b) = lives(&[
+            switch(10_000, 0, None, Preempted, A),
+            vfork(12_000, 1),
+            switch(12_500, 0, A, Blocked, None),
+            switch(13_000, 1, None, Preempted, B),
+            wake(14_000, 1, 0),
+            switch(15_000, 0, None, Preempted, A),
+            switch(16_000, 0, A, Blocked, None),
+            end(17_000, 0),
+            switch(17_500, 1, B, Exited, None),
+            switch(18_000, 0, None, Preempted, A),
+            switch(19_000, 0, A, Exited, None),
+        ]);
+        assert_eq!(a.deeds, [Ran(2_500), Deed::Vforked(1), Ran(1_000), Waited, Ran(1_000)]);
+        assert_eq!(b.deeds, [Ran(1_000), Woke(0), Ran(3_000), Deed::Ended(0), Ran(500)]);
+        // It did not sleep.
+        let (a, _) = lives(&[
+            switch(10_000, 0, None, Preempted, A),
+            vfork(12_000, 1),
+            switch(13_000, 1, None, Preempted, B),
+            switch(14_000, 1, B, Exited, None),
+            switch(16_000, 0, A, Blocked, None),
+        ]);
+        assert_eq!(a.deeds, [Ran(2_000), Deed::Forked(1), Ran(4_000)]);
     }
 
     #[test]

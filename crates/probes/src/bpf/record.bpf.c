@@ -18,7 +18,9 @@ char _license[] SEC("license") = "GPL";
 #define CHUNK_EVENTS   682  /* a chunk is 16 KiB */
 #define MASK_WORDS     (MAX_CPUS / 64)
 #define TASK_DEAD      0x80
+#define PF_EXITING     0x00000004
 #define PF_KTHREAD     0x00200000
+#define SIGCHLD	       17
 #define NR_SCHED_YIELD 24 /* x86_64, as all of these */
 #define IN_INTERRUPT                                                                 \
 	0x00ff0100 /* of the preemption count: in an NMI, a hard or a soft interrupt \
@@ -35,7 +37,9 @@ enum {
 	WOKEN,
 	WOKEN_BY_MESSAGE,
 	WOKEN_BY_INTERRUPT,
-	FORKED
+	WOKEN_BY_END,
+	FORKED,
+	VFORKED
 };
 
 struct event {
@@ -243,6 +247,18 @@ static __always_inline bool is_message(long call)
 	return false;
 }
 
+/*
+ * Whether the end of a task wakes its parent, which waits for it: with WF_SYNC, as
+ * do_notify_parent() does, unless the parent handles the signal, which wakes it before and without.
+ */
+static __always_inline bool is_end_of_child(struct task_struct *child, struct task_struct *parent)
+{
+	const struct sighand_struct *sighand = parent->sighand;
+
+	return child->flags & PF_EXITING && child->real_parent->tgid == parent->tgid && sighand &&
+	       (u64)sighand->action[SIGCHLD - 1].sa.sa_handler <= 1; /* SIG_DFL, SIG_IGN */
+}
+
 /* Why a task leaves its CPU. */
 static __always_inline u32 reason(struct task_struct *prev, bool preempt, u32 prev_state)
 {
@@ -333,12 +349,15 @@ int on_sendmsg(void *ctx)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
+	struct task_struct *waker = bpf_get_current_task_btf();
 	u32 kind = WOKEN;
 
 	if (in_interrupt())
 		kind = WOKEN_BY_INTERRUPT;
-	else if (is_message(system_call(bpf_get_current_task_btf())))
+	else if (is_message(system_call(waker)))
 		kind = WOKEN_BY_MESSAGE;
+	else if (is_end_of_child(waker, p))
+		kind = WOKEN_BY_END;
 	add(bpf_ktime_get_ns(), p->pid, 0, kind, 0, 0);
 	return 0;
 }
@@ -347,7 +366,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *p)
 {
-	add(bpf_ktime_get_ns(), p->pid, 0, FORKED, 0, 0);
+	add(bpf_ktime_get_ns(), p->pid, 0, p->vfork_done ? VFORKED : FORKED, 0, 0);
 	identify(p);
 	return 0;
 }

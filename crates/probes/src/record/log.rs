@@ -29,8 +29,12 @@ pub enum Kind {
     WokenByMessage,
     /// The same by an interrupt.
     WokenByInterrupt,
+    /// The same, by the end of a child for which it waits.
+    WokenByEnd,
     /// A task was created by what ran on the CPU.
     Forked,
+    /// The same, by `vfork`.
+    Vforked,
 }
 
 /// An event.
@@ -64,7 +68,9 @@ impl RawEvent {
             5 => Kind::Woken,
             6 => Kind::WokenByMessage,
             7 => Kind::WokenByInterrupt,
-            _ => Kind::Forked,
+            8 => Kind::WokenByEnd,
+            9 => Kind::Forked,
+            _ => Kind::Vforked,
         }
     }
 }
@@ -157,9 +163,19 @@ pub(crate) mod tests {
     #[test]
     fn an_event_keeps_its_kind_beside_the_largest_number() {
         use Kind::*;
-        for kind in
-            [Blocked, Reading, Preempted, Yielded, Exited, Woken, WokenByMessage, WokenByInterrupt, Forked]
-        {
+        for kind in [
+            Blocked,
+            Reading,
+            Preempted,
+            Yielded,
+            Exited,
+            Woken,
+            WokenByMessage,
+            WokenByInterrupt,
+            WokenByEnd,
+            Forked,
+            Vforked,
+        ] {
             let it = event(1, kind, 7, (1 << 22) - 1);
             assert_eq!((it.kind(), it.next()), (kind, (1 << 22) - 1));
         }

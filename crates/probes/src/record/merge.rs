@@ -63,9 +63,11 @@ impl Merged {
             Kind::Woken => return self.wake(cpu, event, By::Task, start),
             Kind::WokenByMessage => return self.wake(cpu, event, By::Message, start),
             Kind::WokenByInterrupt => return self.wake(cpu, event, By::Interrupt, start),
-            Kind::Forked => {
+            Kind::WokenByEnd => return self.wake(cpu, event, By::End, start),
+            Kind::Forked | Kind::Vforked => {
                 let child = self.new_task(event.task, event.at);
-                return self.push(cpu, event.at - start, What::Fork { child });
+                let waits = event.kind() == Kind::Vforked;
+                return self.push(cpu, event.at - start, What::Fork { child, waits });
             }
         };
         let mut task_or_idle = |number| (number != IDLE).then(|| self.task(number));

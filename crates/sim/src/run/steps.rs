@@ -152,7 +152,13 @@ impl Simulation {
                 let woken = self.world.conditions[condition].signal(true);
                 self.wake_all(task, woken);
             }
-            Step::Fork(child) => self.fork(task, child),
+            Step::Fork(child) => {
+                let vfork = child.vfork;
+                self.fork(task, child);
+                if let Some(semaphore) = vfork.filter(|&it| !self.world.semaphores[it].down(task)) {
+                    self.retry(cpu, task, Step::Down(semaphore));
+                }
+            }
             Step::WaitChildren { at_most } => {
                 if self.world.actors[task].children > at_most {
                     self.world.actors[task].waits_for_children = Some(at_most);
@@ -242,7 +248,7 @@ impl Simulation {
 
     fn fork(&mut self, parent: TaskId, child: Child) {
         self.task_slabs.add(self.count_alive());
-        let Child { name, is_thread, nice, scheduling, footprint, program } = child;
+        let Child { name, is_thread, nice, scheduling, footprint, vfork: _, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };

@@ -188,6 +188,8 @@ pub struct Child {
     pub scheduling: Option<Scheduling>,
     /// Its data, which caches hold or not.
     pub footprint: Footprint,
+    /// The parent takes one of this semaphore before its call is over: `vfork()`.
+    pub vfork: Option<SemaphoreId>,
     /// Its program.
     pub program: Box<dyn Program>,
 }
@@ -201,6 +203,7 @@ impl Child {
             nice: 0,
             scheduling: None,
             footprint: Footprint::default(),
+            vfork: None,
             program: Box::new(program),
         }
     }

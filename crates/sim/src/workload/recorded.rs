@@ -34,6 +34,8 @@ enum Act {
     /// By the same call as the message before.
     SendToo(TaskId),
     Fork(TaskId),
+    /// By a call that also waits to be woken, which is the next act.
+    Vfork(TaskId),
 }
 
 /// A recording, ready to be done again.
@@ -122,7 +124,7 @@ impl Recorded {
                             able.push(*other);
                         }
                     }
-                    Act::Fork(child) => able.push(*child),
+                    Act::Fork(child) | Act::Vfork(child) => able.push(*child),
                     Act::Run(_) | Act::Sleep(_) | Act::Yield => {}
                 }
                 at[number] += 1;
@@ -260,7 +262,7 @@ fn acts(life: &Life, prices: &Prices, is_thread: impl Fn(TaskId) -> bool) -> Vec
                 owed += prices.call + prices.wake;
                 Act::Up(task)
             }
-            Deed::Messaged(task) => {
+            Deed::Messaged(task) | Deed::Ended(task) => {
                 owed += prices.call + prices.wake;
                 Act::Send(task)
             }
@@ -274,6 +276,11 @@ fn acts(life: &Life, prices: &Prices, is_thread: impl Fn(TaskId) -> bool) -> Vec
             Deed::Forked(task) => {
                 owed += prices.fork[usize::from(is_thread(task))];
                 Act::Fork(task)
+            }
+            Deed::Vforked(task) => {
+                owed += prices.fork[usize::from(is_thread(task))] + turn(prices.leave[1]);
+                acts.push(Act::Vfork(task));
+                Act::Down
             }
             Deed::Slept(ns) => {
                 owed += prices.call + turn(prices.leave[1]);
@@ -451,6 +458,11 @@ impl Program for Actor {
                 Step::Send(readers)
             }
             Act::Fork(task) => Step::Fork(child(&self.shared, task, Some(self.task))),
+            Act::Vfork(task) => {
+                self.at += 1;
+                let vfork = Some(shared.semaphores[self.task as usize]);
+                Step::Fork(Child { vfork, ..child(&self.shared, task, Some(self.task)) })
+            }
         }
     }
 }
@@ -550,6 +562,31 @@ mod tests {
         let acts = acts(&life(&deeds), &prices, |_| false);
         // 100 less the 30 for its first switch; the wake-up's 45 and the preemption's 40 are 85, less 20, of 300.
         assert_eq!(acts, [Act::Run(70), Act::Up(1), Act::Run(235), Act::Down]);
+    }
+
+    /// A parent and its children, on one CPU. It has run for so long that each child preempts it as soon as it can.
+    fn forks(waits: bool) -> Recording {
+        let mut events = vec![switch(0, 0, None, Left::Preempted, A)];
+        for child in 1..=10 {
+            let at = Ns::from(child) * 5 * MS;
+            events.extend([
+                Event { at: at - MS, cpu: 0, what: What::Fork { child, waits } },
+                switch(at - MS + 5_000, 0, A, Left::Blocked, Some(child)),
+                wake(at, 0, 0, false),
+                switch(at + 5_000, 0, Some(child), Left::Exited, A),
+            ]);
+        }
+        events.push(switch(51 * MS, 0, A, Left::Exited, None));
+        let mut recording = recording(&["task"; 11], events, 51 * MS);
+        recording.tasks.iter_mut().for_each(|task| task.cpus = Some(vec![0]));
+        recording
+    }
+
+    #[test]
+    fn a_parent_sleeps_in_its_vfork_before_the_child_runs() {
+        // Else the child preempts the parent at the end of the call, and wakes it before it sleeps.
+        let [sleeps, others] = [true, false].map(|waits| replayed(&forks(waits)).wakeups);
+        assert!(sleeps >= 10 && others < 10, "{sleeps}, {others}");
     }
 
     #[test]
