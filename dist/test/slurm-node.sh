@@ -236,6 +236,8 @@ submit --exclusive --requeue --comment=flsched $home/job 15
 eventually 90 has_said '^scheduler: enabled'
 scontrol requeue "$job"
 eventually 30 is_over
+# slurmd 22.05 drops what it knows of the first run at most every two seconds, and runs no Prolog before.
+sleep 3
 scontrol update JobId="$job" StartTime=now
 eventually 180 has_said '^end$'
 [ "$(grep -c '^scheduler: enabled flsched' "$out")" = 1 ] || fail "not scheduled the second time"
