@@ -46,7 +46,7 @@ fn each_runs_to_its_end_under_each_scheduler() {
         "spin-barrier:16:10:12500",
         "phases:16:10:100:20:spin",
         "phases:16:10:100:20:yield",
-        "npb:cg:16:1:libomp:1000",
+        "npb:cg:16:1:libomp:3560",
     ];
     let under = |scheduler, workload| {
         let outcome = run(scheduler, workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
@@ -78,7 +78,8 @@ fn barriers_cost_little_where_everybody_has_a_cpu() {
 /// Making the threads takes longer than their work here.
 #[test]
 fn npbs_clock_begins_when_all_threads_exist() {
-    let outcome = run("flsched", "npb:ep:8:1:spin:1000000").unwrap();
+    // 51 instructions an operation.
+    let outcome = run("flsched", "npb:ep:8:1:spin:51020000").unwrap();
     let work = 537e-6 / 8.0;
     assert!((work..work * 1.1).contains(&outcome.time_s), "{}", outcome.time_s);
     assert!(outcome.whole_s > 2.0 * outcome.time_s, "{}", outcome.whole_s);
@@ -87,7 +88,7 @@ fn npbs_clock_begins_when_all_threads_exist() {
 #[test]
 fn npbs_first_iteration_is_not_timed() {
     let times = |steps: u64| {
-        let outcome = run("flsched", &format!("npb:cg:8:{steps}:spin:100")).unwrap();
+        let outcome = run("flsched", &format!("npb:cg:8:{steps}:spin:356")).unwrap();
         (outcome.time_s, outcome.whole_s)
     };
     let ((one, whole_one), (three, whole_three)) = (times(1), times(3));

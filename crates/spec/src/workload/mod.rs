@@ -144,7 +144,7 @@ mod tests {
             "hogs:8:100",
             "hogs:8:100:64",
             "phases:32:50:125:10:futex",
-            "npb:cg:228:15:libomp:100",
+            "npb:cg:228:15:libomp:275",
             "chain:8:100:50",
             "co-threads:11:5:16384:1:50",
             "tasks:some/file:1.toml",

@@ -5,7 +5,7 @@ use crate::UsageError;
 use std::fmt;
 
 /// How it is named.
-pub(super) const FORM: &str = "npb:PROGRAM:THREADS:STEPS:WAIT:MOPS";
+pub(super) const FORM: &str = "npb:PROGRAM:THREADS:STEPS:WAIT:MIPS";
 
 /// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl NpbName {
     }
 }
 
-/// `npb:PROGRAM:THREADS:STEPS:WAIT:MOPS`.
+/// `npb:PROGRAM:THREADS:STEPS:WAIT:MIPS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Npb {
     /// The program.
@@ -67,8 +67,8 @@ pub struct Npb {
     pub steps: u64,
     /// How they wait.
     pub wait: WaitStyle,
-    /// Operations that a thread alone on a core does in a µs.
-    pub mops: u64,
+    /// Instructions that a thread alone on a core executes in a µs.
+    pub mips: u64,
 }
 
 impl Npb {
@@ -79,15 +79,15 @@ impl Npb {
             threads: words.number("THREADS", 64, 1..=65_536)?,
             steps: words.number("STEPS", program.steps(), 1..=program.steps())?,
             wait: WaitStyle::read(words)?,
-            mops: words.number("MOPS", 100, 1..=1_000_000)?,
+            mips: words.number("MIPS", 275, 1..=100_000_000)?,
         })
     }
 }
 
 impl fmt::Display for Npb {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { program, threads, steps, wait, mops } = self;
-        write!(out, "npb:{}:{threads}:{steps}:{wait}:{mops}", program.name())
+        let Self { program, threads, steps, wait, mips } = self;
+        write!(out, "npb:{}:{threads}:{steps}:{wait}:{mips}", program.name())
     }
 }
 
