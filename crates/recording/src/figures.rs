@@ -23,11 +23,6 @@ pub struct Figures {
 impl Figures {
     /// The median of each; there is at least one.
     pub fn median(all: &[Self]) -> Self {
-        fn middle<T: Copy>(all: &[Figures], of: fn(&Figures) -> T, order: fn(&T, &T) -> Ordering) -> T {
-            let mut values: Vec<T> = all.iter().map(of).collect();
-            values.sort_unstable_by(order);
-            values[values.len() / 2]
-        }
         Self {
             elapsed_s: middle(all, |it| it.elapsed_s, f64::total_cmp),
             switches: middle(all, |it| it.switches, u64::cmp),
@@ -59,6 +54,13 @@ impl Recording {
             latency_p99_us: latency(0.99),
         }
     }
+}
+
+/// The median of this figure; there is at least one.
+pub(crate) fn middle<A, T: Copy>(all: &[A], of: fn(&A) -> T, order: fn(&T, &T) -> Ordering) -> T {
+    let mut values: Vec<T> = all.iter().map(of).collect();
+    values.sort_unstable_by(order);
+    values[values.len() / 2]
 }
 
 /// Of sorted values, the one that this share of all does not exceed.

@@ -1,5 +1,6 @@
 //! Recordings beside their replays: what a load came to in both, and how far apart that is.
 use crate::Figures;
+use crate::figures::middle;
 use serde::{Deserialize, Serialize};
 
 /// Figures that differ by less than this share agree.
@@ -70,15 +71,10 @@ impl Ratios {
     pub fn median(recorded: &[Figures], simulated: &[Figures]) -> Self {
         let all: Vec<Self> =
             recorded.iter().zip(simulated).map(|(there, here)| Self::of(there, here)).collect();
-        let middle = |of: fn(&Self) -> f64| {
-            let mut values: Vec<f64> = all.iter().map(of).collect();
-            values.sort_unstable_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
         Self {
-            switches: middle(|it| it.switches),
-            utilisation: middle(|it| it.utilisation),
-            p99: middle(|it| it.p99),
+            switches: middle(&all, |it| it.switches, f64::total_cmp),
+            utilisation: middle(&all, |it| it.utilisation, f64::total_cmp),
+            p99: middle(&all, |it| it.p99, f64::total_cmp),
         }
     }
 
