@@ -236,7 +236,7 @@ submit --exclusive --requeue --comment=flsched $home/job 15
 eventually 90 has_said '^scheduler: enabled'
 scontrol requeue "$job"
 eventually 30 is_over
-# slurmd 22.05 drops what it knows of the first run at most every two seconds, and runs no Prolog before.
+# slurmd 22.05 forgets finished jobs at most every two seconds. Until it has, it runs no Prolog for the job.
 sleep 3
 scontrol update JobId="$job" StartTime=now
 eventually 180 has_said '^end$'

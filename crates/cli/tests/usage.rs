@@ -68,7 +68,7 @@ fn recordings_that_cannot_be_made_or_read_are_refused() {
     assert!(text.contains(&format!("{name} is cut off or damaged")), "{text}");
     std::fs::write(&file, "{\"flsched_recording\":9}\n").unwrap();
     let text = refused(&["sim", "--workload", &format!("trace:{name}")]);
-    assert!(text.contains("of format 9, and this flsched reads format"), "{text}");
+    assert!(text.contains("of format 9, and this flsched reads format 3"), "{text}");
     let text = refused(&["sim", "--workload", "hogs", "--against", name]);
     assert!(text.contains("--against: hogs:") && text.contains("was not recorded"), "{text}");
     for format in ["trace", "scenario"] {

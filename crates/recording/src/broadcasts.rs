@@ -4,7 +4,7 @@
 //! left its CPU, than it has finished calls of `write`, some of them were woken by the same call: those with the shortest
 //! times in between.
 use crate::Ns;
-use crate::lives::{Begin, Deed, Life};
+use crate::lives::{self, Begin, Deed, Life};
 use crate::messages::Run;
 
 /// Puts together what was woken by the same call; `runs` are those of this life.
@@ -58,11 +58,7 @@ fn of_run(deeds: &[Deed], calls: usize) -> Vec<Deed> {
                 joined.push(deed);
                 behind = joined.len();
             }
-            Deed::Ran(ns) => match joined.last_mut() {
-                Some(Deed::Ran(sum)) => *sum += ns,
-                _ => joined.push(deed),
-            },
-            _ => joined.push(deed),
+            _ => lives::push(&mut joined, deed),
         }
     }
     joined

@@ -210,7 +210,7 @@ pub enum By {
     /// The same, in a call of `write`, `send` or the like, or of `read`: as the kernel's pipes and sockets do, it said that it
     /// would sleep soon.
     Message,
-    /// The task that ran there, as its parent waits for its end: it said so, too.
+    /// The task that ran there ends, and its parent waits for that. The kernel wakes the parent as a message does.
     End,
     /// An interrupt; the task that ran there had no part in it.
     Interrupt,

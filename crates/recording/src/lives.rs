@@ -50,7 +50,7 @@ pub enum Deed {
     Messaged(TaskId),
     /// The call that sent the message before woke this task, too.
     MessagedToo(TaskId),
-    /// It woke this task, its parent, by its end.
+    /// It ended, and so woke this task, its parent.
     Ended(TaskId),
     /// It created this task.
     Forked(TaskId),
@@ -394,10 +394,8 @@ impl State {
         let begin = self.begin.filter(|_| self.is_replayed)?;
         let mut deeds: Vec<Deed> = Vec::with_capacity(self.deeds.len());
         for step in self.deeds {
-            match (step, deeds.last_mut()) {
-                (Step::Is(Deed::Ran(ns)), Some(Deed::Ran(sum))) => *sum += ns,
-                (Step::Is(deed), _) => deeds.push(deed),
-                (Step::MayBe(_), _) => {}
+            if let Step::Is(deed) = step {
+                push(&mut deeds, deed);
             }
         }
         let deeds = join_vforks(&deeds);
@@ -405,8 +403,16 @@ impl State {
     }
 }
 
-/// Puts each `vfork` together with its sleep, before which the call takes no longer than to get there. Without such a sleep
-/// it is an ordinary fork.
+/// Adds a deed; two runs in a row become one.
+pub(crate) fn push(deeds: &mut Vec<Deed>, deed: Deed) {
+    match (deed, deeds.last_mut()) {
+        (Deed::Ran(ns), Some(Deed::Ran(sum))) => *sum += ns,
+        _ => deeds.push(deed),
+    }
+}
+
+/// Puts each `vfork` together with the sleep that follows it, which is a part of the same call. A `vfork` that no sleep
+/// follows becomes an ordinary fork.
 fn join_vforks(deeds: &[Deed]) -> Vec<Deed> {
     let mut joined = Vec::with_capacity(deeds.len());
     let mut left = deeds;
@@ -417,11 +423,8 @@ fn join_vforks(deeds: &[Deed]) -> Vec<Deed> {
                 joined.push(*deed);
                 left = rest;
             }
-            (Deed::Vforked(_), [Deed::Ran(ns), Deed::Waited, rest @ ..]) => {
-                match joined.last_mut() {
-                    Some(Deed::Ran(before)) => *before += ns,
-                    _ => joined.push(Deed::Ran(*ns)),
-                }
+            (Deed::Vforked(_), [ran @ Deed::Ran(_), Deed::Waited, rest @ ..]) => {
+                push(&mut joined, *ran);
                 joined.push(*deed);
                 left = rest;
             }

@@ -248,8 +248,8 @@ static __always_inline bool is_message(long call)
 }
 
 /*
- * Whether the end of a task wakes its parent, which waits for it: with WF_SYNC, as
- * do_notify_parent() does, unless the parent handles the signal, which wakes it before and without.
+ * Whether a task that ends wakes its waiting parent with WF_SYNC, as do_notify_parent() does. A
+ * parent that handles SIGCHLD is woken by the signal first, without WF_SYNC.
  */
 static __always_inline bool is_end_of_child(struct task_struct *child, struct task_struct *parent)
 {

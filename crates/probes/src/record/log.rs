@@ -29,7 +29,7 @@ pub enum Kind {
     WokenByMessage,
     /// The same by an interrupt.
     WokenByInterrupt,
-    /// The same, by the end of a child for which it waits.
+    /// The same, by a child that ends and for which the task waits.
     WokenByEnd,
     /// A task was created by what ran on the CPU.
     Forked,

@@ -152,13 +152,7 @@ impl Simulation {
                 let woken = self.world.conditions[condition].signal(true);
                 self.wake_all(task, woken);
             }
-            Step::Fork(child) => {
-                let vfork = child.vfork;
-                self.fork(task, child);
-                if let Some(semaphore) = vfork.filter(|&it| !self.world.semaphores[it].down(task)) {
-                    self.retry(cpu, task, Step::Down(semaphore));
-                }
-            }
+            Step::Fork(child) => self.fork(cpu, task, child),
             Step::WaitChildren { at_most } => {
                 if self.world.actors[task].children > at_most {
                     self.world.actors[task].waits_for_children = Some(at_most);
@@ -246,9 +240,9 @@ impl Simulation {
         self.alive.iter().sum()
     }
 
-    fn fork(&mut self, parent: TaskId, child: Child) {
+    fn fork(&mut self, cpu: CpuId, parent: TaskId, child: Child) {
         self.task_slabs.add(self.count_alive());
-        let Child { name, is_thread, nice, scheduling, footprint, vfork: _, program } = child;
+        let Child { name, is_thread, nice, scheduling, footprint, vfork, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
@@ -258,6 +252,9 @@ impl Simulation {
         self.core.spent.assign(Price::Startup, ns);
         self.core.tasks[task].work_left = ns;
         self.wake_new(task);
+        if let Some(semaphore) = vfork.filter(|&it| !self.world.semaphores[it].down(parent)) {
+            self.retry(cpu, parent, Step::Down(semaphore));
+        }
     }
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) {

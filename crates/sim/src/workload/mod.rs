@@ -188,7 +188,7 @@ pub struct Child {
     pub scheduling: Option<Scheduling>,
     /// Its data, which caches hold or not.
     pub footprint: Footprint,
-    /// The parent takes one of this semaphore before its call is over: `vfork()`.
+    /// For `vfork()`: the call returns when the parent has taken one of this semaphore.
     pub vfork: Option<SemaphoreId>,
     /// Its program.
     pub program: Box<dyn Program>,
