@@ -203,7 +203,7 @@ static bool take_queued(s32 cpu, struct cpu_state *state)
  */
 static bool pull(s32 cpu, struct queues *queues)
 {
-	if (variant == PAPER || !pull_near(queues, cpu, reach))
+	if (variant == PAPER || !pull_near(queues, cpu, reach, 1))
 		return false;
 	COUNT(pulled);
 	return true;

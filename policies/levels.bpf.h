@@ -111,7 +111,7 @@ __noinline bool pull_above(s32 cpu, u32 level, u32 reach)
 		if (!levels)
 			break;
 		first = first_level(levels);
-		if (pull_near(waiting_at(first), cpu, reach))
+		if (pull_near(waiting_at(first), cpu, reach, 1))
 			return true;
 		clear_if_empty(&waiting_levels, first, &waiting_at(first)->cpus);
 		levels &= levels - 1;

@@ -44,6 +44,15 @@ static bool is_loaded(void)
 	return nr_threads() >= load_threads * nr_cpus;
 }
 
+/*
+ * Has a CPU with this queue less than 3/2 of its share of all threads? A larger team spreads over
+ * several CPUs.
+ */
+static bool takes_more(u64 queue)
+{
+	return (nr_queued(queue) + 1) * nr_cpus * 2 <= nr_threads() * 3;
+}
+
 static void init_load(void)
 {
 	u32 group;

@@ -50,9 +50,10 @@ static __always_inline u64 first_waited_ns(u64 dsq)
  * Takes a task from a queue of @group, the nearest to bit @from first. A queue that has none for
  * this CPU is empty, or all its tasks are bound to other CPUs. It leaves the set until a task is
  * added or its CPU has a tick, so that other CPUs do not search it in vain. A task that is just
- * being added is missed until then, too.
+ * being added is missed until then, too. Queues with fewer than @least tasks are left alone.
  */
-__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from)
+__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from,
+			  u32 least)
 {
 	u64 word = *cpus_in(&queues->cpus, group) & ~but;
 	u32 tries;
@@ -64,17 +65,22 @@ __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 bu
 		if (!word)
 			break;
 		bit = first_bit_from(word, from);
+		word &= ~(1ULL << bit);
 		cpu = cpu_at(group, bit);
+		if (least > 1 && nr_queued(queues->first + cpu) < least)
+			continue;
 		if (scx_bpf_dsq_move_to_local(queues->first + cpu, 0))
 			return true;
 		remove_cpu(&queues->cpus, cpu);
-		word &= ~(1ULL << bit);
 	}
 	return false;
 }
 
-/* Takes a task for @cpu: from its own group, from the @reach nearest ones, else from others. */
-__noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reach)
+/*
+ * Takes a task for @cpu from a queue with @least tasks or more: from its own group, from the @reach
+ * nearest ones, else from others.
+ */
+__noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reach, u32 least)
 {
 	struct walk walk;
 	u32 step;
@@ -87,7 +93,8 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reac
 
 		if (group == NO_GROUP)
 			break;
-		if (pull_from(queues, group, group == walk.own ? bit_of(cpu) : 0, from_bit(cpu)))
+		if (pull_from(queues, group, group == walk.own ? bit_of(cpu) : 0, from_bit(cpu),
+			      least))
 			return true;
 	}
 	return false;

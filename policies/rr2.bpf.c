@@ -19,6 +19,7 @@
  * loaded; no CPU gathers much more than its share of all threads; and a task that waits below one
  * that never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
  */
+#include "balance.bpf.h"
 #include "levels.bpf.h"
 #include "load.bpf.h"
 #include "teams.bpf.h"
@@ -42,6 +43,7 @@ STATS(
 	STAT(joined, "no CPU was available: the task waits where it has co-threads (step 1)")
 	STAT(preempted, "running task was preempted by a more important one")
 	STAT(pulled, "CPU took a task that is more important than its own from another CPU")
+	STAT(balanced, "CPU whose task yielded took one of equal level from a longer queue")
 	STAT(gathered, "CPU took over a waiting task of equal level whose co-threads it has")
 	STAT(trickled, "task below more important ones that never block got a turn"))
 /* clang-format on */
@@ -89,12 +91,6 @@ static bool is_outranked(const struct cpu_state *state)
 {
 	return state->level < IDLE && !state->is_trickle &&
 	       (state->levels & levels_above(state->level));
-}
-
-/* Has @cpu less than 3/2 of its share of all threads? A larger team spreads over several CPUs. */
-static bool takes_more(s32 cpu, u32 level)
-{
-	return (nr_queued(level_queue(level, cpu)) + 1) * nr_cpus * 2 <= nr_threads() * 3;
 }
 
 /* What a CPU is searched for. */
@@ -180,7 +176,7 @@ s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	if (cpu >= 0 && search.at == IDLE)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, US_TO_NS(slice_us), 0);
 	if (cpu < 0 && search.near.cpus && bpf_cpumask_test_cpu(beside, p->cpus_ptr) &&
-	    cpu_state(beside)->level < IDLE && takes_more(beside, level_of(p))) {
+	    cpu_state(beside)->level < IDLE && takes_more(level_queue(level_of(p), beside))) {
 		COUNT(joined);
 		cpu = beside;
 	}
@@ -286,7 +282,7 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 			u32 bit;
 			s32 from;
 
-			if (!cpus || !takes_more(cpu, level))
+			if (!cpus || !takes_more(level_queue(level, cpu)))
 				break;
 			bit = first_bit_from(cpus, from_bit(cpu));
 			cpus &= ~(1ULL << bit);
@@ -332,6 +328,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
+	bool yields = goes_on && !prev->scx.slice && scx_bpf_now() < state->turn_ends_at;
 	u32 own = goes_on ? level_of(prev) : IDLE;
 	u32 starving = state->starving, tries;
 	u64 tried = 0;
@@ -353,6 +350,11 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 
 		if (pull_above(cpu, own < first ? own : first, reach)) {
 			COUNT(pulled);
+			return;
+		}
+		if (yields && first >= own && pull_longer(waiting_at(own), cpu, reach)) {
+			COUNT(balanced);
+			state->turn_ends_at = 0;
 			return;
 		}
 		if (first > own || first == IDLE)

@@ -20,6 +20,7 @@
  * in which a task of low weight comes later; no preemption by woken tasks; a CPU without work takes
  * a task from another one's queue. cgroup weights and limits are ignored.
  */
+#include "balance.bpf.h"
 #include "frequency.bpf.h"
 #include "offers.bpf.h"
 
@@ -62,7 +63,8 @@ STATS(
 	STAT(cancelled, "task that stayed ran there within its delay")
 	STAT(expired, "task that stayed still waited when its delay was over: it may go")
 	STAT(local, "task stayed where it was woken, by strategy local")
-	STAT(pulled, "CPU without work took a task that waited on another CPU"))
+	STAT(pulled, "CPU without work took a task that waited on another CPU")
+	STAT(balanced, "CPU with work took a task from a longer queue"))
 /* clang-format on */
 
 enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
@@ -249,7 +251,7 @@ static bool take_queued(s32 cpu)
 /* Takes a task from another CPU: one that was offered, else one that waits nearby. */
 static bool pull(s32 cpu)
 {
-	if (!take_offered(cpu) && !pull_near(&run_queues, cpu, reach))
+	if (!take_offered(cpu) && !pull_near(&run_queues, cpu, reach, 1))
 		return false;
 	COUNT(pulled);
 	return true;
@@ -262,6 +264,10 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (take_stayed(cpu))
 		return;
+	if (goes_on && pull_longer(&run_queues, cpu, reach)) {
+		COUNT(balanced);
+		return;
+	}
 	if ((!goes_on || is_due(run_queue(cpu), due_again(prev))) && take_queued(cpu))
 		return;
 	if (goes_on) {
