@@ -8,7 +8,7 @@
  * The base (II) is Linux's SCHED_RR for all normal tasks: 40 levels, from nice; on N CPUs the N
  * most important runnable tasks run; among equals, round robin. Tasks are pushed to a CPU that runs
  * something less important when they wake up, are made, or lose their CPU, and pulled by a CPU
- * whose level drops. Nothing balances load among equals.
+ * whose level drops. Among equals only threads that yield balance load.
  *
  * The idea (III): when there are far more threads than CPUs, threads of one process (co-threads)
  * that run on the same CPU find each other's data in its cache. So where several CPUs are suitable,
@@ -16,8 +16,9 @@
  * whose co-threads it has.
  *
  * What differs from the paper (docs/explanation/rr2.md): grouping acts only while the machine is
- * loaded; no CPU gathers much more than its share of all threads; and a task that waits below one
- * that never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
+ * loaded; no CPU gathers much more than its share of all threads; a CPU whose thread yields takes
+ * one from a longer queue; and a task that waits below one that never blocks gets a trickle of CPU
+ * time, because the kernel would eject the scheduler.
  */
 #include "balance.bpf.h"
 #include "levels.bpf.h"

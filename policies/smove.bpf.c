@@ -17,8 +17,9 @@
  * stays there until the load is balanced.
  *
  * The scheduler below the idea: the nearest idle CPU, else the last one's run queue; round robin,
- * in which a task of low weight comes later; no preemption by woken tasks; a CPU without work takes
- * a task from another one's queue. cgroup weights and limits are ignored.
+ * in which a task of low weight comes later; no preemption by woken tasks; a CPU without work, or
+ * with a queue that is shorter by two, takes a task from another one's queue. cgroup weights and
+ * limits are ignored.
  */
 #include "balance.bpf.h"
 #include "frequency.bpf.h"
@@ -64,7 +65,7 @@ STATS(
 	STAT(expired, "task that stayed still waited when its delay was over: it may go")
 	STAT(local, "task stayed where it was woken, by strategy local")
 	STAT(pulled, "CPU without work took a task that waited on another CPU")
-	STAT(balanced, "CPU with work took a task from a longer queue"))
+	STAT(balanced, "CPU with work took a task from a queue longer than its own"))
 /* clang-format on */
 
 enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };

@@ -75,6 +75,17 @@ fn barriers_cost_little_where_everybody_has_a_cpu() {
     }
 }
 
+/// All threads are forked to the CPUs that idle then, and wait by yielding: no CPU idles any more, and takes a thread
+/// from a CPU where many wait.
+#[test]
+fn threads_that_yield_spread() {
+    let time = |scheduler| run(scheduler, "npb:cg:32:1:libomp:3560").unwrap().time_s;
+    let eevdf = time("eevdf");
+    for policy in ["flsched", "smove", "rr2"] {
+        assert!(time(policy) < 2.0 * eevdf, "{policy}: {} s, eevdf: {eevdf} s", time(policy));
+    }
+}
+
 /// Making the threads takes longer than their work here.
 #[test]
 fn npbs_clock_begins_when_all_threads_exist() {

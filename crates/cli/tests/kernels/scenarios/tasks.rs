@@ -1,10 +1,11 @@
 //! Tasks that begin, end, stop and continue; and a scheduler that is attached and detached again and again.
-use super::{EVERYWHERE, Scenario, scenario};
+use super::{EVERYWHERE, REPEATABLE, Scenario, scenario};
 use crate::guest::{machine, rounds};
 use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::Held;
 use nix::libc;
+use nix::sched::sched_getcpu;
 use nix::sys::signal::Signal;
 use std::io::{Read, Write, pipe};
 use std::process::Command;
@@ -18,6 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(hundreds_of_short_processes, EVERYWHERE),
     scenario!(stopped_and_continued, EVERYWHERE),
     scenario!(ending_among_hogs, EVERYWHERE),
+    scenario!(threads_that_yield_spread, REPEATABLE),
     scenario!(attached_and_detached_again_and_again, &[Machine::Work, Machine::Wall]),
 ];
 
@@ -110,6 +112,34 @@ fn ending_among_hogs() {
     }
     talkers.finish();
     hogs.stop();
+    held.stop();
+}
+
+/// Threads sleep soon after they begin, so each is forked to a CPU that idles again, and these are few. All are woken at
+/// once, and from then on they yield: no CPU becomes idle and could take one from a long queue for that reason.
+fn threads_that_yield_spread() {
+    const EACH: usize = 4;
+    let held = Held::start();
+    let cpus = cpus_in("online");
+    let (reader, writer) = pipe().expect("a pipe");
+    let last_cpus: Vec<usize> = scope(|threads| {
+        let wait = || {
+            assert_eq!((&reader).read(&mut [0]).expect("a pipe"), 0, "it is only closed");
+            let began = Instant::now();
+            while began.elapsed() < millis(300) {
+                yield_now();
+            }
+            sched_getcpu().expect("a CPU")
+        };
+        let waiting: Vec<_> = (0..EACH * cpus.len()).map(|_| threads.spawn(wait)).collect();
+        sleep(millis(50));
+        drop(writer);
+        waiting.into_iter().map(|thread| thread.join().expect("it ends well")).collect()
+    });
+    let counts: Vec<usize> =
+        cpus.iter().map(|cpu| last_cpus.iter().filter(|at| *at == cpu).count()).collect();
+    eprintln!("threads by CPU: {counts:?}");
+    assert!(counts.iter().all(|count| *count <= 2 * EACH), "threads by CPU: {counts:?}");
     held.stop();
 }
 
