@@ -38,6 +38,8 @@ pub enum Price {
     Handover,
     /// `caches.load_ns_per_kib`
     Load,
+    /// `caches.memory_gb_per_s`, as far as tasks wait for each other's data.
+    Memory,
     /// `startup`
     Startup,
     /// What the workload's own work takes longer than on the fastest core alone: `smt` and `frequency`.
@@ -69,6 +71,7 @@ impl Price {
             Self::Ipi => "costs.ipi_ns",
             Self::Handover => "costs.handover_ns",
             Self::Load => "caches.load_ns_per_kib",
+            Self::Memory => "caches.memory_gb_per_s",
             Self::Startup => "startup",
             Self::Slowness => "smt, frequency",
         }
@@ -92,6 +95,7 @@ impl Price {
             Self::Ipi => Some(costs.ipi_ns.certainty),
             Self::Handover => Some(costs.handover_ns.certainty),
             Self::Load => file.caches.as_ref().map(|caches| caches.load_ns_per_kib.certainty),
+            Self::Memory => file.caches.as_ref()?.memory_gb_per_s.as_ref().map(|memory| memory.certainty),
             Self::Startup => file.startup.as_ref().map(|startup| startup.certainty()),
             Self::Slowness => {
                 let smt = file.smt.iter().map(|smt| smt.certainty);

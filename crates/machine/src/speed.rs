@@ -203,6 +203,9 @@ pub struct CacheSizes {
     pub shared_kib: Sourced<u64>,
     /// To bring a KiB to a core: from where.
     pub load_ns_per_kib: Sourced<LoadTimes>,
+    /// What a node's memory delivers to all its cores together, in GB/s; without it, as much as they ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_gb_per_s: Option<Sourced<u64>>,
 }
 
 /// See [`CacheSizes`].
@@ -230,13 +233,22 @@ impl CacheSizes {
         *self.shared_kib << 10
     }
 
+    /// What a node's memory delivers to all its cores together, in GB/s; `None`: as much as they ask for.
+    pub fn memory_gb_per_s(&self) -> Option<u64> {
+        self.memory_gb_per_s.as_deref().copied()
+    }
+
     pub(crate) fn check(&self, source: &Source<'_>) -> Result<(), Error> {
+        const MAX_GB_PER_S: u64 = 100_000;
         const MAX_KIB: u64 = 1 << 30;
         const MAX_NS: Ns = 1_000_000;
         let LoadTimes { shared, node, remote, memory } = *self.load_ns_per_kib;
         if let Some(ns) = [shared, node, remote, memory].into_iter().find(|&ns| ns > MAX_NS) {
             let what = format!("{ns} is not from 0 to {MAX_NS}");
             return Err(source.wrong(self.load_ns_per_kib.span(), "load_ns_per_kib", what));
+        }
+        if let Some(memory) = &self.memory_gb_per_s {
+            source.within("memory_gb_per_s", memory.spanned(), 1..=MAX_GB_PER_S)?;
         }
         source.within("core_kib", self.core_kib.spanned(), 1..=MAX_KIB)?;
         source.within("shared_kib", self.shared_kib.spanned(), 0..=MAX_KIB)

@@ -75,6 +75,23 @@ fn barriers_cost_little_where_everybody_has_a_cpu() {
     }
 }
 
+/// The model's memory delivers 37 GB/s.
+#[test]
+fn tasks_share_the_bandwidth_of_memory() {
+    let time = |workload: &str| {
+        let mut setup = setup("eevdf", workload);
+        setup.machine = Arc::new(Machine::find("ryzen-3400g:performance").unwrap());
+        Simulation::new(setup).unwrap().run().unwrap().time_s
+    };
+    let within = |value: f64, expected: f64| (0.99..1.02).contains(&(value / expected));
+    let (_file, from_a_file) =
+        file("tasks", "[[task]]\ncount = 8\nmemory_mb_per_s = 10000\nsteps = [{ run_us = 100000 }]\n");
+    let (few, many) = (time("hogs:2:100:0:10000"), time("hogs:8:100:0:10000"));
+    assert!(within(few, time("hogs:2:100")), "there is enough for two: {few}");
+    assert!(within(many, 8.0 * 0.1 * 10.0 / 37.0), "it takes as long as the bytes: {many}");
+    assert!(within(time(&from_a_file), many));
+}
+
 /// All threads are forked to the CPUs that idle then, and wait by yielding: no CPU idles any more, and takes a thread
 /// from a CPU where many wait.
 #[test]

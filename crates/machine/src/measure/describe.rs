@@ -149,6 +149,10 @@ fn caches(of: &Calibration) -> CacheSizes {
                 of.memory.spread()
             ),
         ),
+        memory_gb_per_s: Some(Sourced::measured(
+            whole(of.memory_gb_per_s).max(1),
+            "all CPUs of the first node read memory of their own in order",
+        )),
     }
 }
 

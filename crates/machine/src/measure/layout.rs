@@ -88,6 +88,12 @@ impl Layout {
         pairs
     }
 
+    /// The CPUs of the first one's node.
+    pub(super) fn cpus_of_first_node(&self) -> Vec<usize> {
+        let node = self.online[&self.cpus[0]].node;
+        self.cpus.iter().copied().filter(|cpu| self.online[cpu].node == node).collect()
+    }
+
     /// The numbers of cores, last-level caches and sockets.
     pub(super) fn counts(&self) -> (usize, usize, usize) {
         (self.count(|info| &info.core), self.count(|info| &info.cache), self.count(|info| &info.package))

@@ -5,8 +5,10 @@
 //! - [`calls`]: system calls, pipes, sockets, messages, wake-ups, switches, forks, threads
 //! - [`lines`]: a cache line from CPU to CPU
 //! - [`cold`]: reads of data that are not in a cache
+//! - [`bandwidth`]: how much all CPUs of a node read from memory
 //! - [`layout`]: the topology of CPUs and caches
 //! - [`describe`]: the machine file
+pub mod bandwidth;
 pub mod calls;
 pub mod cold;
 mod describe;
@@ -74,6 +76,8 @@ pub struct Calibration {
     pub shared: Option<Sample>,
     /// Reading a KiB from memory instead of the core's own cache.
     pub memory: Sample,
+    /// What all CPUs of a node together read from memory.
+    pub memory_gb_per_s: f64,
     /// Timer ticks in a second.
     pub tick_hz: u64,
     /// The topology of CPUs, and sizes of caches.
@@ -107,6 +111,7 @@ pub fn calibrate(batches: usize) -> Result<Calibration, Error> {
         line,
         shared: cold::shared(batches, home, &layout)?,
         memory: cold::memory(batches, home, &layout)?,
+        memory_gb_per_s: bandwidth::read_gb_per_s(batches, &layout)?,
         tick_hz: tick_hz()?,
         layout,
     })

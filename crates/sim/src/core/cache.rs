@@ -17,6 +17,8 @@ pub struct Footprint {
     /// Cache lines of the shared data that it writes in each µs of its work. Each is one that any of the process's
     /// threads that run at that time has written last.
     pub lines_per_us: u64,
+    /// What it reads from memory and writes there in a second of its work, in MB: data that no cache holds.
+    pub memory_mb_per_s: u64,
 }
 
 impl Footprint {
@@ -81,7 +83,8 @@ impl Caches {
         }
     }
 
-    /// A task begins to use its data at `place`. Returns how long it takes to load them.
+    /// A task begins to use its data at `place`. Returns how long it takes to load them, and how many bytes of them come
+    /// from memory.
     pub(super) fn load(
         &mut self,
         sizes: &CacheSizes,
@@ -89,16 +92,16 @@ impl Caches {
         footprint: Footprint,
         task: usize,
         process: usize,
-    ) -> Ns {
+    ) -> (Ns, u64) {
         let both =
             [(Owner::Task(task), footprint.own_bytes), (Owner::Process(process), footprint.shared_bytes)];
         both.into_iter()
             .filter(|(_, bytes)| *bytes > 0)
             .map(|(of, bytes)| self.bring(sizes, place, of, bytes))
-            .sum()
+            .fold((0, 0), |(ns, bytes), more| (ns + more.0, bytes + more.1))
     }
 
-    fn bring(&mut self, sizes: &CacheSizes, place: &Place, of: Owner, bytes: u64) -> Ns {
+    fn bring(&mut self, sizes: &CacheSizes, place: &Place, of: Owner, bytes: u64) -> (Ns, u64) {
         let times = &sizes.load_ns_per_kib;
         let shared_size = if *sizes.shared_kib > 0 { sizes.shared_bytes() } else { sizes.core_bytes() };
         let to_core = self.cores[place.core].missing(of, bytes, sizes.core_bytes());
@@ -117,7 +120,7 @@ impl Caches {
         self.cores[place.core].put(of, to_core);
         self.shared[place.cache].put(of, to_shared);
         self.home.insert(of, (place.cache, place.node));
-        ns / 1024
+        (ns / 1024, to_shared - from_elsewhere)
     }
 }
 
@@ -134,6 +137,7 @@ mod tests {
             core_kib: made_up(64),
             shared_kib: made_up(1024),
             load_ns_per_kib: made_up(LoadTimes { shared: 10, node: 100, remote: 1000, memory: 300 }),
+            memory_gb_per_s: None,
         }
     }
 
@@ -154,8 +158,8 @@ mod tests {
     #[test]
     fn what_is_there_costs_nothing() {
         let mut caches = caches();
-        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 32 * 300);
-        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 0);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1).0, 32 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1).0, 0);
     }
 
     #[test]
@@ -163,7 +167,7 @@ mod tests {
         for (core, per_kib) in [(0, 0), (1, 10), (2, 100), (4, 1000)] {
             let mut caches = caches();
             caches.load(&sizes(), &at(0), own(32), 1, 1);
-            assert_eq!(caches.load(&sizes(), &at(core), own(32), 1, 1), 32 * per_kib, "core {core}");
+            assert_eq!(caches.load(&sizes(), &at(core), own(32), 1, 1).0, 32 * per_kib, "core {core}");
         }
     }
 
@@ -173,26 +177,26 @@ mod tests {
         caches.load(&sizes(), &at(0), own(32), 1, 1);
         caches.load(&sizes(), &at(0), own(48), 2, 2);
         // 16 KiB displaced the other's 48; part of what was loaded is still there.
-        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 16 * 10);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1).0, 16 * 10);
         for other in 3..40 {
             caches.load(&sizes(), &at(0), own(48), other, other);
         }
-        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1), 32 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), own(32), 1, 1).0, 32 * 300);
     }
 
     #[test]
     fn threads_of_a_process_share() {
         let mut caches = caches();
-        let both = Footprint { own_bytes: 8 << 10, shared_bytes: 16 << 10, lines_per_us: 0 };
-        assert_eq!(caches.load(&sizes(), &at(0), both, 1, 1), 24 * 300);
-        assert_eq!(caches.load(&sizes(), &at(0), both, 2, 1), 8 * 300);
-        assert_eq!(caches.load(&sizes(), &at(0), both, 3, 3), 24 * 300);
+        let both = Footprint { own_bytes: 8 << 10, shared_bytes: 16 << 10, ..Footprint::default() };
+        assert_eq!(caches.load(&sizes(), &at(0), both, 1, 1).0, 24 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), both, 2, 1).0, 8 * 300);
+        assert_eq!(caches.load(&sizes(), &at(0), both, 3, 3).0, 24 * 300);
     }
 
     #[test]
     fn more_than_a_cache_never_fits() {
         let mut caches = caches();
         caches.load(&sizes(), &at(0), own(128), 1, 1);
-        assert_eq!(caches.load(&sizes(), &at(0), own(128), 1, 1), 64 * 10);
+        assert_eq!(caches.load(&sizes(), &at(0), own(128), 1, 1).0, 64 * 10);
     }
 }

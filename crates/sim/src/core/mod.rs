@@ -4,6 +4,7 @@ mod cache;
 mod counts;
 mod frequency;
 mod lock;
+mod memory;
 mod meter;
 mod perf;
 mod recording;
@@ -17,6 +18,7 @@ pub(crate) use counts::Before;
 pub use counts::{CallbackCount, Counts, Histogram};
 pub use frequency::Frequencies;
 pub use lock::{LockCounts, LockId, Locks};
+pub use memory::Memory;
 pub use meter::{Meter, STEP_MHZ};
 pub use perf::Pace;
 pub use recording::{QueueLength, Recording, Slice, Tuning, WakeUp};
@@ -98,6 +100,8 @@ pub struct Core {
     pub frequencies: Frequencies,
     /// What the caches contain.
     pub caches: Caches,
+    /// How busy the nodes' memory is.
+    pub memory: Memory,
     /// By core: how many of its threads are not idle.
     busy_threads: Vec<u32>,
     /// The CPU that is being simulated: it spends the time.
@@ -144,6 +148,7 @@ impl Core {
             cpus: (0..count).map(cpu).collect(),
             frequencies: Frequencies::new(&machine),
             caches: Caches::new(&machine),
+            memory: Memory::new(&machine),
             busy_threads: vec![0; machine.threads.len()],
             machine,
             tasks: Vec::new(),

@@ -150,13 +150,13 @@ impl Core {
         }
         let Some(sizes) = &self.machine.speed.caches else { return };
         let (own, group) = (task, self.tasks[task].tgid as usize - 1);
-        let ns = self.caches.load(sizes, &self.machine.places[cpu], footprint, own, group);
+        let (ns, bytes) = self.caches.load(sizes, &self.machine.places[cpu], footprint, own, group);
         self.counts.reloading += ns;
         // A fast core does not make memory faster: the time is given, and the work is what fills
         // it.
         let work = self.cpus[cpu].pace.work(ns);
-        self.tasks[task].work_left += work;
         self.spent.assign(Price::Load, work);
+        self.tasks[task].work_left += work + self.wait_for_memory(cpu, bytes, work);
     }
 
     /// How much longer the running task of `cpu` works for this piece of its program because other cores have the

@@ -28,10 +28,19 @@ impl Simulation {
             self.carry_out(cpu, task, step);
             return;
         }
-        let mut view = View { now: self.core.cpus[cpu].clock, random: &mut self.world.random };
-        let step = self.world.actors[task].program.next(&mut view);
+        let step = match std::mem::take(&mut self.world.actors[task].left_to_run) {
+            0 => {
+                let mut view = View { now: self.core.cpus[cpu].clock, random: &mut self.world.random };
+                self.world.actors[task].program.next(&mut view)
+            }
+            ns => Step::Run(ns),
+        };
         self.core.tasks[task].work_left = match step {
-            Step::Run(ns) => ns + self.core.sharing(cpu, task, ns),
+            Step::Run(ns) => {
+                let piece = self.core.piece_of(task, ns);
+                self.world.actors[task].left_to_run = ns - piece;
+                piece + self.core.sharing(cpu, task, piece) + self.core.memory_wait(cpu, task, piece)
+            }
             _ => {
                 let ns = self.cost_of(task, &step);
                 ns + self.spin_ns(&step, ns)

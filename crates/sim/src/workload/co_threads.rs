@@ -34,7 +34,7 @@ impl Workload for CoThreads {
 }
 
 fn footprint(of: &CoThreads) -> Footprint {
-    Footprint { own_bytes: 0, shared_bytes: of.bytes, lines_per_us: of.lines_per_us }
+    Footprint { shared_bytes: of.bytes, lines_per_us: of.lines_per_us, ..Footprint::default() }
 }
 
 /// Creates its process's other threads, then works as they do.

@@ -7,7 +7,8 @@ use flsched_spec::workload::Hogs;
 
 impl Workload for Hogs {
     fn main(&self, _world: &mut World) -> Box<dyn Program> {
-        let footprint = Footprint { own_bytes: self.kib << 10, ..Footprint::default() };
+        let (own_bytes, memory_mb_per_s) = (self.kib << 10, self.mb_per_s);
+        let footprint = Footprint { own_bytes, memory_mb_per_s, ..Footprint::default() };
         let left = Some(self.ms * 1_000_000);
         let hog = move |_| Child { footprint, ..Child::process("hog", Hog { left }) };
         Box::new(Team::new((0..self.tasks).map(hog), Vec::new))

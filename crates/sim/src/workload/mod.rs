@@ -261,6 +261,8 @@ pub(crate) struct Actor {
     pub(crate) program: Box<dyn Program>,
     /// A step that has to be tried again.
     pub(crate) pending: Option<Step>,
+    /// What is left of its computing, of which it does a piece.
+    pub(crate) left_to_run: Ns,
     /// The tasks that its last step has still to wake; the last entry is the first to be woken.
     pub(crate) to_wake: Vec<TaskId>,
     /// These wake-ups are those of messages.
@@ -341,6 +343,7 @@ impl World {
         self.actors.push(Actor {
             program,
             pending: None,
+            left_to_run: 0,
             to_wake: Vec::new(),
             wakes_for_messages: false,
             has_waited: false,

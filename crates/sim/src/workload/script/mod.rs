@@ -11,7 +11,7 @@ use super::{
     BarrierId, ChannelId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload, World,
 };
 use crate::Error;
-use crate::core::{CpuId, CpuMask};
+use crate::core::{CpuId, CpuMask, Footprint};
 use crate::engine::Ns;
 use flsched_spec::workload::{Format, ScriptFile};
 use std::fmt;
@@ -65,6 +65,7 @@ struct Kind {
     count: u64,
     nice: i32,
     is_thread: bool,
+    memory_mb_per_s: u64,
     /// When they are forked, at the earliest.
     start: Ns,
     ops: Vec<Op>,
@@ -172,7 +173,13 @@ fn child(shared: &Rc<(Arc<Script>, Bases)>, number: usize) -> Child {
         rounds: vec![0; kind.ops.len()],
         timers: vec![None; kind.timers],
     };
-    Child { is_thread: kind.is_thread, nice: kind.nice, ..Child::process(kind.name.clone(), actor) }
+    let footprint = Footprint { memory_mb_per_s: kind.memory_mb_per_s, ..Footprint::default() };
+    Child {
+        is_thread: kind.is_thread,
+        nice: kind.nice,
+        footprint,
+        ..Child::process(kind.name.clone(), actor)
+    }
 }
 
 /// Forks each task when its time has come, and waits for all.

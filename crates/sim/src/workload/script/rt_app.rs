@@ -220,7 +220,16 @@ impl Reader {
         before.append(&mut ops);
         repeat(&mut before, shift, times.unwrap_or(-1), node)?;
         let (count, timers) = (self.instances, self.timers.len());
-        Ok(Kind { name: name.to_owned(), count, nice, is_thread: true, start: 0, ops: before, timers })
+        Ok(Kind {
+            name: name.to_owned(),
+            count,
+            nice,
+            is_thread: true,
+            memory_mb_per_s: 0,
+            start: 0,
+            ops: before,
+            timers,
+        })
     }
 
     fn phase(&mut self, thread: &str, node: &Node<'_>, ops: &mut Vec<Op>) -> Result<(), String> {

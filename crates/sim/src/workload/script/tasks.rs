@@ -77,6 +77,9 @@ pub struct TaskPlan {
     /// Begins when these have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// What it reads from memory, and writes there, in a second of its computing, in MB.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_mb_per_s: u64,
     /// How often it does all its steps.
     #[serde(default = "one")]
     pub rounds: u64,
@@ -133,6 +136,7 @@ impl Default for TaskPlan {
             is_thread: false,
             cpus: Vec::new(),
             needs: Vec::new(),
+            memory_mb_per_s: 0,
             rounds: 1,
             steps: Vec::new(),
         }
@@ -148,6 +152,13 @@ fn is_one(count: &u64) -> bool {
     *count == 1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Of a task, in MB/s.
+const MOST_MEMORY: u64 = 1_000_000;
 /// Tasks of a file.
 const MOST_TASKS: u64 = 1_000_000;
 /// Numbers of pipes in a file.
@@ -228,6 +239,7 @@ impl Tasks {
                 count: task.count,
                 nice: task.nice,
                 is_thread: task.is_thread,
+                memory_mb_per_s: task.memory_mb_per_s,
                 start: task.start_us * 1000,
                 ops,
                 timers: 0,
@@ -266,6 +278,12 @@ impl Tasks {
             }
             if !(-20..=19).contains(&task.nice) {
                 return wrong(format!("nice: {} is not from -20 to 19", task.nice));
+            }
+            if task.memory_mb_per_s > MOST_MEMORY {
+                return wrong(format!(
+                    "memory_mb_per_s: {} is not from 0 to {MOST_MEMORY}",
+                    task.memory_mb_per_s
+                ));
             }
             if ns_of_us(task.start_us).is_none() {
                 return wrong(format!("start_us: {} is more than {}", task.start_us, MOST_NS / 1000));
@@ -436,5 +454,6 @@ mod tests {
         refused("[[task]]\nsteps = [{ write = 99999999 }]\n", "task 1: 99999999 is not the number of a pipe");
         refused("[[task]]\nsteps = [{ run_us = -1 }]\n", "line 2");
         refused("[[task]]\nname = \"a\"\nnice = 20\nsteps = []\n", "nice: 20");
+        refused("[[task]]\nmemory_mb_per_s = 1000001\nsteps = []\n", "task 1: memory_mb_per_s: 1000001");
     }
 }

@@ -278,6 +278,7 @@ impl Trace {
                 count: 1,
                 nice: 0,
                 is_thread: false,
+                memory_mb_per_s: 0,
                 start: 0,
                 ops: state.ops,
                 timers: 0,
