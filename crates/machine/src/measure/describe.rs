@@ -295,6 +295,7 @@ mod tests {
             line: [(Distance::Core, ns(10.0)), (Distance::Cache, ns(40.0))].into(),
             shared: Some(ns(40.0)),
             memory: ns(300.0),
+            memory_gb_per_s: 19.4,
             tick_hz: 250,
             layout,
         }

@@ -143,6 +143,7 @@ mod tests {
         let models = [
             "hogs:8:100",
             "hogs:8:100:64",
+            "hogs:8:100:0:5000",
             "phases:32:50:125:10:futex",
             "npb:cg:228:15:libomp:275",
             "chain:8:100:50",
@@ -216,7 +217,7 @@ mod tests {
             }
         }
         for (bad, why) in [
-            ("hogs:1:2:3:4", "`4` is one parameter too many (hogs:TASKS:MS[:KIB])"),
+            ("hogs:1:2:3:4:5", "`5` is one parameter too many (hogs:TASKS:MS[:KIB[:MB_PER_S]])"),
             ("hogs:x", "hogs TASKS: `x`"),
             ("npb:lu", "unknown NPB program `lu`"),
             ("npb:cg:4:16", "STEPS: `16` is not a whole number from 1 to 15"),
