@@ -20,6 +20,7 @@
  * - A CPU without work takes a task from another CPU's queue. The paper only pushes.
  * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
  */
+#include "balance.bpf.h"
 #include "later.bpf.h"
 
 POLICY_BOILERPLATE(flsched)
@@ -44,6 +45,7 @@ STATS(
 	STAT(queued_head, "task that would preempt elsewhere went to the head of a queue")
 	STAT(turn_ended, "turn ended at the tick because another task had waited long enough")
 	STAT(pulled, "CPU without work took a task from another CPU's queue")
+	STAT(balanced, "CPU whose task goes on took a task from a queue longer than its own")
 	STAT(pushed, "task went, or was offered, to an idle CPU at the end of its turn or at the tick")
 	STAT(yielded, "task called sched_yield() while other tasks waited")
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
@@ -234,6 +236,11 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (is_later_due(cpu) && take_later(cpu))
 		return;
+	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
+	if (variant != PAPER && goes_on && !yields && pull_longer(&run_queues, cpu, reach)) {
+		COUNT(balanced);
+		return;
+	}
 	if (take_queued(cpu, state) || take_offered(cpu))
 		return;
 	/* Nothing waits here: the task that ran goes on. */

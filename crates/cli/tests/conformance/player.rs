@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::hint::black_box;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::iter::repeat_n;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::{scope, sleep};
@@ -74,7 +75,9 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     let acts = scenario.tasks.iter().flat_map(|task| &task.steps);
     let channels = acts.filter_map(|act| act.channel()).max().map_or(0, |most| most + 1);
     let (mut reader, results) = pipe().expect("a pipe");
-    let pids: Vec<AtomicI32> = scenario.tasks.iter().map(|_| AtomicI32::new(0)).collect();
+    let plans: Vec<&TaskPlan> =
+        scenario.tasks.iter().flat_map(|plan| repeat_n(plan, plan.count as usize)).collect();
+    let pids: Vec<AtomicI32> = plans.iter().map(|_| AtomicI32::new(0)).collect();
     let is_moved = scenario.events.iter().any(|event| matches!(event.what, What::Affinity { .. }));
     let loops_per_us = loops_per_us();
     wait_for_tick();
@@ -90,7 +93,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
         if !scenario.events.is_empty() {
             threads.spawn(|| conduct(&scenario.events, &pids, begin));
         }
-        for (plan, pid) in scenario.tasks.iter().zip(&pids) {
+        for (&plan, pid) in plans.iter().zip(&pids) {
             let due = Duration::from_micros(plan.start_us);
             sleep(due.saturating_sub(begin.elapsed()));
             if plan.is_thread {
@@ -124,8 +127,8 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     let (strays, ends): (Vec<u64>, Vec<u64>) =
         ends.filter_map(|(strays, end)| Some((number(strays)?, number(end)?))).unzip();
     println!("{TIME}{}", Duration::from_micros(ends.into_iter().max().unwrap_or(0)).as_secs_f64());
-    if !is_well || strays.len() < scenario.tasks.len() {
-        eprintln!("{} of {} tasks did their work", strays.len(), scenario.tasks.len());
+    if !is_well || strays.len() < plans.len() {
+        eprintln!("{} of {} tasks did their work", strays.len(), plans.len());
         return ExitCode::FAILURE;
     }
     if strays.iter().any(|times| *times > 0) {
