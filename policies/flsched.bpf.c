@@ -17,7 +17,8 @@
  * - A task that waits behind a computing one gets its turn in time, but no sooner; see is_due().
  * - A task that yields comes a tick later than those with work; see flsched_enqueue().
  * - A task that gets a message waits in its sender's queue; see waits_with_waker().
- * - A CPU without work takes a task from another CPU's queue. The paper only pushes.
+ * - A CPU without work takes a task from another CPU's queue, and one whose task goes on takes one
+ *   from a queue longer than its own. The paper only pushes.
  * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
  */
 #include "balance.bpf.h"
