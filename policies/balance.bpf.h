@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How the lengths of queues become even while all CPUs have work. A task that computes, or yields to
- * others, and never sleeps keeps its CPU from becoming idle and from taking a task for that reason.
+ * How the lengths of queues become even while all CPUs have work. A task that computes, or yields
+ * to others, and never sleeps keeps its CPU from becoming idle and from taking a task for that
+ * reason.
  */
 #ifndef FLSCHED_BALANCE_BPF_H
 #define FLSCHED_BALANCE_BPF_H
