@@ -1,6 +1,6 @@
 //! Measures the bandwidth of memory: how much all CPUs of a node read together.
 use super::Error;
-use super::layout::{Layout, pinned};
+use super::layout::{Layout, pin};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread::scope;
@@ -35,7 +35,13 @@ fn read_by(cpus: &[usize], bytes: usize) -> Result<f64, Error> {
             .iter()
             .map(|&cpu| {
                 let together = &together;
-                threads.spawn(move || pinned(cpu, || Ok(read(bytes, together))))
+                threads.spawn(move || {
+                    let outcome = pin(cpu);
+                    let words = vec![1u64; bytes / size_of::<u64>()];
+                    // Also without its CPU: the others wait for it here.
+                    together.wait();
+                    outcome.map(|()| read(&words))
+                })
             })
             .collect();
         let rates: Result<Vec<f64>, Error> =
@@ -45,9 +51,7 @@ fn read_by(cpus: &[usize], bytes: usize) -> Result<f64, Error> {
 }
 
 /// One CPU's reads, in bytes in a ns.
-fn read(bytes: usize, together: &Barrier) -> f64 {
-    let words = vec![1u64; bytes / size_of::<u64>()];
-    together.wait();
+fn read(words: &[u64]) -> f64 {
     let began = Instant::now();
     let mut read = 0;
     for block in words.chunks(BLOCK_WORDS).cycle() {
@@ -69,5 +73,6 @@ mod tests {
         let cpus = Layout::read().unwrap().cpus_of_first_node();
         let rate = read_by(&cpus[..1], 1 << 20).unwrap();
         assert!(rate > 0.01, "{rate} GB/s");
+        assert!(read_by(&[cpus[0], 1023], 1 << 20).is_err(), "there is no such CPU");
     }
 }
