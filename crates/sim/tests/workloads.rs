@@ -92,8 +92,8 @@ fn tasks_share_the_bandwidth_of_memory() {
     assert!(within(time(&from_a_file), many));
 }
 
-/// All threads are forked to the CPUs that idle then, and wait by yielding: no CPU idles any more, and takes a thread
-/// from a CPU where many wait.
+/// Most threads wait on one CPU at first. All of them wait for each other by yielding, so no CPU idles, and none takes a
+/// thread from that one because it idles.
 #[test]
 fn threads_that_yield_spread() {
     let time = |scheduler| run(scheduler, "npb:cg:32:1:libomp:3560").unwrap().time_s;

@@ -139,7 +139,8 @@ fn leaves_verdicts(release: &str) -> bool {
     version < (7, 0, 0) && !((6, 18, 23)..(6, 19, 0)).contains(&version)
 }
 
-fn release() -> String {
+/// The kernel's release, as `uname -r` prints it.
+pub fn release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release").trim().to_owned()
 }
 

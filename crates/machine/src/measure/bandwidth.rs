@@ -36,11 +36,11 @@ fn read_by(cpus: &[usize], bytes: usize) -> Result<f64, Error> {
             .map(|&cpu| {
                 let together = &together;
                 threads.spawn(move || {
-                    let outcome = pin(cpu);
+                    let is_pinned = pin(cpu);
                     let words = vec![1u64; bytes / size_of::<u64>()];
-                    // Also without its CPU: the others wait for it here.
+                    // A thread that cannot be pinned comes here, too, because the others wait for it.
                     together.wait();
-                    outcome.map(|()| read(&words))
+                    is_pinned.map(|()| read(&words))
                 })
             })
             .collect();

@@ -261,7 +261,7 @@ pub(crate) struct Actor {
     pub(crate) program: Box<dyn Program>,
     /// A step that has to be tried again.
     pub(crate) pending: Option<Step>,
-    /// What is left of its computing, of which it does a piece.
+    /// How long the task still computes after the present piece of work, before its program's next step.
     pub(crate) left_to_run: Ns,
     /// The tasks that its last step has still to wake; the last entry is the first to be woken.
     pub(crate) to_wake: Vec<TaskId>,

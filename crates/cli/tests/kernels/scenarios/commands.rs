@@ -1,7 +1,7 @@
 //! The commands `attach`, `run`, `status` and `doctor`.
 use super::{EVERYWHERE, ONCE, REPEATABLE, Scenario, scenario};
 use crate::common::allow;
-use crate::guest::policy;
+use crate::guest::{policy, release};
 use crate::load::*;
 use crate::scheduler::*;
 use std::process::Command;
@@ -31,8 +31,7 @@ fn doctor_finds_nothing_wrong() {
 }
 
 fn without_the_kernels_configuration_says_so() {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
-    let (there, away) = (format!("/boot/config-{}", release.trim()), "/tmp/config");
+    let (there, away) = (format!("/boot/config-{}", release()), "/tmp/config");
     std::fs::copy(&there, away).expect("a copy");
     std::fs::remove_file(&there).expect("removable");
     let outcomes = [run(&[], &["true"]), flsched(&["doctor"])];
