@@ -116,7 +116,7 @@ fn run(simulation: Simulation, children: Vec<Child>) -> Outcome {
     let mut children = children.into_iter();
     let mut waits = false;
     let main = Does(move |_: &mut View<'_>| match children.next() {
-        Some(child) => Step::Fork(child),
+        Some(child) => Step::fork(child),
         None if std::mem::replace(&mut waits, true) => Step::Exit,
         None => Step::WaitChildren { at_most: 0 },
     });
@@ -191,7 +191,7 @@ fn priorities_are_strict() {
         let mut children = children.into_iter();
         let mut waits = false;
         let forker = Does(move |_: &mut View<'_>| match children.next() {
-            Some(child) => Step::Fork(child),
+            Some(child) => Step::fork(child),
             None if std::mem::replace(&mut waits, true) => Step::Exit,
             None => Step::WaitChildren { at_most: 0 },
         });
@@ -469,7 +469,7 @@ fn every_third_fork_takes_longer_as_memory_for_tasks_comes_in_threes() {
         forks += 1;
         forked_at = Some(view.now);
         let mut sleeps = true;
-        Step::Fork(task("child", move |_| match std::mem::take(&mut sleeps) {
+        Step::fork(task("child", move |_| match std::mem::take(&mut sleeps) {
             true => Step::Sleep(SECOND),
             false => Step::Exit,
         }))
@@ -501,7 +501,7 @@ impl Workload for WakesEight {
                 1..=8 => {
                     let mut steps =
                         vec![Step::Exit, Step::Run(US), Step::WaitFor(condition, None), Step::Run(MS)];
-                    Step::Fork(task("woken", move |_| steps.pop().unwrap()))
+                    Step::fork(task("woken", move |_| steps.pop().unwrap()))
                 }
                 9 => Step::Sleep(20 * MS),
                 10 => {

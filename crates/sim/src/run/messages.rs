@@ -4,12 +4,13 @@
 //! But a task that is preempted while it copies holds the mutex until it runs again, and all tasks
 //! that use that pipe sleep.
 use super::Simulation;
+use super::schedule::wakers_part;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
 use crate::workload::{ChannelId, Outcome, Step};
 use flsched_machine::{ChannelCosts, Price};
 
-/// How often a CPU that spins for a wait queue's lock looks whether it is free.
+/// How often a CPU that spins for a wait queue's lock looks whether it is free, when that can be at any moment.
 const QUEUE_SPIN_NS: Ns = 500;
 
 impl Simulation {
@@ -33,47 +34,63 @@ impl Simulation {
 
     pub(super) fn write(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         // `sock_wait_for_wmem()` calls `prepare_to_wait()` again.
-        if has_waited && !self.world.channels[channel].is_pipe() && self.spins_for_queue(channel) {
-            return self.retry_after_spin(task, Step::Write(channel));
+        if has_waited
+            && !self.world.channels[channel].is_pipe()
+            && let Some(ns) = self.queue_held_ns(cpu, channel)
+        {
+            return self.retry_after_spin(task, Step::Write(channel), ns);
         }
         let outcome = self.world.channels[channel].write(task);
         let next = self.world.channels[channel].next_writer(has_waited);
         self.unlock(task, channel);
-        self.conclude(cpu, task, Step::Write(channel), outcome, next);
+        self.conclude(cpu, task, Step::Write, channel, outcome, next);
     }
 
     pub(super) fn read(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         let outcome = self.world.channels[channel].read(task);
         let next = self.world.channels[channel].next_reader(has_waited);
         self.unlock(task, channel);
-        self.conclude(cpu, task, Step::Read(channel), outcome, next);
+        self.conclude(cpu, task, Step::Read, channel, outcome, next);
     }
 
     pub(super) fn poll(&mut self, cpu: CpuId, task: TaskId, channel: ChannelId, has_waited: bool) {
         // `remove_wait_queue()`.
-        if has_waited && self.spins_for_queue(channel) {
-            return self.retry_after_spin(task, Step::Poll(channel));
+        if has_waited && let Some(ns) = self.queue_held_ns(cpu, channel) {
+            return self.retry_after_spin(task, Step::Poll(channel), ns);
         }
         let outcome = self.world.channels[channel].poll(task);
-        self.conclude(cpu, task, Step::Poll(channel), outcome, None);
+        self.conclude(cpu, task, Step::Poll, channel, outcome, None);
     }
 
-    /// Is the lock of the wait queue held? `__wake_up()` holds it until it has woken all.
-    fn spins_for_queue(&self, channel: ChannelId) -> bool {
-        self.world.channels[channel].waker.is_some_and(|waker| self.world.actors[waker].is_waking())
+    /// How long `cpu` spins before it looks again whether the wait queue's lock is free; `None`: it is.
+    /// `__wake_up()` holds it until it has woken all, and needs some time for each.
+    fn queue_held_ns(&self, cpu: CpuId, channel: ChannelId) -> Option<Ns> {
+        let waker = self.world.channels[channel].waker?;
+        let left = self.world.actors[waker].to_wake.len() as Ns;
+        let least = left * wakers_part(*self.core.machine.costs.wakeup_ns);
+        (left > 0).then(|| self.core.cpus[cpu].pace.work(least).max(QUEUE_SPIN_NS))
     }
 
-    fn retry_after_spin(&mut self, task: TaskId, step: Step) {
-        self.core.tasks[task].work_left = QUEUE_SPIN_NS;
-        self.core.spent.assign(Price::LockWait, QUEUE_SPIN_NS);
+    fn retry_after_spin(&mut self, task: TaskId, step: Step, ns: Ns) {
+        self.core.tasks[task].work_left = ns;
+        self.core.spent.assign(Price::LockWait, ns);
         self.try_again(task, step);
     }
 
     /// The step is done, and wakes others, `next` last; or the task sleeps and tries it again.
-    fn conclude(&mut self, cpu: CpuId, task: TaskId, step: Step, outcome: Outcome, next: Option<TaskId>) {
+    fn conclude(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        step: fn(ChannelId) -> Step,
+        channel: ChannelId,
+        outcome: Outcome,
+        next: Option<TaskId>,
+    ) {
         match outcome {
+            Outcome::Done(woken) if woken.is_empty() && next.is_none() => {}
             Outcome::Done(woken) => self.wake_for_message(task, woken, next),
-            Outcome::Blocked => self.retry(cpu, task, step),
+            Outcome::Blocked => self.retry(cpu, task, step(channel)),
         }
     }
 
@@ -180,7 +197,7 @@ mod tests {
         .unwrap();
         let channel = channel(&mut simulation.world);
         let mut children = tasks(channel);
-        let main = Does(move |_: &mut View<'_>| children.pop().map_or(Step::Exit, Step::Fork));
+        let main = Does(move |_: &mut View<'_>| children.pop().map_or(Step::Exit, Step::fork));
         simulation.go_through(Box::new(main)).unwrap();
         simulation
     }

@@ -10,7 +10,7 @@ use flsched_machine::{Callback, Distance, Price};
 /// are from traces of 16 threads that sleep at the barriers of GCC's OpenMP, with `TTWU_QUEUE` and without it (6.18.15,
 /// parallel clock). With it a wake-up and the waker's next one are 1,130 ns closer together under `rr` and 1,420 under
 /// `eevdf`, of which 387 and 917 are the class's function; a wake-up and the switch are 510 and 600 ns further apart.
-fn wakers_part(wakeup_ns: Ns) -> Ns {
+pub(super) fn wakers_part(wakeup_ns: Ns) -> Ns {
     wakeup_ns / 4
 }
 

@@ -161,7 +161,7 @@ impl Simulation {
                 let woken = self.world.conditions[condition].signal(true);
                 self.wake_all(task, woken);
             }
-            Step::Fork(child) => self.fork(cpu, task, child),
+            Step::Fork(child) => self.fork(cpu, task, *child),
             Step::WaitChildren { at_most } => {
                 if self.world.actors[task].children > at_most {
                     self.world.actors[task].waits_for_children = Some(at_most);

@@ -9,7 +9,7 @@ pub type ChannelId = usize;
 
 const PAGE: u32 = 4096;
 /// Buffers of a pipe.
-const PIPE_PAGES: usize = 16;
+const PIPE_PAGES: u32 = 16;
 /// `net.core.wmem_default`, in bytes.
 const SEND_BUFFER: u32 = 212_992;
 /// The smallest size of a socket buffer, in bytes: the allocator has no smaller ones.
@@ -99,18 +99,69 @@ impl Mutex {
 /// How it is limited.
 #[derive(Debug)]
 enum Capacity {
-    /// Messages written to a page and not yet read from it; a page is free again when it is empty.
-    Pages { per_page: u32, pages: VecDeque<(u32, u32)> },
+    Pages(Pages),
     /// Writers wait when the buffer is full, the last message being larger than what was left, and until three
     /// quarters of it are free.
-    Buffer { most: u32 },
+    Buffer {
+        most: u32,
+    },
+}
+
+/// The pages of a pipe. One is free again when all its messages have been read.
+#[derive(Debug)]
+struct Pages {
+    /// Messages that fit into one.
+    per_page: u32,
+    /// How many hold messages. All but the first and the last of them hold as many as fit.
+    used: u32,
+    /// Messages of the first one that have not been read.
+    in_first: u32,
+    /// Messages written to the last one.
+    in_last: u32,
+}
+
+impl Pages {
+    fn are_all_used(&self) -> bool {
+        self.used == PIPE_PAGES
+    }
+
+    fn are_full(&self) -> bool {
+        self.are_all_used() && self.in_last == self.per_page
+    }
+
+    /// There is room for the message.
+    fn write(&mut self) {
+        if self.used == 0 || self.in_last == self.per_page {
+            self.used += 1;
+            self.in_last = 0;
+        }
+        self.in_last += 1;
+        if self.used == 1 {
+            self.in_first += 1;
+        }
+    }
+
+    /// Returns whether a page is free now.
+    fn read(&mut self) -> bool {
+        self.in_first -= 1;
+        let frees = self.in_first == 0;
+        if frees {
+            self.used -= 1;
+            self.in_first = match self.used {
+                0 => 0,
+                1 => self.in_last,
+                _ => self.per_page,
+            };
+        }
+        frees
+    }
 }
 
 impl Channel {
     /// A pipe of this kernel for messages of this size, at most a page.
     pub fn pipe(message_bytes: u32, kernel: &Release) -> Self {
         let per_page = PAGE / message_bytes.clamp(1, PAGE);
-        let capacity = Capacity::Pages { per_page, pages: VecDeque::new() };
+        let capacity = Capacity::Pages(Pages { per_page, used: 0, in_first: 0, in_last: 0 });
         Self { wakes_all: kernel.wakes_all_at_a_pipe(), ..Self::new(capacity) }
     }
 
@@ -133,14 +184,12 @@ impl Channel {
 
     /// Whether it is a pipe, not a socket.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.capacity, Capacity::Pages { .. })
+        matches!(self.capacity, Capacity::Pages(_))
     }
 
     fn is_full(&self) -> bool {
         match &self.capacity {
-            Capacity::Pages { per_page, pages } => {
-                pages.len() == PIPE_PAGES && pages.back().is_some_and(|(written, _)| written == per_page)
-            }
+            Capacity::Pages(pages) => pages.are_full(),
             Capacity::Buffer { most } => self.queued >= *most,
         }
     }
@@ -151,14 +200,8 @@ impl Channel {
             self.sleepers.push_back((task, For::Room));
             return Outcome::Blocked;
         }
-        if let Capacity::Pages { per_page, pages } = &mut self.capacity {
-            match pages.back_mut() {
-                Some((written, left)) if *written < *per_page => {
-                    *written += 1;
-                    *left += 1;
-                }
-                _ => pages.push_back((1, 1)),
-            }
+        if let Capacity::Pages(pages) = &mut self.capacity {
+            pages.write();
         }
         // A pipe's readers are only notified of its first message.
         let notifies = self.queued == 0 || !self.is_pipe();
@@ -184,16 +227,9 @@ impl Channel {
         }
         self.queued -= 1;
         Outcome::Done(match &mut self.capacity {
-            Capacity::Pages { pages, .. } => {
-                let was_full = pages.len() == PIPE_PAGES;
-                let frees = pages.front_mut().is_some_and(|(_, left)| {
-                    *left -= 1;
-                    *left == 0
-                });
-                if frees {
-                    pages.pop_front();
-                }
-                match (frees, self.wakes_all) {
+            Capacity::Pages(pages) => {
+                let was_full = pages.are_all_used();
+                match (pages.read(), self.wakes_all) {
                     // `poll()` is told what happened, and other readers are not.
                     (true, true) => self.all(&[For::Message, For::Room]),
                     (true, false) if was_full => self.first(For::Room).into_iter().collect(),
@@ -242,6 +278,9 @@ impl Channel {
     /// All that sleep for these. The last one to come is the first to be woken (`add_wait_queue()`).
     fn all(&mut self, events: &[For]) -> Vec<TaskId> {
         let mut woken = Vec::new();
+        if self.sleepers.is_empty() {
+            return woken;
+        }
         self.sleepers.retain(|(task, event)| {
             let is_woken = events.contains(event);
             woken.extend(is_woken.then_some(*task));

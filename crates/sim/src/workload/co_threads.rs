@@ -59,7 +59,7 @@ impl Program for Leader {
         if self.to_make > 0 {
             self.to_make -= 1;
             let footprint = footprint(&self.worker.of);
-            return Step::Fork(Child { footprint, ..Child::thread("co-threads", self.worker.clone()) });
+            return Step::fork(Child { footprint, ..Child::thread("co-threads", self.worker.clone()) });
         }
         if self.is_done {
             return Step::Exit;

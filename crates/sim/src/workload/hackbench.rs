@@ -120,7 +120,7 @@ impl Program for Main {
                 Phase::Fork => match self.child() {
                     Some(child) => {
                         self.phase = Phase::Prepare;
-                        return Step::Fork(child);
+                        return Step::fork(child);
                     }
                     None => self.phase = Phase::Collect(self.tasks()),
                 },

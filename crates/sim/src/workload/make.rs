@@ -59,7 +59,7 @@ impl Program for Main {
             Phase::Fork => {
                 self.phase = Phase::Slot;
                 self.started += 1;
-                Step::Fork(Child::process("gcc", Driver { at: 0 }))
+                Step::fork(Child::process("gcc", Driver { at: 0 }))
             }
             Phase::Stop => {
                 self.phase = Phase::Gone;
@@ -82,9 +82,9 @@ impl Program for Driver {
             2 => {
                 let (least, most) = COMPILER_NS;
                 let work = view.random.random_range(least..most);
-                Step::Fork(Child::process("cc1", Work { left: Some(work) }))
+                Step::fork(Child::process("cc1", Work { left: Some(work) }))
             }
-            5 => Step::Fork(Child::process("as", Work { left: Some(ASSEMBLER_NS) })),
+            5 => Step::fork(Child::process("as", Work { left: Some(ASSEMBLER_NS) })),
             3 | 6 => Step::WaitChildren { at_most: 0 },
             _ => Step::Exit,
         }

@@ -126,7 +126,7 @@ pub enum Step {
     /// Wakes all waiters.
     Broadcast(ConditionId),
     /// Creates a task.
-    Fork(Child),
+    Fork(Box<Child>),
     /// Prepares its work, or a fork.
     Prepare(Preparation),
     /// Waits until at most this number of its children exist.
@@ -155,6 +155,11 @@ pub enum Step {
 }
 
 impl Step {
+    /// Creates this task.
+    pub fn fork(child: Child) -> Self {
+        Self::Fork(Box::new(child))
+    }
+
     /// Whether it is a system call from its first moment on.
     pub(crate) fn is_call(&self) -> bool {
         match self {

@@ -358,7 +358,7 @@ struct Main {
 impl Program for Main {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
         if let Some(task) = self.first.pop_front() {
-            return Step::Fork(child(&self.shared, task, None));
+            return Step::fork(child(&self.shared, task, None));
         }
         self.at += 1;
         match self.at {
@@ -457,11 +457,11 @@ impl Program for Actor {
                 }
                 Step::Send(readers)
             }
-            Act::Fork(task) => Step::Fork(child(&self.shared, task, Some(self.task))),
+            Act::Fork(task) => Step::fork(child(&self.shared, task, Some(self.task))),
             Act::Vfork(task) => {
                 self.at += 1;
                 let vfork = Some(shared.semaphores[self.task as usize]);
-                Step::Fork(Child { vfork, ..child(&self.shared, task, Some(self.task)) })
+                Step::fork(Child { vfork, ..child(&self.shared, task, Some(self.task)) })
             }
         }
     }

@@ -38,7 +38,7 @@ impl Program for Main {
             let (passage, has_begun) = (self.gate.pass(), Rc::clone(&self.has_begun));
             let thread =
                 Thread { of: self.of, passage, barrier: self.barrier, has_begun, round: 0, at: At::Work };
-            return Step::Fork(Child::thread("spin-barrier", thread));
+            return Step::fork(Child::thread("spin-barrier", thread));
         }
         if let Some(step) = self.opening.next() {
             return step;

@@ -41,7 +41,7 @@ impl<F: FnOnce() -> Vec<Step>> Program for Team<F> {
                 Step::Start
             }
             Phase::Fork => match self.children.pop_front() {
-                Some(child) => Step::Fork(child),
+                Some(child) => Step::fork(child),
                 None => {
                     self.phase = Phase::Wait;
                     Step::WaitChildren { at_most: 0 }

@@ -192,7 +192,7 @@ impl Program for Main {
     fn next(&mut self, view: &mut View<'_>) -> Step {
         if self.at == 1 {
             match self.children.next_if(|(start, _)| *start <= view.now) {
-                Some((_, child)) => return Step::Fork(child),
+                Some((_, child)) => return Step::fork(child),
                 None => {
                     if let Some((start, _)) = self.children.peek() {
                         return Step::Sleep(start - view.now);
@@ -222,12 +222,12 @@ impl Program for Timed {
         if self.at == 1
             && let Some(child) = self.children.next()
         {
-            return Step::Fork(child);
+            return Step::fork(child);
         }
         self.at += 1;
         match self.at {
             1 => Step::Start,
-            2 => Step::Fork(Child::thread("clock", Clock { until: Some(view.now + self.duration) })),
+            2 => Step::fork(Child::thread("clock", Clock { until: Some(view.now + self.duration) })),
             3 => Step::WaitChildren { at_most: 1 },
             4 => Step::Stop,
             _ => Step::EndRun,
@@ -291,7 +291,7 @@ impl Program for Actor {
                     cpus.iter().for_each(|&cpu| mask.set(cpu, true));
                     Step::SetAffinity(Box::new(mask))
                 }
-                Some(Op::Fork(kind)) => Step::Fork(child(&shared, *kind)),
+                Some(Op::Fork(kind)) => Step::fork(child(&shared, *kind)),
                 Some(Op::Again { to, times }) => {
                     self.rounds[at] += 1;
                     if times.is_none_or(|times| self.rounds[at] <= times) {
