@@ -115,7 +115,14 @@ macro_rules! least_sure {
 
 impl crate::Startup {
     fn certainty(&self) -> Certainty {
-        least_sure!(self.exec_ns, self.task_slab_ns, self.start_ns, self.copy_on_write_ns, self.reap_ns)
+        least_sure!(
+            self.exec_ns,
+            self.task_slab_ns,
+            self.start_ns,
+            self.copy_on_write_ns,
+            self.player_fork_ns,
+            self.reap_ns
+        )
     }
 }
 

@@ -18,6 +18,9 @@ pub struct Startup {
     pub start_ns: Sourced<ByKind>,
     /// What its parent writes then of the memory that they share, as hackbench before the fork of a receiver.
     pub copy_on_write_ns: Sourced<Ns>,
+    /// How much longer than a fork of hackbench's first process one takes of the process that plays the tasks of a
+    /// scenario: it is larger, and writes to more pages between two forks.
+    pub player_fork_ns: Sourced<Ns>,
     /// What a process does with each process that it has waited for and that has ended.
     pub reap_ns: Sourced<Ns>,
 }
@@ -44,6 +47,7 @@ impl Startup {
         check(source, "task_slab_ns", &self.task_slab_ns)?;
         check(source, "start_ns", &self.start_ns)?;
         check(source, "copy_on_write_ns", &self.copy_on_write_ns)?;
+        check(source, "player_fork_ns", &self.player_fork_ns)?;
         check(source, "reap_ns", &self.reap_ns)
     }
 }

@@ -25,6 +25,8 @@ pub enum Preparation {
     ExecOwn,
     /// Writes to pages that it shares with its last child: the kernel copies them.
     CopyOnWrite,
+    /// Plays a scenario, and forks one of its processes.
+    PlayersFork,
 }
 
 impl Preparation {
@@ -34,6 +36,7 @@ impl Preparation {
             Self::Exec => costs.exec_ns.hackbench,
             Self::ExecOwn => costs.exec_ns.flsched,
             Self::CopyOnWrite => *costs.copy_on_write_ns,
+            Self::PlayersFork => *costs.player_fork_ns,
         })
     }
 }

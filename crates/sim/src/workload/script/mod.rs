@@ -13,6 +13,7 @@ use super::{
 use crate::Error;
 use crate::core::{CpuId, CpuMask, Footprint};
 use crate::engine::Ns;
+use crate::startup::Preparation;
 use flsched_spec::workload::{Format, ScriptFile};
 use std::fmt;
 use std::iter::Peekable;
@@ -105,7 +106,7 @@ impl Workload for Arc<Script> {
             children.extend((0..kind.count).map(|_| (kind.start, child(&shared, number))));
         }
         match self.duration {
-            None => Box::new(Main { children: children.into_iter().peekable(), at: 0 }),
+            None => Box::new(Main { children: children.into_iter().peekable(), is_prepared: false, at: 0 }),
             Some(duration) => {
                 let children: Vec<Child> = children.into_iter().map(|(_, child)| child).collect();
                 Box::new(Timed { duration, children: children.into_iter(), at: 0 })
@@ -185,19 +186,24 @@ fn child(shared: &Rc<(Arc<Script>, Bases)>, number: usize) -> Child {
 /// Forks each task when its time has come, and waits for all.
 struct Main {
     children: Peekable<std::vec::IntoIter<(Ns, Child)>>,
+    is_prepared: bool,
     at: u8,
 }
 
 impl Program for Main {
     fn next(&mut self, view: &mut View<'_>) -> Step {
         if self.at == 1 {
-            match self.children.next_if(|(start, _)| *start <= view.now) {
-                Some((_, child)) => return Step::fork(child),
-                None => {
-                    if let Some((start, _)) = self.children.peek() {
-                        return Step::Sleep(start - view.now);
-                    }
+            match self.children.peek() {
+                Some((start, _)) if *start > view.now => return Step::Sleep(start - view.now),
+                Some((_, child)) if !child.is_thread && !self.is_prepared => {
+                    self.is_prepared = true;
+                    return Step::Prepare(Preparation::PlayersFork);
                 }
+                _ => {}
+            }
+            self.is_prepared = false;
+            if let Some((_, child)) = self.children.next() {
+                return Step::fork(child);
             }
         }
         self.at += 1;
