@@ -117,7 +117,8 @@ fn ending_among_hogs() {
 
 /// Threads sleep soon after they begin, so each is forked to a CPU that idles again, and these are few. All are woken at
 /// once, and from then on they yield: no CPU becomes idle and could take one from a long queue for that reason. FLSCHED
-/// balances threads that yield only while all of a CPU yield in vain, which depends on CPUs that run in parallel: here they do not.
+/// balances threads that yield only while all of a CPU yield in vain, which depends on CPUs that run in parallel: here
+/// they do not.
 fn threads_that_yield_spread() {
     const EACH: usize = 4;
     let held = Held::start();
