@@ -63,6 +63,7 @@ struct cpu_state {
 	u32 level;	  /* of the task that runs */
 	s32 current;	  /* the task that runs, or ran last */
 	u64 turn_ends_at; /* 0: the task that ran goes to the end of its level */
+	bool has_yielded; /* the task that runs called sched_yield() */
 	bool is_trickle;  /* it is below others, and has a turn of one tick */
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
 	u32 starving;	  /* level of a task that is to have a turn of one tick, or NO_LEVEL */
@@ -317,8 +318,22 @@ static bool take(s32 cpu, struct cpu_state *state, u32 level)
 static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	state->current = p->pid;
+	state->has_yielded = false;
 	state->turn_ends_at = scx_bpf_now() + p->scx.slice;
 	set_level(cpu, state, level_of(p));
+}
+
+/*
+ * A task that yields goes to the end of its level. Preemption ends a slice, too, and the task that
+ * caused it may run elsewhere by now; so whether the task has yielded is noted.
+ */
+bool BPF_STRUCT_OPS(rr2_yield, struct task_struct *from, struct task_struct *to)
+{
+	if (to)
+		return false; /* yield_to() does not give the CPU up if this fails */
+	cpu_state(scx_bpf_task_cpu(from))->has_yielded = true;
+	scx_bpf_task_set_slice(from, 0);
+	return false;
 }
 
 /*
@@ -329,7 +344,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	bool yields = goes_on && !prev->scx.slice && scx_bpf_now() < state->turn_ends_at;
+	bool yields = goes_on && state->has_yielded;
 	u32 own = goes_on ? level_of(prev) : IDLE;
 	u32 starving = state->starving, tries;
 	u64 tried = 0;
@@ -485,6 +500,7 @@ SCX_OPS_DEFINE(rr2_ops,
 	       .select_cpu	= (void *)rr2_select_cpu,
 	       .enqueue		= (void *)rr2_enqueue,
 	       .dispatch	= (void *)rr2_dispatch,
+	       .yield		= (void *)rr2_yield,
 	       .running		= (void *)rr2_running,
 	       .quiescent	= (void *)rr2_quiescent,
 	       .update_idle	= (void *)rr2_update_idle,

@@ -484,6 +484,8 @@ fn gather(team: &[Burner], knob: &str) {
         assert!(are_together(), "and stays there");
     }
     eprintln!("gathered {}", held.count("gathered"));
+    // This process preempts tasks whenever it wakes up. Those that are preempted have not yielded.
+    assert_eq!(held.count("balanced"), 0, "no task has yielded");
     held.stop();
 }
 
