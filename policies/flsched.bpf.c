@@ -238,7 +238,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	if (is_later_due(cpu) && take_later(cpu))
 		return;
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (variant != PAPER && goes_on && !yields && pull_longer(&run_queues, cpu, reach)) {
+	if (variant != PAPER && goes_on && !yields && pull_longer(&run_queues, cpu, reach, 0)) {
 		COUNT(balanced);
 		return;
 	}

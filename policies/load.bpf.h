@@ -45,12 +45,17 @@ static bool is_loaded(void)
 }
 
 /*
- * Has a CPU with this queue less than 3/2 of its share of all threads? A larger team spreads over
+ * How many tasks may wait on a CPU: 3/2 of its share of all threads. A larger team spreads over
  * several CPUs.
  */
+static u32 most_waiting(void)
+{
+	return nr_threads() * 3 / (nr_cpus * 2);
+}
+
 static bool takes_more(u64 queue)
 {
-	return (nr_queued(queue) + 1) * nr_cpus * 2 <= nr_threads() * 3;
+	return nr_queued(queue) < most_waiting();
 }
 
 static void init_load(void)

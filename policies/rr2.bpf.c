@@ -8,7 +8,7 @@
  * The base (II) is Linux's SCHED_RR for all normal tasks: 40 levels, from nice; on N CPUs the N
  * most important runnable tasks run; among equals, round robin. Tasks are pushed to a CPU that runs
  * something less important when they wake up, are made, or lose their CPU, and pulled by a CPU
- * whose level drops. Among equals only threads that yield balance load.
+ * whose level drops. Queues of equals are not balanced.
  *
  * The idea (III): when there are far more threads than CPUs, threads of one process (co-threads)
  * that run on the same CPU find each other's data in its cache. So where several CPUs are suitable,
@@ -16,9 +16,9 @@
  * whose co-threads it has.
  *
  * What differs from the paper (docs/explanation/rr2.md): grouping acts only while the machine is
- * loaded; no CPU gathers much more than its share of all threads; a CPU whose thread yields takes
- * one from a longer queue; and a task that waits below one that never blocks gets a trickle of CPU
- * time, because the kernel would eject the scheduler.
+ * loaded; no CPU gathers much more than its share of all threads; a CPU whose task goes on takes
+ * one from a longer queue, as far as teams stay together; and a task that waits below one that
+ * never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
  */
 #include "balance.bpf.h"
 #include "levels.bpf.h"
@@ -44,7 +44,7 @@ STATS(
 	STAT(joined, "no CPU was available: the task waits where it has co-threads (step 1)")
 	STAT(preempted, "running task was preempted by a more important one")
 	STAT(pulled, "CPU took a task that is more important than its own from another CPU")
-	STAT(balanced, "CPU whose task yielded took one of equal level from a longer queue")
+	STAT(balanced, "CPU whose task went on took one of equal level from a longer queue")
 	STAT(gathered, "CPU took over a waiting task of equal level whose co-threads it has")
 	STAT(trickled, "task below more important ones that never block got a turn"))
 /* clang-format on */
@@ -260,7 +260,8 @@ __noinline bool rr2_gather_from(s32 from, s32 cpu, u32 level, u64 team)
 /*
  * The added pull (III): threads of equal level that have co-threads here and none there; or, so
  * that two halves of a team come together, no more there than here. A thread that leaves the CPU
- * calls its co-threads. They come after the tasks that wait here.
+ * calls its co-threads. They come after the tasks that wait here. The last task that waits on a CPU
+ * stays there: that CPU would take another one for it.
  */
 __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 {
@@ -290,6 +291,7 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 			cpus &= ~(1ULL << bit);
 			from = cpu_at(group, bit);
 			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
+			    nr_queued(level_queue(level, from)) < 2 ||
 			    !rr2_gather_from(from, cpu, level, team))
 				continue;
 			COUNT(gathered);
@@ -298,6 +300,19 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 		}
 	}
 	return 0;
+}
+
+/*
+ * Takes a task of @level for @cpu, whose task goes on. If that one yields it waits for others, and
+ * queues of equal length serve them soonest. Otherwise teams are to stay together: a task is taken
+ * only if none waits on @cpu, or from a queue that is longer than teams may make it, not counting
+ * one task that is there for a moment.
+ */
+static bool balance(s32 cpu, u32 level, bool yields)
+{
+	bool are_even = yields || !grouping || !is_loaded() || !nr_queued(level_queue(level, cpu));
+
+	return pull_longer(waiting_at(level), cpu, reach, are_even ? 0 : most_waiting() + 2);
 }
 
 /* Takes the first task of @level that waits here. */
@@ -368,7 +383,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 			COUNT(pulled);
 			return;
 		}
-		if (yields && first >= own && pull_longer(waiting_at(own), cpu, reach)) {
+		if (goes_on && first >= own && balance(cpu, own, yields)) {
 			COUNT(balanced);
 			state->turn_ends_at = 0;
 			return;
@@ -450,17 +465,24 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
-	u64 now = scx_bpf_now(), least_ns = LONGEST_NS, levels;
+	u64 now = scx_bpf_now(), least_ns = LONGEST_NS, nr_here = 0, levels;
 	u32 level = level_of(p), tries;
 
 	set_level(cpu, state, level);
-	if (!state->is_trickle)
-		set_load(cpu, nr_queued(level_queue(level, cpu)));
 	state->may_gather = true;
 	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		scx_bpf_task_set_slice(p, 0);
-	if (state->is_trickle || !state->levels)
+	if (state->is_trickle)
+		return;
+	/* Events on two CPUs at once can miss each other. */
+	for (levels = state->levels, tries = 0; levels && tries < LEVELS; tries++) {
+		nr_here += nr_queued(level_queue(first_level(levels), cpu));
+		rr2_push_waiting(cpu, first_level(levels));
+		levels &= levels - 1;
+	}
+	set_load(cpu, nr_here);
+	if (!state->levels)
 		return;
 	if (trickle_us && now - state->trickled_at >= US_TO_NS(trickle_us))
 		least_ns = US_TO_NS(trickle_us);
@@ -468,11 +490,6 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	if (state->starving < LEVELS || is_outranked(state) ||
 	    first_waited_ns(level_queue(level, cpu)) >= LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
-	/* Events on two CPUs at once can miss each other. */
-	for (levels = state->levels, tries = 0; levels && tries < LEVELS; tries++) {
-		rr2_push_waiting(cpu, first_level(levels));
-		levels &= levels - 1;
-	}
 }
 
 /* A task of a higher class takes the CPU. Other CPUs may take those that wait here. */

@@ -265,7 +265,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (take_stayed(cpu))
 		return;
-	if (goes_on && pull_longer(&run_queues, cpu, reach)) {
+	if (goes_on && pull_longer(&run_queues, cpu, reach, 0)) {
 		COUNT(balanced);
 		return;
 	}

@@ -103,6 +103,26 @@ fn threads_that_yield_spread() {
     }
 }
 
+/// Most threads are forked while no CPU idles, and wait on two CPUs. None of them sleeps until the end, so no CPU idles,
+/// and under SCHED_RR six threads keep a CPU each.
+#[test]
+fn threads_that_compute_spread() {
+    let fairness = |scheduler| run(scheduler, "co-threads:3:8:16384:3").unwrap().fairness;
+    assert!(fairness("rr") < 0.6, "{}", fairness("rr"));
+    for policy in ["flsched", "smove", "rr2"] {
+        assert!(fairness(policy) > 0.75, "{policy}: {}", fairness(policy));
+    }
+}
+
+/// All work until the same time, however late they first get a CPU.
+#[test]
+fn co_threads_end_together() {
+    for scheduler in ["rr", "rr2", "eevdf"] {
+        let outcome = run(scheduler, "co-threads:11:5:16384:3").unwrap();
+        assert!((3.0..3.15).contains(&outcome.whole_s), "{scheduler}: {} s", outcome.whole_s);
+    }
+}
+
 /// Making the threads takes longer than their work here.
 #[test]
 fn npbs_clock_begins_when_all_threads_exist() {

@@ -27,7 +27,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-pub fn millis(count: u64) -> Duration {
+pub const fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 

@@ -13,9 +13,11 @@ impl Workload for CoThreads {
         let start = world.add_barrier(self.processes * self.threads);
         let done = Rc::new(Cell::new(0u64));
         let of = *self;
+        let worker =
+            Worker { of, start: Some(start), until: Rc::default(), working: false, done: Rc::clone(&done) };
         let leader = |_| Child {
             footprint: footprint(&of),
-            ..Child::process("co-threads", Leader::new(of, start, Rc::clone(&done)))
+            ..Child::process("co-threads", Leader::new(worker.clone()))
         };
         let leaders: Vec<Child> = (0..self.processes).map(leader).collect();
         Box::new(Team::new(leaders, move || {
@@ -45,12 +47,8 @@ struct Leader {
 }
 
 impl Leader {
-    fn new(of: CoThreads, start: BarrierId, done: Rc<Cell<u64>>) -> Self {
-        Self {
-            to_make: of.threads - 1,
-            worker: Worker { of, start: Some(start), until: None, working: false, done },
-            is_done: false,
-        }
+    fn new(worker: Worker) -> Self {
+        Self { to_make: worker.of.threads - 1, worker, is_done: false }
     }
 }
 
@@ -79,7 +77,9 @@ struct Worker {
     of: CoThreads,
     /// Where all sleep until the last one has come, so that all wake at once.
     start: Option<BarrierId>,
-    until: Option<Ns>,
+    /// When all stop, as in the real program: the work's duration after the first one has woken. Were it after its own
+    /// waking, those that wait long for a CPU would work after the others have ended.
+    until: Rc<Cell<Option<Ns>>>,
     working: bool,
     done: Rc<Cell<u64>>,
 }
@@ -89,7 +89,8 @@ impl Program for Worker {
         if let Some(start) = self.start.take() {
             return Step::Meet(start, Wait::BLOCK);
         }
-        let until = *self.until.get_or_insert(view.now + self.of.seconds * 1_000_000_000);
+        let until = self.until.get().unwrap_or(view.now + self.of.seconds * 1_000_000_000);
+        self.until.set(Some(until));
         if view.now >= until {
             return Step::Exit;
         }

@@ -479,13 +479,13 @@ fn gather(team: &[Burner], knob: &str) {
         cpus.iter().all(|cpu| *cpu == cpus[0])
     };
     wait_until("the team runs on one CPU", are_together);
+    // This process preempts tasks whenever it wakes up. A task that is preempted has not yielded, so its CPU takes none
+    // of the team.
     for _ in 0..20 {
         sleep(millis(20));
         assert!(are_together(), "and stays there");
     }
     eprintln!("gathered {}", held.count("gathered"));
-    // This process preempts tasks whenever it wakes up. Those that are preempted have not yielded.
-    assert_eq!(held.count("balanced"), 0, "no task has yielded");
     held.stop();
 }
 
