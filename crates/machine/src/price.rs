@@ -121,7 +121,8 @@ impl crate::Startup {
             self.start_ns,
             self.copy_on_write_ns,
             self.player_fork_ns,
-            self.reap_ns
+            self.reap_ns,
+            self.child_ns
         )
     }
 }

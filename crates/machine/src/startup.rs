@@ -23,6 +23,9 @@ pub struct Startup {
     pub player_fork_ns: Sourced<Ns>,
     /// What a process does with each process that it has waited for and that has ended.
     pub reap_ns: Sourced<Ns>,
+    /// How much longer `wait4()` takes for each child that has not ended: it looks at all of them in the order of
+    /// their birth, up to the first that has ended.
+    pub child_ns: Sourced<Ns>,
 }
 
 /// Costs of starting a program.
@@ -48,6 +51,7 @@ impl Startup {
         check(source, "start_ns", &self.start_ns)?;
         check(source, "copy_on_write_ns", &self.copy_on_write_ns)?;
         check(source, "player_fork_ns", &self.player_fork_ns)?;
-        check(source, "reap_ns", &self.reap_ns)
+        check(source, "reap_ns", &self.reap_ns)?;
+        check(source, "child_ns", &self.child_ns)
     }
 }

@@ -542,6 +542,37 @@ fn idle_cpus_enqueue_the_tasks_that_are_woken_for_them_since_6_0() {
 }
 
 #[test]
+fn waiting_takes_longer_for_a_younger_child() {
+    const CHILDREN: usize = 100;
+    let returns = |first_to_end: usize| {
+        let notes = Notes::default();
+        let recorder = notes.clone();
+        let mut forks = 0;
+        let main = Does(move |view: &mut View<'_>| {
+            forks += 1;
+            if forks <= CHILDREN {
+                let ends_at = if forks == first_to_end { 100 * MS } else { SECOND };
+                let mut sleeps = true;
+                return Step::fork(task("child", move |view| match std::mem::take(&mut sleeps) {
+                    true => Step::Sleep(ends_at - view.now),
+                    false => Step::Exit,
+                }));
+            }
+            recorder.add("now", view.now);
+            match forks - CHILDREN {
+                1 => Step::WaitChildren { at_most: CHILDREN - 1 },
+                _ => Step::Exit,
+            }
+        });
+        simulation("parallel-clock", 1, "fifo").unwrap().run_program(Box::new(main)).unwrap();
+        notes.all("now")[1]
+    };
+    // For each of those before it.
+    let each = (returns(CHILDREN) - returns(1)) / 99;
+    assert_eq!(each, 65, "child_ns");
+}
+
+#[test]
 fn synchronize_rcu_returns_at_the_second_tick() {
     let notes = Notes::default();
     let recorder = notes.clone();

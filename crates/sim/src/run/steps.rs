@@ -163,11 +163,11 @@ impl Simulation {
             }
             Step::Fork(child) => self.fork(cpu, task, *child),
             Step::WaitChildren { at_most } => {
-                if self.world.actors[task].children > at_most {
+                if self.world.actors[task].children <= at_most {
+                    self.reap(task, at_most);
+                } else if !self.looks_at_children(task, at_most) {
                     self.world.actors[task].waits_for_children = Some(at_most);
                     self.block(cpu, task);
-                } else {
-                    self.reap(task);
                 }
             }
             Step::SetAffinity(mask) => self.set_affinity(task, &mask),
@@ -256,6 +256,9 @@ impl Simulation {
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };
         let task = self.new_task(&spec, program);
+        if !is_thread {
+            self.world.actors[parent].unreaped.push(task);
+        }
         let ns = first_work_ns(is_thread, self.core.machine.startup.as_ref());
         let ns = self.ripple(ns);
         self.core.spent.assign(Price::Startup, ns);
@@ -281,18 +284,49 @@ impl Simulation {
         let Some(parent) = self.world.actors[task].parent else { return };
         let waiter = &mut self.world.actors[parent];
         waiter.children -= 1;
-        waiter.unreaped += usize::from(!self.core.tasks[task].is_thread());
-        if waiter.waits_for_children.is_some_and(|most| waiter.children <= most) {
+        if let Some(at_most) = waiter.waits_for_children.filter(|most| waiter.children <= *most) {
             waiter.waits_for_children = None;
-            self.reap(parent);
+            self.reap(parent, at_most);
             self.wake(parent, false);
         }
     }
 
-    /// `wait4()`: `parent` has waited for its children, and has work with those that have ended.
-    fn reap(&mut self, parent: TaskId) {
-        let ended = std::mem::take(&mut self.world.actors[parent].unreaped) as Ns;
-        let ns = self.core.machine.startup.as_ref().map_or(0, |costs| ended * *costs.reap_ns);
+    /// `wait4()`: `parent` looks at all its children before it sleeps, of which none has ended. Not those for which it has
+    /// looked once: then it sleeps.
+    fn looks_at_children(&mut self, parent: TaskId, at_most: usize) -> bool {
+        let child_ns = self.core.machine.startup.as_ref().map_or(0, |costs| *costs.child_ns);
+        let actor = &mut self.world.actors[parent];
+        actor.has_looked = child_ns > 0 && !actor.has_looked;
+        if actor.has_looked {
+            let ns = child_ns * actor.children as Ns;
+            actor.pending = Some(Step::WaitChildren { at_most });
+            self.core.spent.assign(Price::Startup, ns);
+            self.core.tasks[parent].work_left += ns;
+        }
+        actor.has_looked
+    }
+
+    /// `wait4()`, until at most this number of processes is left: `parent` has work with each of those that have ended, and
+    /// with those that it looks at before it finds it.
+    fn reap(&mut self, parent: TaskId, at_most: usize) {
+        let actor = &mut self.world.actors[parent];
+        actor.has_looked = false;
+        let Some(costs) = self.core.machine.startup.as_ref() else { return };
+        let mut left = actor.unreaped.len().saturating_sub(at_most);
+        let (mut ns, mut alive) = (0, 0);
+        actor.unreaped.retain(|&child| {
+            if left == 0 {
+                return true;
+            }
+            let has_ended = self.core.tasks[child].state == State::Dead;
+            if has_ended {
+                left -= 1;
+                ns += *costs.reap_ns + alive * *costs.child_ns;
+            } else {
+                alive += 1;
+            }
+            !has_ended
+        });
         self.core.spent.assign(Price::Startup, ns);
         self.core.tasks[parent].work_left += ns;
     }

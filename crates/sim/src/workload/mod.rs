@@ -275,8 +275,10 @@ pub(crate) struct Actor {
     /// It has slept for the step that it tries again.
     pub(crate) has_waited: bool,
     pub(crate) children: usize,
-    /// Processes among its children that have ended, and for which it has not yet waited.
-    pub(crate) unreaped: usize,
+    /// The processes among its children, in the order of their birth, until it has waited for them.
+    pub(crate) unreaped: Vec<TaskId>,
+    /// It has found that none of its children has ended.
+    pub(crate) has_looked: bool,
     pub(crate) parent: Option<TaskId>,
     /// It waits until at most this number of children exist.
     pub(crate) waits_for_children: Option<usize>,
@@ -353,7 +355,8 @@ impl World {
             wakes_for_messages: false,
             has_waited: false,
             children: 0,
-            unreaped: 0,
+            unreaped: Vec::new(),
+            has_looked: false,
             parent,
             waits_for_children: None,
         });
