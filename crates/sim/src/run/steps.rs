@@ -167,7 +167,7 @@ impl Simulation {
                     self.reap(task, at_most);
                 } else if !self.looks_at_children(task, at_most) {
                     self.world.actors[task].waits_for_children = Some(at_most);
-                    self.block(cpu, task);
+                    self.retry(cpu, task, Step::WaitChildren { at_most });
                 }
             }
             Step::SetAffinity(mask) => self.set_affinity(task, &mask),
@@ -279,14 +279,20 @@ impl Simulation {
                 return;
             }
         }
+        let waits_ns = self.world.tasks_read_until.saturating_sub(self.core.clock());
+        if waits_ns > 0 {
+            self.core.tasks[task].work_left = waits_ns;
+            self.core.spent.assign(Price::LockWait, waits_ns);
+            self.world.actors[task].pending = Some(Step::Exit);
+            return;
+        }
         self.core.tasks[task].state = State::Dead;
         self.core.resched(cpu);
         let Some(parent) = self.world.actors[task].parent else { return };
         let waiter = &mut self.world.actors[parent];
         waiter.children -= 1;
-        if let Some(at_most) = waiter.waits_for_children.filter(|most| waiter.children <= *most) {
+        if waiter.waits_for_children.is_some_and(|most| waiter.children <= most) {
             waiter.waits_for_children = None;
-            self.reap(parent, at_most);
             self.wake(parent, false);
         }
     }
@@ -302,8 +308,10 @@ impl Simulation {
             actor.pending = Some(Step::WaitChildren { at_most });
             self.core.spent.assign(Price::Startup, ns);
             self.core.tasks[parent].work_left += ns;
+            self.world.tasks_read_until = self.core.clock() + ns;
+            return true;
         }
-        actor.has_looked
+        false
     }
 
     /// `wait4()`, until at most this number of processes is left: `parent` has work with each of those that have ended, and
@@ -313,7 +321,8 @@ impl Simulation {
         actor.has_looked = false;
         let Some(costs) = self.core.machine.startup.as_ref() else { return };
         let mut left = actor.unreaped.len().saturating_sub(at_most);
-        let (mut ns, mut alive) = (0, 0);
+        let (mut ns, mut looks_ns) = (0, 0);
+        let mut alive = 0;
         actor.unreaped.retain(|&child| {
             if left == 0 {
                 return true;
@@ -321,13 +330,15 @@ impl Simulation {
             let has_ended = self.core.tasks[child].state == State::Dead;
             if has_ended {
                 left -= 1;
-                ns += *costs.reap_ns + alive * *costs.child_ns;
+                ns += *costs.reap_ns;
+                looks_ns += alive * *costs.child_ns;
             } else {
                 alive += 1;
             }
             !has_ended
         });
-        self.core.spent.assign(Price::Startup, ns);
-        self.core.tasks[parent].work_left += ns;
+        self.core.spent.assign(Price::Startup, ns + looks_ns);
+        self.core.tasks[parent].work_left += ns + looks_ns;
+        self.world.tasks_read_until = self.world.tasks_read_until.max(self.core.clock() + looks_ns);
     }
 }

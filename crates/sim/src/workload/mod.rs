@@ -249,6 +249,8 @@ pub struct World {
     pub random: Random,
     /// By task.
     pub(crate) actors: Vec<Actor>,
+    /// Until when a task that looks at its children holds `tasklist_lock`.
+    pub(crate) tasks_read_until: Ns,
     /// When the measured part began.
     pub started_at: Option<Ns>,
     /// When the measured part ended.
@@ -302,6 +304,7 @@ impl World {
             conditions: Vec::new(),
             random: random(seed, 1),
             actors: Vec::new(),
+            tasks_read_until: 0,
             started_at: None,
             stopped_at: None,
             figures: Vec::new(),
