@@ -119,6 +119,20 @@ __noinline bool pull_above(s32 cpu, u32 level, u32 reach)
 	return false;
 }
 
+/* Takes the first task of @level that waits on @cpu, where tasks of @levels wait. */
+static bool take_level(s32 cpu, u64 *levels, u32 level)
+{
+	bool taken;
+
+	/* Cleared first: a task that comes meanwhile sets the bit again. */
+	*levels &= ~level_bit(level);
+	taken = scx_bpf_dsq_move_to_local(level_queue(level, cpu), 0);
+	/* A task that cannot be moved now may still wait. */
+	if (taken || nr_queued(level_queue(level, cpu)))
+		*levels |= level_bit(level);
+	return taken;
+}
+
 /* The level whose first task has waited longest on @cpu, and for @least_ns; or NO_LEVEL. */
 __noinline u32 oldest_level(s32 cpu, u64 levels, u64 least_ns)
 {

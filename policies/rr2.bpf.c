@@ -56,7 +56,6 @@ STATS(
  */
 #define LONGEST_NS 10000000000ULL
 #define PUSHES	   32 /* waiting tasks of a level for which a tick searches a CPU */
-#define SCAN	   16 /* tasks of another CPU's queue that are checked for co-threads */
 
 /* The state of a CPU, written under its run-queue lock. */
 struct cpu_state {
@@ -235,33 +234,11 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* Moves a thread of @team that waits at @level on CPU @from to @cpu. */
-__noinline bool rr2_gather_from(s32 from, s32 cpu, u32 level, u64 team)
-{
-	struct task_struct *p;
-	bool gathered = false;
-	u32 tried = 0;
-
-	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, level_queue(level, from), 0) {
-		if (gathered || tried++ >= SCAN)
-			break;
-		if (team_of(p) != team || is_migration_disabled(p) ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		gathered = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, level_queue(level, cpu), 0);
-		if (gathered)
-			count_thread(p, cpu);
-	}
-	bpf_rcu_read_unlock();
-	return gathered;
-}
-
 /*
  * The added pull (III): threads of equal level that have co-threads here and none there; or, so
  * that two halves of a team come together, no more there than here. A thread that leaves the CPU
  * calls its co-threads. They come after the tasks that wait here. The last task that waits on a CPU
- * stays there: that CPU would take another one for it.
+ * stays there: balance() would replace it.
  */
 __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 {
@@ -292,7 +269,8 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 			from = cpu_at(group, bit);
 			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
 			    nr_queued(level_queue(level, from)) < 2 ||
-			    !rr2_gather_from(from, cpu, level, team))
+			    !gather_from(level_queue(level, from), level_queue(level, cpu), cpu,
+					 team))
 				continue;
 			COUNT(gathered);
 			state->levels |= level_bit(level);
@@ -303,30 +281,17 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 }
 
 /*
- * Takes a task of @level for @cpu, whose task goes on. If that one yields it waits for others, and
- * queues of equal length serve them soonest. Otherwise teams are to stay together: a task is taken
- * only if none waits on @cpu, or from a queue that is longer than teams may make it, not counting
- * one task that is there for a moment.
+ * Takes a task of @level for @cpu, whose task goes on. A task that yields waits for others, which
+ * run soonest if all queues are equally long. Otherwise teams stay together: a task is taken only
+ * if none waits on @cpu, or from a queue that is longer than gathering makes it, by more than one:
+ * a task that wakes up there for a moment disturbs no team.
  */
-static bool balance(s32 cpu, u32 level, bool yields)
+static bool balance(s32 cpu, const struct cpu_state *state, u32 level)
 {
-	bool are_even = yields || !grouping || !is_loaded() || !nr_queued(level_queue(level, cpu));
+	bool evenly = state->has_yielded || !grouping || !is_loaded() ||
+		      !nr_queued(level_queue(level, cpu));
 
-	return pull_longer(waiting_at(level), cpu, reach, are_even ? 0 : most_waiting() + 2);
-}
-
-/* Takes the first task of @level that waits here. */
-static bool take(s32 cpu, struct cpu_state *state, u32 level)
-{
-	bool taken;
-
-	/* Cleared first: a task that comes meanwhile sets the bit again. */
-	state->levels &= ~level_bit(level);
-	taken = scx_bpf_dsq_move_to_local(level_queue(level, cpu), 0);
-	/* A task that cannot be moved now may still wait. */
-	if (taken || nr_queued(level_queue(level, cpu)))
-		state->levels |= level_bit(level);
-	return taken;
+	return pull_longer(waiting_at(level), cpu, reach, evenly ? 0 : most_waiting() + 2);
 }
 
 /* A turn begins, as long as the task's slice. */
@@ -339,8 +304,8 @@ static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *s
 }
 
 /*
- * A task that yields goes to the end of its level. Preemption ends a slice, too, and the task that
- * caused it may run elsewhere by now; so whether the task has yielded is noted.
+ * A task that yields goes to the end of its level. Preemption leaves nothing of the slice either,
+ * so a yield is noted.
  */
 bool BPF_STRUCT_OPS(rr2_yield, struct task_struct *from, struct task_struct *to)
 {
@@ -359,14 +324,13 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	bool yields = goes_on && state->has_yielded;
 	u32 own = goes_on ? level_of(prev) : IDLE;
 	u32 starving = state->starving, tries;
 	u64 tried = 0;
 
 	if (state->is_trickle)
 		state->turn_ends_at = 0;
-	state->is_trickle = starving < LEVELS && take(cpu, state, starving);
+	state->is_trickle = starving < LEVELS && take_level(cpu, &state->levels, starving);
 	state->starving = NO_LEVEL;
 	if (state->is_trickle) {
 		COUNT(trickled);
@@ -383,14 +347,14 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 			COUNT(pulled);
 			return;
 		}
-		if (goes_on && first >= own && balance(cpu, own, yields)) {
+		if (goes_on && first >= own && balance(cpu, state, own)) {
 			COUNT(balanced);
 			state->turn_ends_at = 0;
 			return;
 		}
 		if (first > own || first == IDLE)
 			break;
-		if (take(cpu, state, first)) {
+		if (take_level(cpu, &state->levels, first)) {
 			if (first == own)
 				state->turn_ends_at = 0;
 			return;

@@ -22,6 +22,7 @@
 
 #define TEAM_GROUPS 16384
 #define LIST_TEAM   1ULL /* of those on the user's list */
+#define SCAN	    16	 /* tasks of another CPU's queue that are checked for co-threads */
 
 enum group_by { BY_PROCESS, BY_CGROUP, BY_PIDS };
 
@@ -190,6 +191,28 @@ __noinline int find_cothreads(u64 team, s32 cpu, u32 reach, u32 counted,
 		break;
 	}
 	return 0;
+}
+
+/* Moves a thread of @team from the queue @from to the queue @to, which is @cpu's. */
+__noinline bool gather_from(u64 from, u64 to, s32 cpu, u64 team)
+{
+	struct task_struct *p;
+	bool gathered = false;
+	u32 tried = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, from, 0) {
+		if (gathered || tried++ >= SCAN)
+			break;
+		if (team_of(p) != team || is_migration_disabled(p) ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		gathered = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
+		if (gathered)
+			count_thread(p, cpu);
+	}
+	bpf_rcu_read_unlock();
+	return gathered;
 }
 
 #endif /* FLSCHED_TEAMS_BPF_H */
