@@ -71,7 +71,7 @@ impl Simulation {
         (left > 0).then(|| self.core.cpus[cpu].pace.work(least).max(QUEUE_SPIN_NS))
     }
 
-    fn retry_after_spin(&mut self, task: TaskId, step: Step, ns: Ns) {
+    pub(super) fn retry_after_spin(&mut self, task: TaskId, step: Step, ns: Ns) {
         self.core.tasks[task].work_left = ns;
         self.core.spent.assign(Price::LockWait, ns);
         self.try_again(task, step);

@@ -165,9 +165,8 @@ impl Simulation {
             Step::WaitChildren { at_most } => {
                 if self.world.actors[task].children <= at_most {
                     self.reap(task, at_most);
-                } else if !self.looks_at_children(task, at_most) {
-                    self.world.actors[task].waits_for_children = Some(at_most);
-                    self.retry(cpu, task, Step::WaitChildren { at_most });
+                } else {
+                    self.wait_for_children(cpu, task, at_most);
                 }
             }
             Step::SetAffinity(mask) => self.set_affinity(task, &mask),
@@ -279,11 +278,9 @@ impl Simulation {
                 return;
             }
         }
-        let waits_ns = self.world.tasks_read_until.saturating_sub(self.core.clock());
+        let waits_ns = self.world.tasklist_held_until.saturating_sub(self.core.clock());
         if waits_ns > 0 {
-            self.core.tasks[task].work_left = waits_ns;
-            self.core.spent.assign(Price::LockWait, waits_ns);
-            self.world.actors[task].pending = Some(Step::Exit);
+            self.retry_after_spin(task, Step::Exit, waits_ns);
             return;
         }
         self.core.tasks[task].state = State::Dead;
@@ -297,32 +294,27 @@ impl Simulation {
         }
     }
 
-    /// `wait4()`: `parent` looks at all its children before it sleeps, of which none has ended. Not those for which it has
-    /// looked once: then it sleeps.
-    fn looks_at_children(&mut self, parent: TaskId, at_most: usize) -> bool {
+    /// `wait4()` checks all children of `parent`, none of which has ended, once before `parent` sleeps.
+    fn wait_for_children(&mut self, cpu: CpuId, parent: TaskId, at_most: usize) {
         let child_ns = self.core.machine.startup.as_ref().map_or(0, |costs| *costs.child_ns);
         let actor = &mut self.world.actors[parent];
-        actor.has_looked = child_ns > 0 && !actor.has_looked;
-        if actor.has_looked {
-            let ns = child_ns * actor.children as Ns;
-            actor.pending = Some(Step::WaitChildren { at_most });
-            self.core.spent.assign(Price::Startup, ns);
-            self.core.tasks[parent].work_left += ns;
-            self.world.tasks_read_until = self.core.clock() + ns;
-            return true;
+        let has_checked = actor.waits_for_children.replace(at_most).is_some();
+        actor.pending = Some(Step::WaitChildren { at_most });
+        let checks_ns = child_ns * actor.children as Ns;
+        if has_checked || checks_ns == 0 {
+            self.block(cpu, parent);
+        } else {
+            self.wait4(parent, checks_ns, 0);
         }
-        false
     }
 
-    /// `wait4()`, until at most this number of processes is left: `parent` has work with each of those that have ended, and
-    /// with those that it looks at before it finds it.
+    /// `wait4()`, until at most this number of processes is left: `parent` checks its children in the order of their birth,
+    /// and releases each that has ended.
     fn reap(&mut self, parent: TaskId, at_most: usize) {
-        let actor = &mut self.world.actors[parent];
-        actor.has_looked = false;
         let Some(costs) = self.core.machine.startup.as_ref() else { return };
+        let actor = &mut self.world.actors[parent];
         let mut left = actor.unreaped.len().saturating_sub(at_most);
-        let (mut ns, mut looks_ns) = (0, 0);
-        let mut alive = 0;
+        let (mut alive, mut checks_ns, mut releases_ns) = (0, 0, 0);
         actor.unreaped.retain(|&child| {
             if left == 0 {
                 return true;
@@ -330,15 +322,22 @@ impl Simulation {
             let has_ended = self.core.tasks[child].state == State::Dead;
             if has_ended {
                 left -= 1;
-                ns += *costs.reap_ns;
-                looks_ns += alive * *costs.child_ns;
+                checks_ns += alive * *costs.child_ns;
+                releases_ns += *costs.reap_ns;
             } else {
                 alive += 1;
             }
             !has_ended
         });
-        self.core.spent.assign(Price::Startup, ns + looks_ns);
-        self.core.tasks[parent].work_left += ns + looks_ns;
-        self.world.tasks_read_until = self.world.tasks_read_until.max(self.core.clock() + looks_ns);
+        self.wait4(parent, checks_ns, releases_ns);
+    }
+
+    /// `parent` holds `tasklist_lock` while it checks its children, so no task ends meanwhile.
+    fn wait4(&mut self, parent: TaskId, checks_ns: Ns, releases_ns: Ns) {
+        let ns = checks_ns + releases_ns;
+        self.core.spent.assign(Price::Startup, ns);
+        self.core.tasks[parent].work_left += ns;
+        let until = &mut self.world.tasklist_held_until;
+        *until = (*until).max(self.core.clock() + checks_ns);
     }
 }

@@ -249,8 +249,8 @@ pub struct World {
     pub random: Random,
     /// By task.
     pub(crate) actors: Vec<Actor>,
-    /// Until when a task that looks at its children holds `tasklist_lock`.
-    pub(crate) tasks_read_until: Ns,
+    /// Until when a task that checks its children holds `tasklist_lock`.
+    pub(crate) tasklist_held_until: Ns,
     /// When the measured part began.
     pub started_at: Option<Ns>,
     /// When the measured part ended.
@@ -279,8 +279,6 @@ pub(crate) struct Actor {
     pub(crate) children: usize,
     /// The processes among its children, in the order of their birth, until it has waited for them.
     pub(crate) unreaped: Vec<TaskId>,
-    /// It has found that none of its children has ended.
-    pub(crate) has_looked: bool,
     pub(crate) parent: Option<TaskId>,
     /// It waits until at most this number of children exist.
     pub(crate) waits_for_children: Option<usize>,
@@ -304,7 +302,7 @@ impl World {
             conditions: Vec::new(),
             random: random(seed, 1),
             actors: Vec::new(),
-            tasks_read_until: 0,
+            tasklist_held_until: 0,
             started_at: None,
             stopped_at: None,
             figures: Vec::new(),
@@ -359,7 +357,6 @@ impl World {
             has_waited: false,
             children: 0,
             unreaped: Vec::new(),
-            has_looked: false,
             parent,
             waits_for_children: None,
         });
