@@ -23,8 +23,8 @@ pub struct Startup {
     pub player_fork_ns: Sourced<Ns>,
     /// What a process does with each process that it has waited for and that has ended.
     pub reap_ns: Sourced<Ns>,
-    /// How much longer `wait4()` takes for each child that has not ended: it looks at all of them in the order of
-    /// their birth, up to the first that has ended.
+    /// What `wait4()` costs for each child that still runs: it checks the children in the order of their birth, up to
+    /// the first that has ended.
     pub child_ns: Sourced<Ns>,
 }
 

@@ -114,7 +114,7 @@ fn threads_that_compute_spread() {
     }
 }
 
-/// All work until the same time, however late they first get a CPU.
+/// All threads stop at the same time, however late they first run.
 #[test]
 fn co_threads_end_together() {
     for scheduler in ["rr", "rr2", "eevdf"] {

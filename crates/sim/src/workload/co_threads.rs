@@ -77,8 +77,8 @@ struct Worker {
     of: CoThreads,
     /// Where all sleep until the last one has come, so that all wake at once.
     start: Option<BarrierId>,
-    /// When all stop, as in the real program: the work's duration after the first one has woken. Were it after its own
-    /// waking, those that wait long for a CPU would work after the others have ended.
+    /// When all threads stop, as in the real program: `seconds` after the first one runs. With a deadline of its own a
+    /// thread that first runs late would go on after the others have ended.
     until: Rc<Cell<Option<Ns>>>,
     working: bool,
     done: Rc<Cell<u64>>,
