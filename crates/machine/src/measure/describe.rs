@@ -28,6 +28,8 @@ const ONE_WAY_INSTRUCTIONS: f64 = 6335.0;
 const TICK_NS: u64 = 500;
 /// Of a core of some GHz.
 const LOAD_BALANCE_NS: u64 = 3000;
+/// Likewise.
+const FORK_SEARCH_NS: u64 = 100;
 /// Throughput of a core with several busy threads, in percent of its throughput with one.
 const SMT_PERCENT: u32 = 125;
 /// Time in which the frequency rises from the lowest to the highest.
@@ -111,6 +113,10 @@ fn costs(of: &Calibration) -> Costs {
         load_balance_ns: Sourced::estimated(
             LOAD_BALANCE_NS,
             "not measured: 10,000 instructions, on a core of some GHz",
+        ),
+        fork_search_ns: Sourced::estimated(
+            FORK_SEARCH_NS,
+            "not measured: 330 instructions, on a core of some GHz",
         ),
         fork_ns: by_kind(
             "fork of a small process, and a new thread",

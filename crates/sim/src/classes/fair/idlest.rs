@@ -2,7 +2,7 @@
 //! room. Source: `find_idlest_group()`, `find_idlest_group_cpu()`.
 use super::{Fair, Rules};
 use crate::core::{Core, CpuId, TaskId};
-use flsched_machine::FULL_SPEED;
+use flsched_machine::{FULL_SPEED, Price};
 use std::cmp::{Ordering, Reverse};
 
 /// The load of a group of CPUs.
@@ -101,6 +101,10 @@ impl<R: Rules> Fair<R> {
                 let group = &domain.groups[index];
                 if !group.iter().any(|&cpu| allowed.has(cpu)) {
                     continue;
+                }
+                if R::IS_MODERN {
+                    let search_ns = *core.machine.costs.fork_search_ns * group.len() as u64;
+                    core.spend(Price::ForkSearch, search_ns);
                 }
                 let load = self.group_load(core, group.iter().copied(), domain.imbalance_percent());
                 if index == own {
