@@ -3,7 +3,7 @@ use super::Simulation;
 use crate::core::{Before, CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::startup::{first_work_ns, grace_period_end};
-use crate::workload::{Child, SemaphoreId, Step, View};
+use crate::workload::{Attempt, Child, Semaphore, SemaphoreId, Step, View};
 use flsched_machine::Price;
 use rand::RngExt;
 
@@ -138,12 +138,7 @@ impl Simulation {
             Step::Poll(channel) => self.poll(cpu, task, channel, has_waited),
             Step::Meet(barrier, wait) => self.arrive(cpu, task, barrier, wait),
             Step::Await(waiting) => self.await_round(cpu, task, waiting),
-            Step::Down(semaphore) => {
-                if !self.world.semaphores[semaphore].down(task) {
-                    self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
-                    self.retry(cpu, task, Step::Down(semaphore));
-                }
-            }
+            Step::Down(semaphore) => self.down(cpu, task, semaphore, has_waited),
             Step::Up(semaphore) => self.up(task, &[semaphore], false),
             Step::Send(semaphores) => self.up(task, &semaphores, true),
             Step::WaitFor(condition, mutex) => {
@@ -192,9 +187,33 @@ impl Simulation {
         self.core.resched(cpu);
     }
 
+    /// Takes one of the semaphore; waiting asleep costs a system call.
+    fn down(&mut self, cpu: CpuId, task: TaskId, semaphore: SemaphoreId, has_slept: bool) {
+        match self.world.semaphores[semaphore].down(task, has_slept) {
+            Attempt::Taken => {}
+            Attempt::Spins => {
+                self.core.tasks[task].work_left = Semaphore::SPIN_NS;
+                self.core.spent.assign(Price::Spin, Semaphore::SPIN_NS);
+                let actor = &mut self.world.actors[task];
+                actor.pending = Some(Step::Down(semaphore));
+                actor.has_waited = has_slept;
+            }
+            Attempt::Sleeps { spinners } => {
+                spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
+                self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
+                self.retry(cpu, task, Step::Down(semaphore));
+            }
+        }
+    }
+
     /// Releases one of each semaphore; wake-ups by it cost a system call.
     fn up(&mut self, task: TaskId, semaphores: &[SemaphoreId], is_message: bool) {
-        let woken: Vec<TaskId> = semaphores.iter().filter_map(|&it| self.world.semaphores[it].up()).collect();
+        let mut woken = Vec::new();
+        for &semaphore in semaphores {
+            let (sleeper, spinners) = self.world.semaphores[semaphore].up();
+            woken.extend(sleeper);
+            spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
+        }
         if !woken.is_empty() {
             self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
         }
@@ -263,7 +282,9 @@ impl Simulation {
         self.core.spent.assign(Price::Startup, ns);
         self.core.tasks[task].work_left = ns;
         self.wake_new(task);
-        if let Some(semaphore) = vfork.filter(|&it| !self.world.semaphores[it].down(parent)) {
+        if let Some(semaphore) = vfork
+            && self.world.semaphores[semaphore].down(parent, false) != Attempt::Taken
+        {
             self.retry(cpu, parent, Step::Down(semaphore));
         }
     }

@@ -58,7 +58,7 @@ impl Simulation {
     }
 
     /// What the task polls has changed: it notices the change when the cache line has arrived.
-    fn cut_short(&mut self, task: TaskId) {
+    pub(super) fn cut_short(&mut self, task: TaskId) {
         let cpu = self.core.tasks[task].cpu;
         let now = self.core.clock();
         let is_polling = self.core.cpus[cpu].curr == Some(task) && self.core.stop_work(cpu, now).is_some();

@@ -17,7 +17,7 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(world: &mut World) -> Self {
         Self {
-            mutex: world.add_semaphore(1),
+            mutex: world.add_mutex(),
             changed: world.add_condition(),
             waiting: Rc::default(),
             is_open: Rc::default(),

@@ -21,7 +21,9 @@ mod work;
 pub use channel::{Channel, ChannelId, Outcome};
 pub use circumstances::{Circumstances, Disturbance};
 pub use script::{Act, BarrierPlan, TaskPlan, Tasks};
-pub use sync::{Arrival, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting};
+pub use sync::{
+    Arrival, Attempt, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting,
+};
 
 use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
@@ -335,6 +337,12 @@ impl World {
     /// A new semaphore with this count.
     pub fn add_semaphore(&mut self, count: u64) -> SemaphoreId {
         self.semaphores.push(Semaphore::new(count));
+        self.semaphores.len() - 1
+    }
+
+    /// A new mutex, as Rust's standard library has them.
+    pub fn add_mutex(&mut self) -> SemaphoreId {
+        self.semaphores.push(Semaphore::mutex());
         self.semaphores.len() - 1
     }
 

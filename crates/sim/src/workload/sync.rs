@@ -120,29 +120,92 @@ impl Barrier {
 pub struct Semaphore {
     count: u64,
     waiters: VecDeque<TaskId>,
+    spinning: Option<Spinning>,
+}
+
+/// Of a mutex of Rust's standard library.
+#[derive(Debug, Default)]
+struct Spinning {
+    /// A task may sleep, so that none spins, and who releases the mutex wakes one.
+    is_contended: bool,
+    spinners: Vec<TaskId>,
+    /// These have spun, and sleep if they cannot take it now.
+    have_spun: Vec<TaskId>,
+}
+
+impl Spinning {
+    /// All spin no longer.
+    fn end(&mut self) -> Vec<TaskId> {
+        self.have_spun.extend(&self.spinners);
+        std::mem::take(&mut self.spinners)
+    }
+
+    /// Whether the task has spun since it last slept.
+    fn take_spun(&mut self, task: TaskId) -> bool {
+        let before = self.spinners.len() + self.have_spun.len();
+        self.spinners.retain(|&other| other != task);
+        self.have_spun.retain(|&other| other != task);
+        self.spinners.len() + self.have_spun.len() < before
+    }
+}
+
+/// What comes of an attempt to take one of a semaphore.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The task has it.
+    Taken,
+    /// It tries again after [`Semaphore::SPIN_NS`], or as soon as the mutex is released.
+    Spins,
+    /// It sleeps, and tries again when it is woken.
+    Sleeps {
+        /// These spin no longer.
+        spinners: Vec<TaskId>,
+    },
 }
 
 impl Semaphore {
+    /// A hundred times PAUSE, of 140 ns on the parallel clock.
+    pub const SPIN_NS: Ns = 14_000;
+
     /// With this count.
     pub fn new(count: u64) -> Self {
-        Self { count, waiters: VecDeque::new() }
+        Self { count, waiters: VecDeque::new(), spinning: None }
     }
 
-    /// Takes one; false: the task waits, and tries again when it is woken. As with futexes, another
-    /// task may take it in between.
-    pub fn down(&mut self, task: TaskId) -> bool {
+    /// A mutex of Rust's standard library (`sys/sync/mutex/futex.rs`): a task spins before it sleeps, unless another one
+    /// sleeps already, and a release wakes none if none may sleep.
+    pub fn mutex() -> Self {
+        Self { spinning: Some(Spinning::default()), ..Self::new(1) }
+    }
+
+    /// Takes one, if there is one. As with futexes, another task may take it before one that `has_slept`.
+    pub fn down(&mut self, task: TaskId, has_slept: bool) -> Attempt {
+        let mut spinners = Vec::new();
+        if let Some(spinning) = &mut self.spinning {
+            let has_spun = spinning.take_spun(task);
+            if self.count == 0 && !spinning.is_contended && !has_spun {
+                spinning.spinners.push(task);
+                return Attempt::Spins;
+            }
+            if self.count == 0 {
+                spinners = spinning.end();
+            }
+            spinning.is_contended |= has_slept || self.count == 0;
+        }
         if self.count == 0 {
             self.waiters.push_back(task);
-            return false;
+            return Attempt::Sleeps { spinners };
         }
         self.count -= 1;
-        true
+        Attempt::Taken
     }
 
-    /// Releases one, and returns the task that this wakes.
-    pub fn up(&mut self) -> Option<TaskId> {
+    /// Releases one, and returns the task that this wakes, and those that spin no longer.
+    pub fn up(&mut self) -> (Option<TaskId>, Vec<TaskId>) {
         self.count += 1;
-        self.waiters.pop_front()
+        let Some(spinning) = &mut self.spinning else { return (self.waiters.pop_front(), Vec::new()) };
+        let may_sleep = std::mem::take(&mut spinning.is_contended);
+        (self.waiters.pop_front_if(|_| may_sleep), spinning.end())
     }
 }
 
@@ -184,10 +247,28 @@ mod tests {
     #[test]
     fn a_semaphore_lets_as_many_pass_as_it_counts() {
         let mut semaphore = Semaphore::new(1);
-        assert!(semaphore.down(1));
-        assert!(!semaphore.down(2) && !semaphore.down(3));
-        assert_eq!((semaphore.up(), semaphore.up(), semaphore.up()), (Some(2), Some(3), None));
-        assert!(semaphore.down(2) && semaphore.down(3));
+        let sleeps = || Attempt::Sleeps { spinners: vec![] };
+        assert_eq!(semaphore.down(1, false), Attempt::Taken);
+        assert_eq!((semaphore.down(2, false), semaphore.down(3, false)), (sleeps(), sleeps()));
+        assert_eq!([semaphore.up().0, semaphore.up().0, semaphore.up().0], [Some(2), Some(3), None]);
+        assert_eq!((semaphore.down(2, true), semaphore.down(3, true)), (Attempt::Taken, Attempt::Taken));
+    }
+
+    #[test]
+    fn a_mutex_wakes_one_only_if_one_may_sleep() {
+        let mut mutex = Semaphore::mutex();
+        assert_eq!(mutex.down(1, false), Attempt::Taken);
+        assert_eq!((mutex.down(2, false), mutex.down(3, false)), (Attempt::Spins, Attempt::Spins));
+        // The second has spun in vain: nobody spins any more.
+        assert_eq!(mutex.down(2, false), Attempt::Sleeps { spinners: vec![3] });
+        assert_eq!(mutex.down(3, false), Attempt::Sleeps { spinners: vec![] });
+        assert_eq!(mutex.up(), (Some(2), vec![]));
+        // A fourth takes it first, knows of no sleeper and wakes none. The second does.
+        assert_eq!(mutex.down(4, false), Attempt::Taken);
+        assert_eq!(mutex.down(2, true), Attempt::Spins);
+        assert_eq!(mutex.up(), (None, vec![2]));
+        assert_eq!(mutex.down(2, true), Attempt::Taken);
+        assert_eq!(mutex.up(), (Some(3), vec![]));
     }
 
     #[test]
