@@ -19,6 +19,8 @@ pub enum Callback {
     Pick,
     /// `put_prev_task`
     PutPrev,
+    /// `put_prev_task` of a task that waits on, after a yield or a preemption: what it takes more than that of a sleeper
+    Requeue,
     /// `set_next_task`
     SetNext,
     /// `task_tick`

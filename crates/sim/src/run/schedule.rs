@@ -276,6 +276,9 @@ impl Simulation {
     pub(super) fn leave(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
         let class = self.core.tasks[prev].class;
         self.core.charge(&self.costs[class], Callback::PutPrev);
+        if self.core.tasks[prev].is_queued {
+            self.core.charge(&self.costs[class], Callback::Requeue);
+        }
         self.classes[class].put_prev(&mut self.core, cpu, prev, next);
         self.account(prev, Phase::Running);
         if self.core.tasks[prev].is_queued {
