@@ -44,6 +44,18 @@ impl Figures {
         [self.time_us, self.switches, self.migrations, self.wakeup_p50_us, self.wakeup_p99_us]
     }
 
+    /// How far others are from these, each as a share of the figure here; 0 for differences that are too small to count.
+    fn apart(&self, others: &Self) -> [f64; 5] {
+        const LEAST: [f64; 5] = [ROUND_US, FEW, FEW, ROUND_US, ROUND_US];
+        let (these, others) = (self.all(), others.all());
+        std::array::from_fn(|index| match (these[index] - others[index]).abs() {
+            difference if difference <= LEAST[index] => 0.0,
+            // On one side there were not enough wake-ups.
+            _ if index >= 3 && these[index].min(others[index]) == 0.0 => 0.0,
+            difference => difference / these[index].max(LEAST[index]),
+        })
+    }
+
     /// Of each, what is nearest to another one's in the range of several runs.
     pub fn nearest(runs: &[Self], to: &Self) -> Self {
         Self::each(|of| {
@@ -82,6 +94,10 @@ impl Figures {
     }
 }
 
+fn agree(deviations: [f64; 5]) -> bool {
+    deviations.iter().all(|deviation| *deviation <= TOLERANCE)
+}
+
 fn range(runs: &[Figures], of: fn(&Figures) -> f64) -> [f64; 2] {
     let values = || runs.iter().map(of);
     [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]
@@ -99,27 +115,32 @@ pub struct Entry {
     pub scheduler: String,
     /// There.
     pub kernel: Figures,
+    /// There once more, in a machine booted anew: how far a measurement is from the next one of the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Figures>,
     /// Here.
     pub simulator: Figures,
 }
 
 impl Entry {
-    /// How far the simulator is from the kernel in each figure, as a share of the kernel's; 0 for differences that are
-    /// too small to count.
+    /// How far the simulator is from the kernel in each figure.
     pub fn deviations(&self) -> [f64; 5] {
-        const LEAST: [f64; 5] = [ROUND_US, FEW, FEW, ROUND_US, ROUND_US];
-        let (kernel, simulator) = (self.kernel.all(), self.simulator.all());
-        std::array::from_fn(|index| match (kernel[index] - simulator[index]).abs() {
-            difference if difference <= LEAST[index] => 0.0,
-            // On one side there were not enough wake-ups.
-            _ if index >= 3 && kernel[index].min(simulator[index]) == 0.0 => 0.0,
-            difference => difference / kernel[index].max(LEAST[index]),
-        })
+        self.kernel.apart(&self.simulator)
+    }
+
+    /// How far the kernel is from itself in each figure, if it was measured twice.
+    pub fn noise(&self) -> Option<[f64; 5]> {
+        self.again.as_ref().map(|again| self.kernel.apart(again))
     }
 
     /// All figures agree.
     pub fn agrees(&self) -> bool {
-        self.deviations().iter().all(|deviation| *deviation <= TOLERANCE)
+        agree(self.deviations())
+    }
+
+    /// All figures of both measurements on the kernel agree.
+    pub fn repeats(&self) -> bool {
+        self.noise().is_some_and(agree)
     }
 
     /// The figures that agree no longer, or are further apart than when `before` was recorded.
@@ -171,6 +192,7 @@ mod tests {
             cpus: 1,
             scheduler: "eevdf".into(),
             kernel: figures(kernel),
+            again: None,
             simulator: figures(simulator),
         }
     }
@@ -181,6 +203,16 @@ mod tests {
         assert!(same.agrees(), "{:?}", same.deviations());
         let other = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1110.0, 500.0, 30.0, 6.0, 100.0]);
         assert_eq!(other.worse_than(None), ["time", "migrations"]);
+    }
+
+    #[test]
+    fn a_measurement_that_does_not_repeat_is_known() {
+        let mut one = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [0.0; 5]);
+        assert_eq!((one.noise(), one.repeats()), (None, false));
+        one.again = Some(Figures { switches: 700.0, ..one.kernel });
+        assert_eq!((one.noise(), one.repeats()), (Some([0.0, 0.4, 0.0, 0.0, 0.0]), false));
+        one.again = Some(one.kernel);
+        assert!(one.repeats());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What a scenario comes to in the simulator, and whether that is as on the kernel.
-use crate::MachineResults;
+use crate::Machines;
 use flsched_sim::conformance::{Entry, Figures, Record, latencies};
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::Scenario;
@@ -24,16 +24,10 @@ pub fn measure(
     mut scenario: Scenario,
     scheduler: &str,
     name: &str,
-    results: &MachineResults,
+    machines: &Machines,
 ) -> Result<Measured, Failed> {
-    let plays = results.plays.get(name).cloned().unwrap_or_default();
-    let plays: Vec<Figures> =
-        plays.into_iter().collect::<Result<_, _>>().map_err(|why| format!("on the kernel: {why}"))?;
-    if plays.len() < crate::guest::PLAYS {
-        return Err(
-            format!("the machine ended before this scenario did; it said:\n{}", results.transcript).into()
-        );
-    }
+    let plays = machines.first.of(name)?;
+    let again = machines.again.as_ref().map(|machine| machine.of(name)).transpose()?;
     scenario.scheduler = scheduler.into();
     let runs: Result<Vec<Figures>, _> = (0..SEEDS)
         .map(|seed| {
@@ -48,6 +42,7 @@ pub fn measure(
         cpus: scenario.cpus,
         scheduler: scheduler.into(),
         kernel: Figures::median(&plays),
+        again: again.map(|plays| Figures::median(&plays)),
         simulator: Figures::median(&runs),
     };
     Ok(Measured { entry, plays, runs })

@@ -6,10 +6,10 @@
 //! `--guest` it is the command inside, with `--play` the first process of a scenario.
 //!
 //! Without `FLSCHED_TEST_CONFORMANCE=all` only a part is played; `FLSCHED_TEST_CONFORMANCE=record` plays all and writes
-//! that file. With `simulator` and `record-simulator` the kernel's figures are those of the file, and no machine is
-//! booted: for changes of the simulator alone, in seconds. `FLSCHED_TEST_POLICIES=eevdf` and
-//! `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by parts of their names; the record keeps its other
-//! entries.
+//! that file. It plays all in a second machine, too: how far the kernel is from itself. With `simulator` and
+//! `record-simulator` the kernel's figures are those of the file, and no machine is booted: for changes of the simulator
+//! alone, in seconds. `FLSCHED_TEST_POLICIES=eevdf` and `FLSCHED_TEST_SCENARIOS=chain,nice` pick schedulers, and scenarios by
+//! parts of their names; the record keeps its other entries.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -58,6 +58,7 @@ fn main() -> ExitCode {
     let measured = Arc::new(Mutex::new(Vec::new()));
     let record = (!extent.starts_with("record")).then(|| Arc::new(recorded()));
     let kernel = extent.ends_with("simulator").then(|| Arc::new(recorded()));
+    let is_twice = extent == "record";
     let mut trials = Vec::new();
     for &scheduler in SCHEDULERS.iter().filter(|name| picked(name, "POLICIES", USUAL_SCHEDULERS)) {
         for (&cpus, scenarios) in &by_cpus {
@@ -67,9 +68,12 @@ fn main() -> ExitCode {
                 let (files, results) = (files.clone(), results.clone());
                 let (measured, record, kernel) = (measured.clone(), record.clone(), kernel.clone());
                 trials.push(Trial::test(format!("{scheduler}::{name}"), move || {
-                    let results: &MachineResults = results.get_or_init(|| match kernel {
-                        Some(record) => MachineResults::of(&record, scheduler),
-                        None => boot(scheduler, cpus, &files),
+                    let results: &Machines = results.get_or_init(|| match kernel {
+                        Some(record) => Machines::recorded(&record, scheduler),
+                        None => Machines {
+                            first: boot(scheduler, cpus, &files),
+                            again: is_twice.then(|| boot(scheduler, cpus, &files)),
+                        },
                     });
                     let pair = judge::measure(read(&file.to_string_lossy()), scheduler, &name, results)?;
                     let outcome = record.map_or(Ok(()), |record| judge::judge(&pair, &record));
@@ -133,19 +137,43 @@ fn read(file: &str) -> Scenario {
     Scenario::parse(&text, file).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The results of a machine: by scenario the numbers of its runs, and the whole output for
-/// failures.
+/// The results of a machine, and of the same booted once more.
+struct Machines {
+    first: MachineResults,
+    again: Option<MachineResults>,
+}
+
+impl Machines {
+    fn recorded(record: &Record, scheduler: &str) -> Self {
+        let entries = || record.entries.iter().filter(|entry| entry.scheduler == scheduler);
+        let first = entries().map(|entry| (entry.scenario.clone(), entry.kernel));
+        let again = entries().filter_map(|entry| Some((entry.scenario.clone(), entry.again?)));
+        Self { first: MachineResults::recorded(first), again: Some(MachineResults::recorded(again)) }
+    }
+}
+
+/// By scenario the numbers of its runs, and the whole output for failures.
 struct MachineResults {
     plays: BTreeMap<String, Vec<Result<Figures, String>>>,
     transcript: String,
 }
 
 impl MachineResults {
-    /// As recorded; the medians stand for the single runs.
-    fn of(record: &Record, scheduler: &str) -> Self {
-        let entries = record.entries.iter().filter(|entry| entry.scheduler == scheduler);
-        let plays = entries.map(|entry| (entry.scenario.clone(), vec![Ok(entry.kernel); guest::PLAYS]));
+    /// The medians stand for the single runs.
+    fn recorded(medians: impl Iterator<Item = (String, Figures)>) -> Self {
+        let plays = medians.map(|(scenario, median)| (scenario, vec![Ok(median); guest::PLAYS]));
         Self { plays: plays.collect(), transcript: "it is not in the record".into() }
+    }
+
+    /// The runs of a scenario.
+    fn of(&self, name: &str) -> Result<Vec<Figures>, String> {
+        let plays = self.plays.get(name).cloned().unwrap_or_default();
+        let plays: Vec<Figures> =
+            plays.into_iter().collect::<Result<_, _>>().map_err(|why| format!("on the kernel: {why}"))?;
+        match plays.len() {
+            guest::PLAYS.. => Ok(plays),
+            _ => Err(format!("the machine ended before this scenario did; it said:\n{}", self.transcript)),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
     Ok(Rendered { text, pictures: Vec::new() })
 }
 
-/// A row for each number of CPUs.
+/// A row for each number of CPUs; in brackets how often the kernel agrees with itself.
 fn tally(record: &Record) -> String {
     let mut sizes: Vec<usize> = record.entries.iter().map(|entry| entry.cpus).collect();
     sizes.sort_unstable();
@@ -27,12 +27,15 @@ fn tally(record: &Record) -> String {
     let mut titles = vec!["CPUs".to_owned(), "entries".to_owned(), "all figures".to_owned()];
     titles.extend(Figures::NAMES.map(str::to_owned));
     let row = |name: String, entries: Vec<&Entry>| {
-        let count =
-            |is: &dyn Fn(&Entry) -> bool| entries.iter().filter(|entry| is(entry)).count().to_string();
-        let mut cells = vec![name, entries.len().to_string(), count(&Entry::agrees)];
-        cells.extend(
-            (0..titles.len() - 3).map(|index| count(&|entry| entry.deviations()[index] <= TOLERANCE)),
-        );
+        let count = |is: &dyn Fn(&Entry) -> bool| entries.iter().filter(|entry| is(entry)).count();
+        let both = |agrees: &dyn Fn(&Entry) -> bool, repeats: &dyn Fn(&Entry) -> bool| {
+            format!("{} ({})", count(agrees), count(repeats))
+        };
+        let mut cells = vec![name, entries.len().to_string(), both(&Entry::agrees, &Entry::repeats)];
+        cells.extend((0..titles.len() - 3).map(|index| {
+            let repeats = |entry: &Entry| entry.noise().is_some_and(|noise| noise[index] <= TOLERANCE);
+            both(&|entry| entry.deviations()[index] <= TOLERANCE, &repeats)
+        }));
         line(&cells)
     };
     let mut lines = head(&titles);
@@ -40,15 +43,22 @@ fn tally(record: &Record) -> String {
         lines.push(row(cpus.to_string(), record.entries.iter().filter(|entry| entry.cpus == cpus).collect()));
     }
     lines.push(row("all".into(), record.entries.iter().collect()));
+    let repeat: Vec<&Entry> = record.entries.iter().filter(|entry| entry.repeats()).collect();
+    let of_these = repeat.iter().filter(|entry| entry.agrees()).count();
     let source = format!(
-        "Entries that agree. Clock: {}; kernel {}; medians of {} runs on the kernel and of {} seeds in the simulator.",
-        record.clock, record.kernel, record.plays, record.seeds
+        "Entries that agree; in brackets those in which two measurements on the kernel agree. These are {}, and in {of_these} of \
+         them the simulator agrees, too. Clock: {}; kernel {}; medians of {} runs on the kernel, and of {} seeds in the simulator.",
+        repeat.len(),
+        record.clock,
+        record.kernel,
+        record.plays,
+        record.seeds
     );
     lines.extend([String::new(), source]);
     lines.join("\n")
 }
 
-/// Kernel/simulator of each figure; in bold what does not agree.
+/// Kernel/simulator of each figure; in bold what does not agree, *≈* if the kernel does not agree with itself either.
 fn entries(record: &Record) -> String {
     let mut titles = vec!["scenario".to_owned(), "CPUs".to_owned(), "scheduler".to_owned()];
     titles.extend(["time, ms", "switches", "migrations", "p50, µs", "p99, µs"].map(str::to_owned));
@@ -64,7 +74,12 @@ fn entries(record: &Record) -> String {
                 _ => format!("{value:.1}"),
             };
             let both = format!("{}/{}", show(kernel[index]), show(simulator[index]));
-            if deviation <= TOLERANCE { both } else { format!("**{both}**") }
+            let repeats = entry.noise().is_none_or(|noise| noise[index] <= TOLERANCE);
+            match (deviation <= TOLERANCE, repeats) {
+                (true, _) => both,
+                (false, true) => format!("**{both}**"),
+                (false, false) => format!("*≈ {both}*"),
+            }
         }));
         line(&cells)
     };
@@ -85,11 +100,12 @@ mod tests {
             wakeup_p50_us: 5.0,
             wakeup_p99_us: 0.0,
         };
-        let entry = |cpus, simulator| Entry {
+        let entry = |cpus, again, simulator| Entry {
             scenario: "chain".into(),
             cpus,
             scheduler: "eevdf".into(),
             kernel: figures(1500.0, 300.0),
+            again: Some(again),
             simulator,
         };
         Record {
@@ -97,16 +113,20 @@ mod tests {
             clock: "parallel".into(),
             plays: 3,
             seeds: 5,
-            entries: vec![entry(1, figures(1500.0, 290.0)), entry(4, figures(3000.0, 300.0))],
+            entries: vec![
+                entry(1, figures(1500.0, 300.0), figures(1500.0, 290.0)),
+                entry(4, figures(1600.0, 400.0), figures(3000.0, 400.0)),
+            ],
         }
     }
 
     #[test]
     fn counts_what_agrees() {
         let text = tally(&record());
-        assert!(text.contains("| 1 | 1 | 1 | 1 | 1 | 1 | 1 | 1 |"), "{text}");
-        assert!(text.contains("| 4 | 1 | 0 | 0 | 1 | 1 | 1 | 1 |"), "{text}");
-        assert!(text.contains("| all | 2 | 1 | 1 | 2 | 2 | 2 | 2 |"), "{text}");
+        assert!(text.contains("| 1 | 1 | 1 (1) | 1 (1) | 1 (1) | 1 (1) | 1 (1) | 1 (1) |"), "{text}");
+        assert!(text.contains("| 4 | 1 | 0 (0) | 0 (1) | 0 (0) | 1 (1) | 1 (1) | 1 (1) |"), "{text}");
+        assert!(text.contains("| all | 2 | 1 (1) | 1 (2) | 1 (1) | 2 (2) | 2 (2) | 2 (2) |"), "{text}");
+        assert!(text.contains("These are 1, and in 1 of them"), "{text}");
     }
 
     #[test]
@@ -116,6 +136,6 @@ mod tests {
             text.contains("| `chain` | 1 | `eevdf` | 1.5/1.5 | 300/290 | 0/0 | 5.0/5.0 | –/– |"),
             "{text}"
         );
-        assert!(text.contains("| `chain` | 4 | `eevdf` | **1.5/3.0** |"), "{text}");
+        assert!(text.contains("| `chain` | 4 | `eevdf` | **1.5/3.0** | *≈ 300/400* |"), "{text}");
     }
 }
