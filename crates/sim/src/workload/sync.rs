@@ -204,8 +204,9 @@ impl Semaphore {
     pub fn up(&mut self) -> (Option<TaskId>, Vec<TaskId>) {
         self.count += 1;
         let Some(spinning) = &mut self.spinning else { return (self.waiters.pop_front(), Vec::new()) };
-        let may_sleep = std::mem::take(&mut spinning.is_contended);
-        (self.waiters.pop_front_if(|_| may_sleep), spinning.end())
+        let sleeper =
+            if std::mem::take(&mut spinning.is_contended) { self.waiters.pop_front() } else { None };
+        (sleeper, spinning.end())
     }
 }
 
