@@ -336,13 +336,16 @@ impl World {
 
     /// A new semaphore with this count.
     pub fn add_semaphore(&mut self, count: u64) -> SemaphoreId {
-        self.semaphores.push(Semaphore::new(count));
-        self.semaphores.len() - 1
+        self.push_semaphore(Semaphore::new(count))
     }
 
     /// A new mutex, as Rust's standard library has them.
     pub fn add_mutex(&mut self) -> SemaphoreId {
-        self.semaphores.push(Semaphore::mutex());
+        self.push_semaphore(Semaphore::mutex())
+    }
+
+    fn push_semaphore(&mut self, semaphore: Semaphore) -> SemaphoreId {
+        self.semaphores.push(semaphore);
         self.semaphores.len() - 1
     }
 

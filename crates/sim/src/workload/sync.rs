@@ -180,24 +180,25 @@ impl Semaphore {
 
     /// Takes one, if there is one. As with futexes, another task may take it before one that `has_slept`.
     pub fn down(&mut self, task: TaskId, has_slept: bool) -> Attempt {
+        if self.count > 0 {
+            self.count -= 1;
+            if let Some(spinning) = &mut self.spinning {
+                spinning.take_spun(task);
+                spinning.is_contended |= has_slept;
+            }
+            return Attempt::Taken;
+        }
         let mut spinners = Vec::new();
         if let Some(spinning) = &mut self.spinning {
-            let has_spun = spinning.take_spun(task);
-            if self.count == 0 && !spinning.is_contended && !has_spun {
+            if !spinning.take_spun(task) && !spinning.is_contended {
                 spinning.spinners.push(task);
                 return Attempt::Spins;
             }
-            if self.count == 0 {
-                spinners = spinning.end();
-            }
-            spinning.is_contended |= has_slept || self.count == 0;
+            spinning.is_contended = true;
+            spinners = spinning.end();
         }
-        if self.count == 0 {
-            self.waiters.push_back(task);
-            return Attempt::Sleeps { spinners };
-        }
-        self.count -= 1;
-        Attempt::Taken
+        self.waiters.push_back(task);
+        Attempt::Sleeps { spinners }
     }
 
     /// Releases one, and returns the task that this wakes, and those that spin no longer.
