@@ -1,4 +1,6 @@
 //! `losses`: the rows of whole sets where another scheduler is faster than the subject, worst first.
+//!
+//! Sets can share a workload. It is one row for each kernel and number of CPUs, the worst of those measured.
 use super::table::{head, line, time};
 use super::words::{failures, quantity, workload};
 use super::{Context, Rendered, SUBJECT, required};
@@ -8,11 +10,12 @@ use flsched_compare::report::words::ratio;
 use flsched_compare::result::ArmResult;
 use flsched_compare::stats::{Estimate, ratio_of_medians};
 use flsched_compare::verdict::{Evidence, MIN_EFFECT, Verdict, decide};
+use std::collections::BTreeSet;
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     required(request, "sets")?;
     let subject = request.get("subject").unwrap_or(SUBJECT);
-    let (mut rows, mut lost) = (0, Vec::new());
+    let (mut rows, mut lost) = (BTreeSet::new(), Vec::new());
     for name in request.list("sets").unwrap_or_default() {
         let set = context.sets.get(name).map_err(|error| error.to_string())?;
         for comparison in set.own_comparisons().filter(|it| context.store.has(&it.file)) {
@@ -21,14 +24,18 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
             if quantity(&view.reports[0]) == "work" {
                 return Err(format!("{}: on its clock no scheduler is faster", comparison.file));
             }
-            rows += view.rows.len();
             let kernel = comparison.kernel.as_deref().unwrap_or(&view.reports[0].kernel);
             let place = format!("{kernel}, {}", view.reports[0].cpus);
+            rows.extend(view.rows.iter().map(|row| (place.clone(), workload(row))));
             lost.extend(view.rows.iter().filter_map(|row| Loss::of(&view, row, subject, &place)));
         }
     }
     lost.sort_by(|one, other| one.ratio.value.total_cmp(&other.ratio.value));
-    Ok(Rendered { text: text(&lost, rows, subject), pictures: Vec::new() })
+    // A loss beyond the noise is worse than one within it.
+    let is_beyond_noise: BTreeSet<_> = lost.iter().filter(|it| it.is_beyond_noise).map(Loss::row).collect();
+    let mut named = BTreeSet::new();
+    lost.retain(|it| (it.is_beyond_noise || !is_beyond_noise.contains(&it.row())) && named.insert(it.row()));
+    Ok(Rendered { text: text(&lost, rows.len(), subject), pictures: Vec::new() })
 }
 
 /// A row that is lost.
@@ -82,6 +89,10 @@ impl Loss {
             is_beyond_noise,
         })
     }
+
+    fn row(&self) -> (String, String) {
+        (self.place.clone(), self.workload.clone())
+    }
 }
 
 fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
@@ -127,6 +138,13 @@ mod tests {
         [[set.comparison]]
         name = "not-measured"
         workloads = ["make:8"]
+        [[set]]
+        name = "t"
+        like = "s"
+        about = "Again."
+        [[set.comparison]]
+        name = "all"
+        workloads = ["make:4"]
     "#;
 
     fn list(measured: &Report, clock: &str) -> Result<String, String> {
@@ -153,6 +171,22 @@ mod tests {
         assert!(!list(&measured, "wall").unwrap().contains("`lost`"), "one that is ejected has not won");
         eject(&mut measured, "flsched");
         assert!(list(&measured, "wall").unwrap().contains("`won` | 0.500<br>ejected in 1 of 5 runs |"));
+    }
+
+    #[test]
+    fn a_workload_of_two_sets_is_one_row_the_worst_of_both() {
+        let times = |flsched| [("eevdf", 1.0), ("rr", 1.5), ("flsched", flsched)];
+        let (first, second) = (times(2.0), times(4.0));
+        let files = [
+            ("s-6.18-all.json", &on_clock(report(&[("a", &first), ("b", &times(0.5))]), "wall")),
+            ("t-6.18-all.json", &on_clock(report(&[("a", &second)]), "wall")),
+        ];
+        let (_folder, store) = project(&files);
+        let sets = Sets::parse(SETS).unwrap();
+        let context = Context { store: &store, sets: &sets, document: Path::new("docs/results.md") };
+        let text = render(&context, &Request::parse("losses sets=s,t").unwrap()).unwrap().text;
+        assert!(text.starts_with("\n1 of 2 rows. Seconds"), "{text}");
+        assert!(text.contains("| 6.18, 4 | `a` | 4.00 | `eevdf` 1.00 | 0.25×"), "{text}");
     }
 
     /// The noise is `eevdf`'s.
