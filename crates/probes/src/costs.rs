@@ -26,7 +26,7 @@ pub struct CostsReport {
     pub machine: Machine,
     /// What ran.
     pub command: String,
-    /// The policy.
+    /// The policy with its knobs.
     pub policy: String,
     /// Its version.
     pub version: String,
@@ -127,7 +127,7 @@ pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
     Ok(CostsReport {
         machine: Machine::here(),
         command: request.command_line(),
-        policy: request.spec.policy.name.into(),
+        policy: request.spec.to_string(),
         version: request.spec.policy.version.into(),
         probe,
         run_s: [by_default.0, by_policy.0],

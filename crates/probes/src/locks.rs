@@ -29,7 +29,7 @@ pub struct LocksReport {
     pub machine: Machine,
     /// What ran.
     pub command: String,
-    /// The policy.
+    /// The policy with its knobs.
     pub policy: String,
     /// Its version.
     pub version: String,
@@ -116,7 +116,7 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     Ok(LocksReport {
         machine,
         command: request.command_line(),
-        policy: request.spec.policy.name.into(),
+        policy: request.spec.to_string(),
         version: request.spec.policy.version.into(),
         anatomy,
         schedulers,

@@ -57,7 +57,7 @@ impl Request<'_> {
         measure: impl FnOnce(&Self, &str, Option<&Running>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let running = start(&self.spec, Scope::Machine)?;
-        let measured = measure(self, self.spec.policy.name, Some(&running));
+        let measured = measure(self, &self.spec.to_string(), Some(&running));
         let ended = running.exited();
         running.stop()?;
         match ended {

@@ -240,8 +240,13 @@ fn read(reading: &Reading, from: &[Rc<Found>]) -> Result<Vec<Estimate>, Gap> {
             Ok(vec![ratio_of_medians(&first, &second).ok_or_else(zero)?])
         }
         Reading::Function { quantity, function, scheduler, over } => {
+            let Some(over) = over else {
+                return of_function(from, quantity, function, scheduler).map(|it| vec![it]);
+            };
+            let same =
+                from.iter().find(|it| of_costs(it, scheduler).is_some() && of_costs(it, over).is_some());
+            let from = same.map_or(from, std::slice::from_ref);
             let first = of_function(from, quantity, function, scheduler)?;
-            let Some(over) = over else { return Ok(vec![first]) };
             let other = of_function(from, quantity, function, over)?;
             let ratio = ratio_of_medians(&[first.value], &[other.value]);
             ratio
@@ -339,13 +344,12 @@ fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &s
             {
                 (simulated_call(&it.outcome, function), it.outcome["time_s"].as_f64())
             }
-            Found::Costs(report) if wanted == "eevdf" => {
-                (measured_call(report, function, false), Some(report.run_s[0]))
-            }
-            Found::Costs(report) if normal(&report.policy) == wanted => {
-                (measured_call(report, function, true), Some(report.run_s[1]))
-            }
-            _ => continue,
+            _ => match of_costs(found, &wanted) {
+                Some((report, of_policy)) => {
+                    (measured_call(report, function, of_policy), Some(report.run_s[usize::from(of_policy)]))
+                }
+                None => continue,
+            },
         };
         known = true;
         let Some((calls, total_ns)) = call else { continue };
@@ -367,6 +371,14 @@ fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &s
         true => Err(Gap::Missing(format!("{function} was not measured under {scheduler}"))),
         false => Err(Gap::Missing(format!("{scheduler} took no part in it"))),
     }
+}
+
+/// Costs in which that scheduler took part, and whether as the policy.
+fn of_costs<'a>(found: &'a Found, scheduler: &str) -> Option<(&'a CostsReport, bool)> {
+    let Found::Costs(report) = found else { return None };
+    let wanted = normal(scheduler);
+    let of_policy = normal(&report.policy) == wanted;
+    (of_policy || wanted == "eevdf").then_some((report, of_policy))
 }
 
 /// Calls, and their total time in ns.
@@ -527,6 +539,25 @@ pub(crate) mod tests {
         assert!(matches!(taken("mean_ns of yield under cfs", &from), Err(Gap::Failed(_))));
         assert!(matches!(taken("calls of enqueue under rr", &from), Err(Gap::Missing(_))));
         assert_eq!((from[0].clock().as_str(), from[0].machine().as_str()), ("model", "knc-31s1p, 228 CPUs"));
+    }
+
+    #[test]
+    fn a_ratio_of_costs_is_of_one_run() {
+        let cost = |mean_ns: f64| json!({ "state": "measured", "symbol": "f", "calls": 10, "mean_ns": mean_ns, "median_ns": 1.0 });
+        let of = |policy: &str, fair_ns: f64, scx_ns: f64| {
+            found(&json!({
+                "kernel": "6.18.15", "cpus": 4, "clock": "parallel", "command": "true", "policy": policy,
+                "version": "0.1.0", "probe": { "inside_ns": 1.0, "whole_ns": 2.0 },
+                "run_s": [1.0, 2.0], "probed_run_s": [1.0, 2.0], "callbacks": [],
+                "functions": [{ "role": "enqueue_task", "fair": cost(fair_ns), "scx": cost(scx_ns) }],
+            }))
+        };
+        let from = [of("flsched", 100.0, 50.0), of("flsched:variant=paper", 200.0, 50.0)];
+        assert_eq!(taken("mean_ns of enqueue_task under flsched over eevdf", &from), Ok(0.5));
+        assert_eq!(taken("mean_ns of enqueue_task under flsched:paper over eevdf", &from), Ok(0.25));
+        assert_eq!(taken("mean_ns of enqueue_task under eevdf over flsched:paper", &from), Ok(4.0));
+        assert_eq!(taken("mean_ns of enqueue_task under eevdf", &from), Ok(100.0));
+        assert!(matches!(taken("mean_ns of enqueue_task under rr2 over eevdf", &from), Err(Gap::Missing(_))));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What scheduling itself costs: reports of `flsched locks` and `flsched costs` in a virtual machine.
 use flsched_probes::{CostsReport, LocksReport, Machine};
+use flsched_spec::PolicySpec;
 use serde::Deserialize;
 
 /// One command, one file.
@@ -17,7 +18,7 @@ pub struct Overhead {
     /// `--clock`.
     pub clock: String,
     /// `--policy`.
-    pub policy: String,
+    pub policy: PolicySpec,
     /// The load while it is measured, as a shell would read it.
     pub load: String,
 }
@@ -53,7 +54,7 @@ impl Overhead {
         let program = load.first().and_then(|name| which::which(name).ok());
         words.extend(program.into_iter().flat_map(|it| ["--include".into(), it.display().to_string()]));
         words.extend(["--", "flsched", self.command.name(), "--json", "--policy"].map(Into::into));
-        words.push(self.policy.clone());
+        words.push(self.policy.to_string());
         words.push("--".into());
         words.extend(load);
         words
@@ -88,7 +89,7 @@ struct Measured {
     #[serde(flatten)]
     machine: Machine,
     command: String,
-    policy: String,
+    policy: PolicySpec,
 }
 
 /// A report of `flsched locks`.
@@ -125,7 +126,7 @@ pub(crate) mod tests {
             kernel: kernel.into(),
             cpus,
             clock: "work".into(),
-            policy: "flsched".into(),
+            policy: "flsched".parse().unwrap(),
             load: "sleep 1".into(),
         }
     }
@@ -137,6 +138,7 @@ pub(crate) mod tests {
         assert!(!costs("7.3", 4).is_of(report));
         assert!(!costs("6.18", 16).is_of(report));
         assert!(!Overhead { load: "sleep 2".into(), ..costs("6.18", 4) }.is_of(report));
+        assert!(!Overhead { policy: "flsched:paper".parse().unwrap(), ..costs("6.18", 4) }.is_of(report));
         assert!(!Overhead { command: Command::Locks, ..costs("6.18", 4) }.is_of(report));
         assert!(costs("6.18", 4).check(b"{}").unwrap_err().starts_with("is no report of `flsched costs`"));
     }
