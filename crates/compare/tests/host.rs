@@ -150,7 +150,10 @@ fn other_built_in_workloads() {
         let names: Vec<_> = outcome.figures.iter().map(|(name, _)| name.as_str()).collect();
         match workload.starts_with("requests") {
             true => {
-                assert_eq!(names, ["wakeup_p50_us", "wakeup_p99_us", "wakeup_p99_9_us", "requests_per_s"])
+                assert_eq!(
+                    names,
+                    ["wakeup_p50_us", "wakeup_p99_us", "wakeup_p99_9_us", "requests_per_s", "busy_percent"]
+                )
             }
             false => assert!(names.is_empty(), "{names:?}"),
         }

@@ -37,6 +37,7 @@ fn each_runs_to_its_end_under_each_scheduler() {
     let sleepers = [
         "phases:16:10:100:20:futex",
         "requests:2:8:20:3000",
+        "requests:2:8:20:3000:120",
         "perf-pipe:100",
         "chain:4:20:10",
         "make:4:12",

@@ -1,11 +1,14 @@
 //! Requests and their wake-up latency, as in schbench: messengers wake workers; a woken worker does a
-//! fixed amount of work, notifies its messenger and waits for the next request.
+//! fixed amount of work, may sleep for a while, notifies its messenger and waits for the next request.
 //!
 //! The result is the wake-up latency: the time from a worker's wake-up until it runs. Schedulers that favour
 //! throughput are worse here.
 use super::work::compute;
 use super::{Measured, Runnable, built_in, figures, team};
 use flsched_spec::workload::Requests;
+use nix::sys::prctl::set_timerslack;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A worker that waits for a request.
 struct Waiting {
@@ -33,7 +36,7 @@ impl Runnable for Requests {
 
 /// Runs the workload in this process and prints its figures. Returns the exit code.
 pub(super) fn run(of: Requests) -> i32 {
-    let (latencies_ns, elapsed_s) = match measure(of) {
+    let (latencies_ns, elapsed_s, busy_s) = match measure(of) {
         Ok(measured) => measured,
         Err(error) => {
             let threads = of.messengers * (1 + of.workers);
@@ -47,12 +50,18 @@ pub(super) fn run(of: Requests) -> i32 {
     println!("Figure: wakeup_p99_us {:.3}", microseconds(0.99));
     println!("Figure: wakeup_p99_9_us {:.3}", microseconds(0.999));
     println!("Figure: requests_per_s {:.1}", latencies_ns.len() as f64 / elapsed_s);
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    println!("Figure: busy_percent {:.1}", 100.0 * busy_s / (elapsed_s * cpus as f64));
     0
 }
 
-/// All wake-up latencies in ascending order, and the seconds from the first request to the last.
-fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64)> {
+/// All wake-up latencies in ascending order, the seconds from the first request to the last, and the seconds of CPU time
+/// that all threads took.
+fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64, f64)> {
     let base = Instant::now();
+    let busy_before_s = busy_s()?;
+    // Workers inherit it. Otherwise a pause is up to 50 µs longer in the default class, but not in the real-time ones.
+    set_timerslack(1)?;
     // Each worker owns a sender of its messenger's channel. When the last of them ends, the channel closes and
     // the messenger ends.
     let mut messengers = Vec::new();
@@ -77,11 +86,19 @@ fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64)> {
     let elapsed_s = team::duration(&ends).as_secs_f64();
     let mut latencies: Vec<u64> = ends.into_iter().flat_map(|end| end.result).collect();
     latencies.sort_unstable();
-    Ok((latencies, elapsed_s))
+    Ok((latencies, elapsed_s, busy_s()? - busy_before_s))
+}
+
+/// The CPU time of this process.
+fn busy_s() -> std::io::Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 /// A worker's loop. Returns its wake-up latencies in ns.
 fn serve(of: Requests, messenger: Sender<Waiting>, base: Instant) -> Vec<u64> {
+    let pause = Duration::from_micros(of.pause_us);
     let woken = Arc::new(AtomicU64::new(0));
     let mut latencies = Vec::with_capacity(of.requests as usize);
     let mut state = 1;
@@ -99,6 +116,9 @@ fn serve(of: Requests, messenger: Sender<Waiting>, base: Instant) -> Vec<u64> {
         };
         latencies.push(nanoseconds(base).saturating_sub(sent));
         state = compute(state, of.work);
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
     }
     std::hint::black_box(state);
     latencies
@@ -133,10 +153,13 @@ mod tests {
 
     #[test]
     fn every_request_is_served_and_timed() {
-        let (latencies, elapsed_s) =
-            measure(Requests { messengers: 2, workers: 3, requests: 20, work: 10 }).unwrap();
-        assert_eq!(latencies.len(), 2 * 3 * 20);
-        assert!(latencies.is_sorted() && elapsed_s > 0.0);
+        for pause_us in [0, 1000] {
+            let of = Requests { messengers: 2, workers: 3, requests: 20, work: 10, pause_us };
+            let (latencies, elapsed_s, busy_s) = measure(of).unwrap();
+            assert_eq!(latencies.len(), 2 * 3 * 20);
+            assert!(latencies.is_sorted() && busy_s > 0.0);
+            assert!(elapsed_s > 20.0 * pause_us as f64 / 1e6, "{elapsed_s}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Requests and their wake-up latency, as in schbench: messengers wake workers; a woken worker does a
-//! fixed amount of work, notifies its messenger and waits for the next request.
+//! fixed amount of work, may sleep for a while, notifies its messenger and waits for the next request.
 use super::team::Team;
 use super::work::STEP_NS;
 use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
@@ -26,6 +26,7 @@ impl Workload for Requests {
                     latencies: Rc::clone(&latencies),
                     left: self.requests,
                     work_ns: self.work * STEP_NS,
+                    pause_ns: self.pause_us * 1000,
                     at: 0,
                 };
                 children.push(Child::thread("worker", worker));
@@ -87,12 +88,14 @@ struct Worker {
     latencies: Rc<RefCell<Histogram>>,
     left: u64,
     work_ns: Ns,
+    pause_ns: Ns,
     at: u8,
 }
 
 impl Program for Worker {
     fn next(&mut self, view: &mut View<'_>) -> Step {
-        self.at = self.at % 3 + 1;
+        let steps = if self.pause_ns == 0 { 3 } else { 4 };
+        self.at = self.at % steps + 1;
         match self.at {
             1 if self.left == 0 => Step::Exit,
             1 => {
@@ -101,6 +104,7 @@ impl Program for Worker {
                 Step::Up(self.desk.bell)
             }
             2 => Step::Down(self.slot.door),
+            4 => Step::Sleep(self.pause_ns),
             _ => {
                 self.latencies.borrow_mut().add(view.now.saturating_sub(self.slot.woken_at.get()));
                 Step::Run(self.work_ns)

@@ -133,6 +133,7 @@ mod tests {
             "hackbench:thread-socket:1:7",
             "spin-barrier:32:50:20000",
             "requests:1:2:3:4",
+            "requests:1:2:3:4:5",
             "co-threads:9:3:16384:10",
             "perf-pipe:100",
             "make:2:3",

@@ -68,7 +68,7 @@ pub(super) const ENTRIES: &[Entry<Model>] = &[
     },
     Entry {
         form: requests::FORM,
-        what: "workers that serve REQUESTS requests each, of WORK arithmetic steps; the time reported is the p99 wake-up latency",
+        what: "workers that serve REQUESTS requests each, of WORK arithmetic steps, and sleep PAUSE_US µs after each; the time reported is the p99 wake-up latency",
         read: |words| Requests::read(words).map(Model::Requests),
     },
     Entry {

@@ -56,7 +56,7 @@ pub(super) const ENTRIES: &[Entry<Program>] = &[
     },
     Entry {
         form: requests::FORM,
-        what: "workers that serve REQUESTS requests each, of WORK arithmetic steps, as in schbench; the time reported is the p99 wake-up latency",
+        what: "workers that serve REQUESTS requests each, of WORK arithmetic steps, and sleep PAUSE_US µs after each, as in schbench; the time reported is the p99 wake-up latency",
         read: |words| Requests::read(words).map(Program::Requests),
     },
     Entry {
