@@ -10,21 +10,35 @@ pub fn seconds(value: f64) -> String {
     format!("{value:.*}", digits(value))
 }
 
+/// Seconds without their unit; less than a millisecond, as latencies are, with theirs: `16.1 µs`.
+pub fn short_time(value: f64) -> String {
+    if value < 0.001 { format!("{} µs", seconds(value * 1e6)) } else { seconds(value) }
+}
+
 /// The interval of a number of seconds, with as many digits after the point as the number.
 pub fn interval(of: &Figure) -> String {
     let digits = digits(of.median);
     format!("[{:.digits$}–{:.digits$}]", of.low, of.high)
 }
 
+/// The interval of [`short_time`], in its unit.
+pub fn short_interval(of: &Figure) -> String {
+    let unit = if of.median < 0.001 { 1e6 } else { 1.0 };
+    interval(&Figure { median: of.median * unit, low: of.low * unit, high: of.high * unit })
+}
+
 fn digits(seconds: f64) -> usize {
     match seconds.abs() {
+        0.0 => 0,
         s if s >= 100.0 => 0,
         s if s >= 10.0 => 1,
         s if s >= 1.0 => 2,
         s if s >= 0.1 => 3,
         s if s >= 0.01 => 4,
         s if s >= 0.001 => 5,
-        _ => 6,
+        s if s >= 0.000_1 => 6,
+        s if s >= 0.000_01 => 7,
+        _ => 8,
     }
 }
 
@@ -299,7 +313,8 @@ mod tests {
         assert_eq!(seconds(0.3781), "0.378");
         assert_eq!(seconds(12.34), "12.3");
         assert_eq!(seconds(0.00123), "0.00123");
-        assert_eq!(seconds(0.000056), "0.000056");
+        assert_eq!(seconds(0.000056), "0.0000560");
+        assert_eq!([0.0161, 0.000_016_14, 0.000_35].map(short_time), ["0.0161", "16.1 µs", "350 µs"]);
         assert_eq!(interval(&Figure { median: 0.0238, low: 0.00503, high: 0.125 }), "[0.0050–0.1250]");
         assert_eq!(count(25012.0), "25,012");
         assert_eq!(count(999.0), "999");

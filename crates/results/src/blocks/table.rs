@@ -3,7 +3,7 @@ use super::words::{commands, failures, header, noise, quantity, verdict_text, wo
 use super::{Context, Rendered, view};
 use crate::markers::Request;
 use crate::view::{Row, View};
-use flsched_compare::report::words::{interval, seconds};
+use flsched_compare::report::words::{seconds, short_interval, short_time};
 use flsched_compare::result::ArmResult;
 use flsched_compare::verdict::Verdict;
 
@@ -98,15 +98,15 @@ pub(super) fn line(cells: &[String]) -> String {
 
 pub(super) fn time(cell: &ArmResult, is_best: bool) -> String {
     match cell.time_s {
-        Some(time) if is_best => format!("**{}**", seconds(time.median)),
-        Some(time) => seconds(time.median),
+        Some(time) if is_best => format!("**{}**", short_time(time.median)),
+        Some(time) => short_time(time.median),
         None => "–".into(),
     }
 }
 
 pub(super) fn full_cell(cell: &ArmResult, is_best: bool, quantity: &str) -> String {
     let below = match cell.verdict {
-        Verdict::Baseline => cell.time_s.as_ref().map(interval),
+        Verdict::Baseline => cell.time_s.as_ref().map(short_interval),
         _ => verdict_text(cell, quantity),
     };
     let parts = [Some(time(cell, is_best)), below, failures(cell)];

@@ -57,7 +57,9 @@ fn place(report: &Report) -> String {
 
 /// The command lines that measured it, to be copied.
 pub(super) fn commands(view: &View) -> String {
-    commands_of(view.reports.iter().chain(&view.floors))
+    let has_floor = view.rows.iter().any(|row| row.floor_s.is_some());
+    let floors = view.floors.iter().filter(|_| has_floor);
+    commands_of(view.reports.iter().chain(floors))
 }
 
 /// Those that measured these reports.
