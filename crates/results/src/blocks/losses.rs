@@ -30,11 +30,12 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
             lost.extend(view.rows.iter().filter_map(|row| Loss::of(&view, row, subject, &place)));
         }
     }
-    lost.sort_by(|one, other| one.ratio.value.total_cmp(&other.ratio.value));
-    // A loss beyond the noise is worse than one within it.
-    let is_beyond_noise: BTreeSet<_> = lost.iter().filter(|it| it.is_beyond_noise).map(Loss::row).collect();
-    let mut named = BTreeSet::new();
-    lost.retain(|it| (it.is_beyond_noise || !is_beyond_noise.contains(&it.row())) && named.insert(it.row()));
+    let by_ratio = |one: &Loss, other: &Loss| one.ratio.value.total_cmp(&other.ratio.value);
+    // Of one row the worst comes first: a loss beyond the noise is worse than one within it.
+    let by_row = |loss: &Loss| (loss.row(), !loss.is_beyond_noise);
+    lost.sort_by(|one, other| by_row(one).cmp(&by_row(other)).then(by_ratio(one, other)));
+    lost.dedup_by_key(|it| it.row());
+    lost.sort_by(by_ratio);
     Ok(Rendered { text: text(&lost, rows.len(), subject), pictures: Vec::new() })
 }
 
