@@ -104,11 +104,11 @@ impl Program for Worker {
                 Step::Up(self.desk.bell)
             }
             2 => Step::Down(self.slot.door),
-            4 => Step::Sleep(self.pause_ns),
-            _ => {
+            3 => {
                 self.latencies.borrow_mut().add(view.now.saturating_sub(self.slot.woken_at.get()));
                 Step::Run(self.work_ns)
             }
+            _ => Step::Sleep(self.pause_ns),
         }
     }
 }
