@@ -81,6 +81,7 @@ impl EventQueue {
 
     /// Plans the end of the work of `cpu`'s running task, in place of the time planned before;
     /// `None`: it does not work.
+    #[inline]
     pub fn set_work(&mut self, cpu: CpuId, at: Option<Ns>) {
         self.planned += 1;
         self.work.set(cpu, at.map(|at| (at, self.planned)));
@@ -94,17 +95,23 @@ impl EventQueue {
 
     /// Takes the next event. A CPU's end of work stays in the queue until [`Self::set_work`] replaces it: mostly
     /// by a new one, and then one update costs half as much as a removal and an insertion.
+    #[inline]
     pub fn pop(&mut self) -> Option<(Ns, Event)> {
-        let other = self.heap.peek().map(|Reverse((at, seq, _))| (*at, *seq));
-        match self.work.first() {
-            Some((key, cpu)) if other.is_none_or(|other| key < other) => Some((key.0, Event::Work { cpu })),
+        match (self.work.first(), self.heap.peek()) {
+            (None, None) => None,
+            (Some((at, cpu)), None) => Some((at, Event::Work { cpu })),
+            (Some((at, cpu)), Some(&Reverse((other_at, planned, _))))
+                if at < other_at || (at == other_at && self.work.was_planned_before(cpu, planned)) =>
+            {
+                Some((at, Event::Work { cpu }))
+            }
             _ => self.heap.pop().map(|Reverse((at, _, event))| (at, event)),
         }
     }
 
     /// The time of the next event.
     pub fn next_at(&self) -> Option<Ns> {
-        let work = self.work.first().map(|((at, _), _)| at);
+        let work = self.work.first().map(|(at, _)| at);
         self.heap.peek().map(|Reverse((at, ..))| *at).into_iter().chain(work).min()
     }
 }

@@ -1,56 +1,98 @@
 //! The end of work of each CPU's running task: one time per CPU, which changes often. A tournament tree: each inner
-//! node has the earlier of its two children, so that a change costs as many comparisons as the tree has levels.
+//! node has the earliest of its four children.
 use super::Ns;
 use flsched_machine::CpuId;
+use std::hint::select_unpredictable;
 
 /// By time, then by the order of planning.
 pub(super) type Key = (Ns, u64);
 
-/// A key and its CPU in one number, which is compared at once.
-type Entry = u128;
+/// A time and its CPU in one number, which is compared at once. Between two of the same time, and from [`LATEST`] on,
+/// the keys decide.
+type Entry = u64;
 
-/// Nothing is planned.
-const NEVER: Entry = Entry::MAX;
-/// More than a machine has CPUs; what is left for the order is enough for years.
+/// More than a machine has CPUs.
 const CPU_BITS: u32 = 16;
+/// Some 78 hours.
+const LATEST: Ns = Ns::MAX >> CPU_BITS;
+/// Nothing is planned.
+const NEVER: Key = (Ns::MAX, u64::MAX);
+/// The root's index: the children of n are those from 4n - 8 to 4n - 5.
+const ROOT: usize = 3;
 
-/// In a loop the compiler makes a branch of it that no CPU can predict, which takes twice as long as the calls.
-#[inline(never)]
-fn earlier(one: Entry, other: Entry) -> Entry {
-    if other < one { other } else { one }
+fn entry((at, _): Key, cpu: CpuId) -> Entry {
+    at.min(LATEST) << CPU_BITS | cpu as Entry
+}
+
+fn cpu_of(entry: Entry) -> CpuId {
+    (entry & ((1 << CPU_BITS) - 1)) as CpuId
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct WorkTree {
-    /// The root is 1, the children of n are 2n and 2n + 1, and the last half are the CPUs.
     nodes: Vec<Entry>,
+    /// The first CPU's index.
+    leaves_at: usize,
+    /// By CPU.
+    keys: Vec<Key>,
 }
 
 impl WorkTree {
     pub(super) fn new(cpus: usize) -> Self {
-        Self { nodes: vec![NEVER; 2 * cpus.next_power_of_two().max(2)] }
+        let (mut leaves, mut leaves_at) = (1, ROOT);
+        while leaves < cpus.max(2) {
+            (leaves, leaves_at) = (4 * leaves, 4 * leaves_at - 8);
+        }
+        let mut tree = Self { nodes: vec![0; leaves_at + leaves], leaves_at, keys: vec![NEVER; leaves] };
+        (0..leaves).for_each(|cpu| tree.set(cpu, None));
+        tree
     }
 
     /// Sets the time of `cpu`; `None`: never.
+    #[inline]
     pub(super) fn set(&mut self, cpu: CpuId, key: Option<Key>) {
-        let mut node = self.nodes.len() / 2 + cpu;
-        let mut first =
-            key.map_or(NEVER, |(at, seq)| Entry::from(at) << 64 | Entry::from(seq << CPU_BITS | cpu as u64));
+        let key = key.unwrap_or(NEVER);
+        self.keys[cpu] = key;
+        let mut first = entry(key, cpu);
+        let mut node = self.leaves_at + cpu;
         self.nodes[node] = first;
-        while node > 1 {
-            first = earlier(first, self.nodes[node ^ 1]);
-            node /= 2;
+        while node > ROOT {
+            let children: &[Entry; 4] =
+                self.nodes[node & !3..].first_chunk().expect("nodes have four children");
+            let [one, two, three] = [1, 2, 3].map(|other| children[(node ^ other) & 3]);
+            first = self.earlier(first, self.earlier(self.earlier(one, two), three));
+            node = node / 4 + 2;
             self.nodes[node] = first;
         }
     }
 
-    /// The event that comes first, and its CPU.
-    pub(super) fn first(&self) -> Option<(Key, CpuId)> {
-        let first = self.nodes[1];
-        let order = first as u64;
-        let cpu = order & ((1 << CPU_BITS) - 1);
-        (first != NEVER).then_some((((first >> 64) as Ns, order >> CPU_BITS), cpu as CpuId))
+    #[inline]
+    fn earlier(&self, one: Entry, other: Entry) -> Entry {
+        let is_later = if (one ^ other) >> CPU_BITS == 0 {
+            self.keys[cpu_of(other)] < self.keys[cpu_of(one)]
+        } else {
+            other < one
+        };
+        // No CPU can predict it.
+        select_unpredictable(is_later, other, one)
+    }
+
+    /// The time of the event that comes first, and its CPU.
+    #[inline]
+    pub(super) fn first(&self) -> Option<(Ns, CpuId)> {
+        let first = self.nodes[ROOT];
+        let at = first >> CPU_BITS;
+        match at {
+            LATEST => Some(self.keys[cpu_of(first)].0).filter(|at| *at != NEVER.0),
+            _ => Some(at),
+        }
+        .map(|at| (at, cpu_of(first)))
+    }
+
+    /// Whether `cpu`'s event was planned before this one of the same time.
+    pub(super) fn was_planned_before(&self, cpu: CpuId, planned: u64) -> bool {
+        self.keys[cpu].1 < planned
     }
 }
 
@@ -69,11 +111,12 @@ mod tests {
             assert_eq!(tree.first(), None);
             for seq in 0..2000 {
                 let cpu = random.random_range(0..cpus);
-                let key = random.random_ratio(2, 3).then(|| (random.random_range(0..50), seq));
+                let from = [0, LATEST - 20][random.random_range(0..2)];
+                let key = random.random_ratio(2, 3).then(|| (from + random.random_range(0..50), seq));
                 tree.set(cpu, key);
                 plain[cpu] = key;
                 let least = (0..cpus).filter_map(|cpu| Some((plain[cpu]?, cpu))).min();
-                assert_eq!(tree.first(), least);
+                assert_eq!(tree.first(), least.map(|((at, _), cpu)| (at, cpu)));
             }
         }
     }
