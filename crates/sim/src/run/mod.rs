@@ -222,8 +222,8 @@ impl Simulation {
             Event::Work { cpu } => {
                 self.interrupt(cpu);
                 self.step(cpu);
-                if self.is_between_steps(cpu) {
-                    self.step(cpu);
+                if let Some(task) = self.between_steps(cpu) {
+                    self.begin_step(cpu, task);
                 }
                 self.settle(cpu);
             }
@@ -284,14 +284,16 @@ impl Simulation {
         self.core.decide_frequency(domain, asked);
     }
 
-    /// The task of `cpu` continues at once, and its last step is done: its next step affects no other task
+    /// The task of `cpu`, if it continues at once and its last step is done: its next step affects no other task
     /// yet.
-    fn is_between_steps(&self, cpu: CpuId) -> bool {
+    fn between_steps(&self, cpu: CpuId) -> Option<TaskId> {
         let state = &self.core.cpus[cpu];
         let must_schedule = state.need_resched || state.need_resched_lazy;
-        let Some(task) = state.curr.filter(|_| !must_schedule) else { return false };
+        let task = state.curr.filter(|_| !must_schedule)?;
         let actor = &self.world.actors[task];
-        self.core.tasks[task].work_left == 0 && actor.pending.is_none() && actor.to_wake.is_empty()
+        let is_done =
+            self.core.tasks[task].work_left == 0 && actor.pending.is_none() && actor.to_wake.is_empty();
+        is_done.then_some(task)
     }
 
     /// There are tasks but no further events: in the end the class's watchdog reports it, if it has one.

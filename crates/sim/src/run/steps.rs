@@ -18,16 +18,17 @@ impl Simulation {
     /// between.
     pub(super) fn step(&mut self, cpu: CpuId) {
         let Some(task) = self.core.cpus[cpu].curr else { return };
-        if self.core.tasks[task].work_left > 0 || self.wake_one(task) {
+        if self.core.tasks[task].work_left > 0 || self.wake_one(task) || self.waits_for_mutex(cpu, task) {
             return;
         }
-        if self.waits_for_mutex(cpu, task) {
-            return;
+        match self.world.actors[task].pending.take() {
+            Some(step) => self.carry_out(cpu, task, step),
+            None => self.begin_step(cpu, task),
         }
-        if let Some(step) = self.world.actors[task].pending.take() {
-            self.carry_out(cpu, task, step);
-            return;
-        }
+    }
+
+    /// The running task of `cpu` has done its last step, and begins with the next one.
+    pub(super) fn begin_step(&mut self, cpu: CpuId, task: TaskId) {
         let step = match std::mem::take(&mut self.world.actors[task].left_to_run) {
             0 => {
                 let mut view = View { now: self.core.cpus[cpu].clock, random: &mut self.world.random };
@@ -90,7 +91,7 @@ impl Simulation {
             | Step::WaitChildren { .. }
             | Step::SetAffinity(_) => [call, nothing],
             // In user space, as long as no task sleeps.
-            Step::Meet(..) | Step::Await(_) | Step::Down(_) | Step::Up(_) | Step::Send(_) => {
+            Step::Meet(..) | Step::Await | Step::Down(_) | Step::Up(_) | Step::Send(_) => {
                 return 0;
             }
             Step::DisableMigration | Step::EnableMigration | Step::Run(_) => return 0,
@@ -137,7 +138,7 @@ impl Simulation {
             Step::Read(channel) => self.read(cpu, task, channel, has_waited),
             Step::Poll(channel) => self.poll(cpu, task, channel, has_waited),
             Step::Meet(barrier, wait) => self.arrive(cpu, task, barrier, wait),
-            Step::Await(waiting) => self.await_round(cpu, task, waiting),
+            Step::Await => self.await_round(cpu, task),
             Step::Down(semaphore) => self.down(cpu, task, semaphore, has_waited),
             Step::Up(semaphore) => self.up(task, &[semaphore], false),
             Step::Send(semaphores) => self.up(task, &semaphores, true),

@@ -14,7 +14,8 @@ impl Simulation {
         match self.world.barriers[barrier].arrive(task) {
             Arrival::Early { round } => {
                 let since = self.core.clock();
-                self.await_round(cpu, task, Waiting { barrier, round, wait, since, has_polled: false });
+                self.world.actors[task].waiting = Waiting { barrier, round, wait, since, has_polled: false };
+                self.await_round(cpu, task);
             }
             Arrival::Last { pollers, sleepers } => {
                 for poller in pollers {
@@ -29,8 +30,8 @@ impl Simulation {
     }
 
     /// The task starts to spin, or has spun.
-    pub(super) fn await_round(&mut self, cpu: CpuId, task: TaskId, mut waiting: Waiting) {
-        let Waiting { barrier, round, wait, since, has_polled } = waiting;
+    pub(super) fn await_round(&mut self, cpu: CpuId, task: TaskId) {
+        let Waiting { barrier, round, wait, since, has_polled } = self.world.actors[task].waiting;
         if self.world.barriers[barrier].is_over(round) {
             return;
         }
@@ -38,23 +39,23 @@ impl Simulation {
         if wait.block_after.is_some_and(|after| waited >= after) {
             self.world.barriers[barrier].sleep(task);
             self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
-            self.retry(cpu, task, Step::Await(waiting));
+            self.retry(cpu, task, Step::Await);
             return;
         }
+        let actor = &mut self.world.actors[task];
+        actor.pending = Some(Step::Await);
         if has_polled && wait.yields {
-            waiting.has_polled = false;
-            self.world.actors[task].pending = Some(Step::Await(waiting));
+            actor.waiting.has_polled = false;
             self.yield_now(cpu, task);
             return;
         }
-        waiting.has_polled = true;
+        actor.waiting.has_polled = true;
         let until_sleep = wait.block_after.map_or(Ns::MAX, |after| after - waited);
         let entry = if wait.yields { *self.core.machine.costs.syscall_ns } else { 0 };
         let poll = wait.poll.min(until_sleep).max(1);
         self.core.tasks[task].work_left = poll + entry;
         self.core.spent.assign(Price::Spin, poll);
         self.core.spent.assign(Price::Syscall, entry);
-        self.world.actors[task].pending = Some(Step::Await(waiting));
     }
 
     /// What the task polls has changed: it notices the change when the cache line has arrived.

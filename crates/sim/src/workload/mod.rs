@@ -114,7 +114,7 @@ pub enum Step {
     /// Arrives at the barrier, and waits in this way until all others have.
     Meet(BarrierId, Wait),
     /// Continues such a wait.
-    Await(Waiting),
+    Await,
     /// Takes one of the semaphore; waits while there is none.
     Down(SemaphoreId),
     /// Releases one, as a futex does.
@@ -173,7 +173,7 @@ impl Step {
             Self::Run(_)
             | Self::Prepare(_)
             | Self::Meet(..)
-            | Self::Await(_)
+            | Self::Await
             | Self::Down(_)
             | Self::Up(_)
             | Self::Send(_) => false,
@@ -265,7 +265,8 @@ pub struct World {
     pub(crate) is_over: bool,
 }
 
-/// A task's state in the workload.
+/// A task's state in the workload. What every step needs comes first, in two cache lines.
+#[repr(C, align(64))]
 pub(crate) struct Actor {
     pub(crate) program: Box<dyn Program>,
     /// A step that has to be tried again.
@@ -278,6 +279,8 @@ pub(crate) struct Actor {
     pub(crate) wakes_for_messages: bool,
     /// It has slept for the step that it tries again.
     pub(crate) has_waited: bool,
+    /// Its last wait at a barrier.
+    pub(crate) waiting: Waiting,
     pub(crate) children: usize,
     /// The processes among its children, in the order of their birth, until it has waited for them.
     pub(crate) unreaped: Vec<TaskId>,
@@ -366,6 +369,7 @@ impl World {
             to_wake: Vec::new(),
             wakes_for_messages: false,
             has_waited: false,
+            waiting: Waiting::default(),
             children: 0,
             unreaped: Vec::new(),
             parent,

@@ -12,7 +12,7 @@ pub type SemaphoreId = usize;
 pub type ConditionId = usize;
 
 /// How a thread waits at a barrier, as OpenMP runtimes do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wait {
     /// How long it spins before it yields, or no limit.
     pub poll: Ns,
@@ -43,7 +43,7 @@ impl Wait {
 }
 
 /// A task that waits at a barrier.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Waiting {
     pub(crate) barrier: BarrierId,
     pub(crate) round: u64,
