@@ -34,32 +34,35 @@ pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use std::sync::Arc;
 
-/// A CPU, with its part of `struct rq`.
+/// A CPU, with its part of `struct rq`. What every step of a task needs comes first, in one cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Cpu {
     /// The running task; `None`: the idle task.
     pub curr: Option<TaskId>,
     /// The CPU's own time; not before the event that it handles.
     pub clock: Ns,
-    /// `rq->clock` while it schedules: the time when that began. What scheduling costs is charged
-    /// to the next task.
-    pub rq_clock: Option<Ns>,
+    /// Since when `curr` computes; `None` while the kernel does.
+    pub working_since: Option<Ns>,
+    /// Its present speed.
+    pub pace: Pace,
     /// It must schedule as soon as possible.
     pub need_resched: bool,
     /// It must schedule when it next leaves the kernel, for any reason.
     pub need_resched_lazy: bool,
-    /// Whether tasks may run here.
-    pub is_online: bool,
-    /// Since when `curr` computes; `None` while the kernel does.
-    pub working_since: Option<Ns>,
-    /// It has a planned tick.
-    pub is_ticking: bool,
     /// An interrupt is on its way.
     pub is_interrupt_sent: bool,
-    /// `rq->__lock`.
-    pub lock: LockId,
+    /// Whether tasks may run here.
+    pub is_online: bool,
+    /// It has a planned tick.
+    pub is_ticking: bool,
     /// `rq->nr_running`: tasks in its run queues, with the running one.
     pub nr_running: u32,
+    /// `rq->clock` while it schedules: the time when that began. What scheduling costs is charged
+    /// to the next task.
+    pub rq_clock: Option<Ns>,
+    /// `rq->__lock`.
+    pub lock: LockId,
     /// `rq->wake_list`: tasks that other CPUs have woken, and that this one is to enqueue itself. An interrupt for it
     /// is on its way if there are any.
     pub wake_list: Vec<TaskId>,
@@ -67,8 +70,6 @@ pub struct Cpu {
     pub idle_since: Ns,
     /// Time it idled.
     pub idled: Ns,
-    /// Its present speed.
-    pub pace: Pace,
     /// Its frequency before its last tick, of [`FULL_SPEED`] at its best.
     pub(crate) perf_seen: u32,
     /// The performance that a policy requests of the governor; `None`: no request.

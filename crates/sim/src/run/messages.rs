@@ -119,13 +119,19 @@ impl Simulation {
 
     /// The running task of `cpu` is about to use a pipe. If the pipe's mutex is held by a task that does not
     /// run, it sleeps.
+    #[inline]
     pub(super) fn waits_for_mutex(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let Some(channel) = self.uses(task) else { return false };
-        let waits = self.world.channels[channel].mutex.waits(task);
-        if waits {
+        // That of a socket is never held.
+        let Some(Step::Write(channel) | Step::Read(channel)) = self.world.actors[task].pending else {
+            return false;
+        };
+        let mutex = &mut self.world.channels[channel].mutex;
+        let is_held = mutex.is_held(task);
+        if is_held {
+            mutex.wait(task);
             self.block(cpu, task);
         }
-        waits
+        is_held
     }
 
     /// The pipe that the task writes or reads, or is about to.

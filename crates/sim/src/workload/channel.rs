@@ -26,19 +26,18 @@ pub enum Outcome {
     Blocked,
 }
 
-/// Messages of one size that are on their way.
+/// Messages of one size that are on their way, in two cache lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Channel {
     capacity: Capacity,
     queued: u32,
-    /// Tasks that sleep, in the order in which they came.
-    sleepers: VecDeque<(TaskId, For)>,
     /// The last task that has woken pollers, or writers that waited for room in a socket.
     pub(crate) waker: Option<TaskId>,
-    /// See [`Release::wakes_all_at_a_pipe`].
-    wakes_all: bool,
     /// The mutex of a pipe.
     pub(crate) mutex: Mutex,
+    /// Tasks that sleep, in the order in which they came.
+    sleepers: VecDeque<(TaskId, For)>,
 }
 
 /// What a task sleeps for.
@@ -55,12 +54,13 @@ enum For {
 /// The task that holds it, if that task lost its CPU while it used the pipe, and the tasks that
 /// wait for it.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Mutex {
     holder: Option<TaskId>,
-    /// Tasks that sleep, or have been woken and have not used it yet.
-    waiters: VecDeque<TaskId>,
     /// When the last running task that has asked for it will have copied its message.
     free_at: Ns,
+    /// Tasks that sleep, or have been woken and have not used it yet.
+    waiters: VecDeque<TaskId>,
 }
 
 impl Mutex {
@@ -76,14 +76,16 @@ impl Mutex {
         ns
     }
 
-    /// Whether `task` has to sleep until it is free. A woken task that finds it taken again is still the
-    /// first to be woken.
-    pub fn waits(&mut self, task: TaskId) -> bool {
-        let waits = self.holder.is_some_and(|holder| holder != task);
-        if waits && !self.waiters.contains(&task) {
+    /// Whether `task` has to sleep until it is free.
+    pub fn is_held(&self, task: TaskId) -> bool {
+        self.holder.is_some_and(|holder| holder != task)
+    }
+
+    /// `task` sleeps until it is free. A woken task that finds it taken again is still the first to be woken.
+    pub fn wait(&mut self, task: TaskId) {
+        if !self.waiters.contains(&task) {
             self.waiters.push_back(task);
         }
-        waits
     }
 
     /// `task` has used it. Returns the task to wake.
@@ -118,6 +120,8 @@ struct Pages {
     in_first: u32,
     /// Messages written to the last one.
     in_last: u32,
+    /// See [`Release::wakes_all_at_a_pipe`].
+    wakes_all: bool,
 }
 
 impl Pages {
@@ -161,8 +165,8 @@ impl Channel {
     /// A pipe of this kernel for messages of this size, at most a page.
     pub fn pipe(message_bytes: u32, kernel: &Release) -> Self {
         let per_page = PAGE / message_bytes.clamp(1, PAGE);
-        let capacity = Capacity::Pages(Pages { per_page, used: 0, in_first: 0, in_last: 0 });
-        Self { wakes_all: kernel.wakes_all_at_a_pipe(), ..Self::new(capacity) }
+        let wakes_all = kernel.wakes_all_at_a_pipe();
+        Self::new(Capacity::Pages(Pages { per_page, used: 0, in_first: 0, in_last: 0, wakes_all }))
     }
 
     /// A stream socket.
@@ -172,19 +176,17 @@ impl Channel {
     }
 
     fn new(capacity: Capacity) -> Self {
-        Self {
-            capacity,
-            queued: 0,
-            sleepers: VecDeque::new(),
-            waker: None,
-            wakes_all: false,
-            mutex: Mutex::default(),
-        }
+        Self { capacity, queued: 0, sleepers: VecDeque::new(), waker: None, mutex: Mutex::default() }
     }
 
     /// Whether it is a pipe, not a socket.
     pub fn is_pipe(&self) -> bool {
         matches!(self.capacity, Capacity::Pages(_))
+    }
+
+    /// See [`Release::wakes_all_at_a_pipe`].
+    fn wakes_all(&self) -> bool {
+        matches!(&self.capacity, Capacity::Pages(pages) if pages.wakes_all)
     }
 
     fn is_full(&self) -> bool {
@@ -209,7 +211,7 @@ impl Channel {
         if self.sleepers.iter().any(|(_, sleeps_for)| *sleeps_for == For::Poll) {
             self.waker = Some(task);
         }
-        if self.wakes_all {
+        if self.wakes_all() {
             return Outcome::Done(self.all(&[For::Message, For::Poll, For::Room]));
         }
         let mut woken = self.all(&[For::Poll]);
@@ -229,7 +231,7 @@ impl Channel {
         Outcome::Done(match &mut self.capacity {
             Capacity::Pages(pages) => {
                 let was_full = pages.are_all_used();
-                match (pages.read(), self.wakes_all) {
+                match (pages.read(), pages.wakes_all) {
                     // `poll()` is told what happened, and other readers are not.
                     (true, true) => self.all(&[For::Message, For::Room]),
                     (true, false) if was_full => self.first(For::Room).into_iter().collect(),
@@ -259,13 +261,13 @@ impl Channel {
     /// After a write: a writer that had waited wakes the next one, if there is still room. Other writers
     /// leave that to the reader.
     pub fn next_writer(&mut self, has_waited: bool) -> Option<TaskId> {
-        let passes_on = has_waited && !self.wakes_all && !self.is_full();
+        let passes_on = has_waited && !self.wakes_all() && !self.is_full();
         passes_on.then(|| self.first(For::Room)).flatten()
     }
 
     /// The same after a read.
     pub fn next_reader(&mut self, has_waited: bool) -> Option<TaskId> {
-        let passes_on = has_waited && !self.wakes_all && self.queued > 0;
+        let passes_on = has_waited && !self.wakes_all() && self.queued > 0;
         passes_on.then(|| self.first(For::Message)).flatten()
     }
 
@@ -358,13 +360,16 @@ mod tests {
     fn a_mutex_is_passed_to_the_first_waiter() {
         let mut mutex = Mutex::default();
         mutex.hold(1);
-        assert!(!mutex.waits(1) && mutex.waits(2) && mutex.waits(3));
+        assert!(!mutex.is_held(1) && mutex.is_held(2) && mutex.is_held(3));
+        mutex.wait(2);
+        mutex.wait(3);
         assert_eq!(mutex.unlock(1), Some(2));
         // Another task was faster; the woken one stays the first.
         mutex.hold(4);
-        assert!(mutex.waits(2));
+        assert!(mutex.is_held(2));
+        mutex.wait(2);
         assert_eq!(mutex.unlock(4), Some(2));
-        assert!(!mutex.waits(2));
+        assert!(!mutex.is_held(2));
         assert_eq!(mutex.unlock(2), Some(3));
         assert_eq!(mutex.unlock(3), None);
     }
