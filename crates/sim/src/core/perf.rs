@@ -27,7 +27,11 @@ impl Pace {
         if self == Self::FULL {
             return work;
         }
-        let product = u128::from(work) * u128::from(self.0) + ((1 << UNIT) - 1);
+        const UP: u64 = (1 << UNIT) - 1;
+        if let Some(product) = work.checked_mul(self.0).and_then(|product| product.checked_add(UP)) {
+            return product >> UNIT;
+        }
+        let product = u128::from(work) * u128::from(self.0) + u128::from(UP);
         u64::try_from(product >> UNIT).unwrap_or(u64::MAX)
     }
 
