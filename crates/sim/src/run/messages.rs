@@ -110,7 +110,9 @@ impl Simulation {
 
     /// `task`, which is runnable, has to leave its CPU, perhaps while it copies a message.
     pub(super) fn keep_locked(&mut self, task: TaskId) {
-        let Some(channel) = self.uses(task) else { return };
+        let Some(channel) = self.uses(task).filter(|channel| self.world.channels[*channel].is_pipe()) else {
+            return;
+        };
         let copies = self.world.actors[task].pending.as_ref().map_or(0, |step| self.copy_ns(step));
         if (1..=copies).contains(&self.core.tasks[task].work_left) {
             self.world.channels[channel].mutex.hold(task);
@@ -121,10 +123,8 @@ impl Simulation {
     /// run, it sleeps.
     #[inline]
     pub(super) fn waits_for_mutex(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let Some(channel) = self.uses(task) else { return false };
         // That of a socket is never held.
-        let Some(Step::Write(channel) | Step::Read(channel)) = self.world.actors[task].pending else {
-            return false;
-        };
         let mutex = &mut self.world.channels[channel].mutex;
         let is_held = mutex.is_held(task);
         if is_held {
@@ -134,12 +134,10 @@ impl Simulation {
         is_held
     }
 
-    /// The pipe that the task writes or reads, or is about to.
+    /// The channel that the task writes or reads, or is about to.
     fn uses(&self, task: TaskId) -> Option<ChannelId> {
         match self.world.actors[task].pending {
-            Some(Step::Write(channel) | Step::Read(channel)) if self.world.channels[channel].is_pipe() => {
-                Some(channel)
-            }
+            Some(Step::Write(channel) | Step::Read(channel)) => Some(channel),
             _ => None,
         }
     }
