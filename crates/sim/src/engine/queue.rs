@@ -97,12 +97,9 @@ impl EventQueue {
     /// by a new one, and then one update costs half as much as a removal and an insertion.
     #[inline]
     pub fn pop(&mut self) -> Option<(Ns, Event)> {
-        match (self.work.first(), self.heap.peek()) {
-            (None, None) => None,
-            (Some((at, cpu)), None) => Some((at, Event::Work { cpu })),
-            (Some((at, cpu)), Some(&Reverse((other_at, planned, _))))
-                if at < other_at || (at == other_at && self.work.was_planned_before(cpu, planned)) =>
-            {
+        let other = self.heap.peek().map(|Reverse((at, planned, _))| (*at, *planned));
+        match self.work.first() {
+            Some((at, cpu)) if other.is_none_or(|other| self.work.is_before(at, cpu, other)) => {
                 Some((at, Event::Work { cpu }))
             }
             _ => self.heap.pop().map(|Reverse((at, _, event))| (at, event)),

@@ -82,17 +82,18 @@ impl WorkTree {
     #[inline]
     pub(super) fn first(&self) -> Option<(Ns, CpuId)> {
         let first = self.nodes[ROOT];
-        let at = first >> CPU_BITS;
-        match at {
-            LATEST => Some(self.keys[cpu_of(first)].0).filter(|at| *at != NEVER.0),
-            _ => Some(at),
+        let (at, cpu) = (first >> CPU_BITS, cpu_of(first));
+        if at < LATEST {
+            return Some((at, cpu));
         }
-        .map(|at| (at, cpu_of(first)))
+        let (at, _) = self.keys[cpu];
+        (at != NEVER.0).then_some((at, cpu))
     }
 
-    /// Whether `cpu`'s event was planned before this one of the same time.
-    pub(super) fn was_planned_before(&self, cpu: CpuId, planned: u64) -> bool {
-        self.keys[cpu].1 < planned
+    /// Whether `cpu`'s event at `at` comes before that of the other key, mostly without reading its own key.
+    #[inline]
+    pub(super) fn is_before(&self, at: Ns, cpu: CpuId, other: Key) -> bool {
+        at < other.0 || self.keys[cpu] < other
     }
 }
 
