@@ -37,7 +37,7 @@ pub use release::Release;
 pub use setting::{Setting, with_settings};
 pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, Frequency, Governor, LoadTimes, Power, Speed};
-pub use startup::Startup;
+pub use startup::{MemoryCall, Startup};
 pub use topology::{Distance, Numbering, Place, Small, Topology};
 
 /// A CPU's number.

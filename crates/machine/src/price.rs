@@ -126,6 +126,7 @@ impl crate::Startup {
             self.copy_on_write_ns,
             self.player_fork_ns,
             self.reap_ns,
+            self.memory_ns,
             self.child_ns
         )
     }

@@ -23,6 +23,8 @@ pub struct Startup {
     pub player_fork_ns: Sourced<Ns>,
     /// What a process does with each process that it has waited for and that has ended.
     pub reap_ns: Sourced<Ns>,
+    /// What a thread of the project's own programs does to the map of its process's memory.
+    pub memory_ns: Sourced<ByMemoryCall>,
     /// What `wait4()` costs for each child that still runs: it checks the children in the order of their birth, up to
     /// the first that has ended.
     pub child_ns: Sourced<Ns>,
@@ -44,6 +46,73 @@ impl Parts for ByProgram {
     }
 }
 
+/// Something that a thread does under `mmap_lock`, or before it takes the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryCall {
+    /// The end of the last call, what the program does then, and the beginning of the next call.
+    Enter,
+    /// `mmap()`
+    Map,
+    /// `mprotect()`
+    Protect,
+    /// The first part of `munmap()`: the range leaves the map.
+    Remove,
+    /// The second part of it: its pages are released, while others may read the map.
+    Unmap,
+    /// `madvise()` with `MADV_DONTNEED`
+    Discard,
+    /// A fault on the first page of a range, or another short look at the map.
+    Fault,
+}
+
+impl MemoryCall {
+    /// Whether it begins with a change of the map.
+    pub fn is_change(self) -> bool {
+        matches!(self, Self::Map | Self::Protect | Self::Remove | Self::Unmap)
+    }
+}
+
+/// How long each takes, while the thread has the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByMemoryCall {
+    /// [`MemoryCall::Enter`], without the lock.
+    pub enter: Ns,
+    /// [`MemoryCall::Map`]
+    pub map: Ns,
+    /// [`MemoryCall::Protect`]
+    pub protect: Ns,
+    /// [`MemoryCall::Remove`]
+    pub remove: Ns,
+    /// [`MemoryCall::Unmap`]
+    pub unmap: Ns,
+    /// [`MemoryCall::Discard`]
+    pub discard: Ns,
+    /// [`MemoryCall::Fault`]
+    pub fault: Ns,
+}
+
+impl ByMemoryCall {
+    /// Of this one.
+    pub fn of(&self, call: MemoryCall) -> Ns {
+        match call {
+            MemoryCall::Enter => self.enter,
+            MemoryCall::Map => self.map,
+            MemoryCall::Protect => self.protect,
+            MemoryCall::Remove => self.remove,
+            MemoryCall::Unmap => self.unmap,
+            MemoryCall::Discard => self.discard,
+            MemoryCall::Fault => self.fault,
+        }
+    }
+}
+
+impl Parts for ByMemoryCall {
+    fn parts(&self) -> impl Iterator<Item = Ns> {
+        [self.enter, self.map, self.protect, self.remove, self.unmap, self.discard, self.fault].into_iter()
+    }
+}
+
 impl Startup {
     pub(crate) fn check(&self, source: &Source<'_>) -> Result<(), Error> {
         check(source, "exec_ns", &self.exec_ns)?;
@@ -52,6 +121,7 @@ impl Startup {
         check(source, "copy_on_write_ns", &self.copy_on_write_ns)?;
         check(source, "player_fork_ns", &self.player_fork_ns)?;
         check(source, "reap_ns", &self.reap_ns)?;
+        check(source, "memory_ns", &self.memory_ns)?;
         check(source, "child_ns", &self.child_ns)
     }
 }

@@ -2,7 +2,7 @@
 //! copied pages, tables of open files. What each costs is in the section `[startup]` of a machine's file; without it,
 //! nothing.
 use crate::engine::Ns;
-use flsched_machine::Startup;
+use flsched_machine::{MemoryCall, Startup};
 
 /// `/sys/kernel/slab/task_struct/objs_per_slab` of Linux 6.18.
 const TASKS_PER_SLAB: usize = 3;
@@ -16,6 +16,21 @@ const FILE_TABLE: usize = 64;
 /// work clock.
 const RCU_NS: Ns = 20_000;
 
+/// By the thread that creates another one: a stack, without the page below it.
+pub(crate) const BEFORE_FORK: [MemoryCall; 3] = [MemoryCall::Map, MemoryCall::Protect, MemoryCall::Fault];
+/// By the new thread: an arena, of twice its size and cut on both sides, and a stack for signals.
+pub(crate) const AT_FIRST: [MemoryCall; 7] = [
+    MemoryCall::Map,
+    MemoryCall::Unmap,
+    MemoryCall::Unmap,
+    MemoryCall::Protect,
+    MemoryCall::Fault,
+    MemoryCall::Map,
+    MemoryCall::Protect,
+];
+/// By the thread that ends: it releases the stack for signals and the pages of its other stack, and exits.
+pub(crate) const AT_LAST: [MemoryCall; 3] = [MemoryCall::Unmap, MemoryCall::Discard, MemoryCall::Fault];
+
 /// What a program does before its work, or before it forks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preparation {
@@ -27,6 +42,8 @@ pub enum Preparation {
     CopyOnWrite,
     /// Plays a scenario, and forks one of its processes.
     PlayersFork,
+    /// Does something to the map of its memory.
+    Memory(MemoryCall),
 }
 
 impl Preparation {
@@ -37,6 +54,7 @@ impl Preparation {
             Self::ExecOwn => costs.exec_ns.flsched,
             Self::CopyOnWrite => *costs.copy_on_write_ns,
             Self::PlayersFork => *costs.player_fork_ns,
+            Self::Memory(call) => costs.memory_ns.of(call),
         })
     }
 }
@@ -65,6 +83,12 @@ impl TaskSlabs {
     pub(crate) fn add(&mut self, tasks: usize) {
         self.0 += usize::from(self.are_full(tasks));
     }
+}
+
+/// Of the cost of a fork, what a thread has already done that has made these calls.
+pub(crate) fn before_fork_ns(costs: Option<&Startup>) -> Ns {
+    let of = |call| costs.map_or(0, |costs| costs.memory_ns.of(MemoryCall::Enter) + costs.memory_ns.of(call));
+    BEFORE_FORK.into_iter().map(of).sum()
 }
 
 /// What a new task does before its program continues.

@@ -3,6 +3,7 @@ mod affinity;
 mod change;
 mod check;
 mod hotplug;
+mod locks;
 mod messages;
 mod schedule;
 mod steps;
@@ -81,7 +82,7 @@ impl Simulation {
             class.start(&mut core)?;
         }
         let costs = classes.iter().map(|class| setup.machine.callbacks(class.name())).collect();
-        let world = World::new(setup.seed, setup.machine.kernel.clone());
+        let world = World::new(setup.seed, &setup.machine);
         let alive = vec![0; classes.len()];
         let mut simulation = Self {
             alive,

@@ -2,8 +2,8 @@
 use super::Simulation;
 use crate::core::{Before, CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
-use crate::startup::{first_work_ns, grace_period_end};
-use crate::workload::{Attempt, Child, Semaphore, SemaphoreId, Step, View};
+use crate::startup::{before_fork_ns, first_work_ns, grace_period_end};
+use crate::workload::{Attempt, Child, Step, View};
 use flsched_machine::Price;
 use rand::RngExt;
 
@@ -74,10 +74,13 @@ impl Simulation {
                 [(self.price_of(*channel), self.copy_ns(step)), call]
             }
             Step::Make(channel) => [(self.price_of(*channel), self.costs_of(*channel).make), call],
-            Step::Fork(child) => [
-                (Price::Fork, costs.fork_ns.of(child.is_thread)),
-                (Price::Startup, self.task_slabs.ns(self.count_alive(), startup)),
-            ],
+            Step::Fork(child) => {
+                let done_ns = if child.has_stack { before_fork_ns(startup) } else { 0 };
+                [
+                    (Price::Fork, costs.fork_ns.of(child.is_thread).saturating_sub(done_ns)),
+                    (Price::Startup, self.task_slabs.ns(self.count_alive(), startup)),
+                ]
+            }
             Step::Exit => [(Price::Exit, costs.exit_ns.of(self.core.tasks[task].is_thread())), nothing],
             Step::Prepare(preparation) => [(Price::Startup, preparation.ns(startup)), nothing],
             Step::Sleep(_)
@@ -94,6 +97,7 @@ impl Simulation {
             Step::Meet(..) | Step::Await | Step::Down(_) | Step::Up(_) | Step::Send(_) => {
                 return 0;
             }
+            Step::LockMemory(..) | Step::DowngradeMemory(_) | Step::UnlockMemory(_) => return 0,
             Step::DisableMigration | Step::EnableMigration | Step::Run(_) => return 0,
             Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => return 0,
         };
@@ -157,6 +161,15 @@ impl Simulation {
                 let woken = self.world.conditions[condition].signal(true);
                 self.wake_all(task, woken);
             }
+            Step::LockMemory(lock, access) => self.lock_memory(cpu, task, lock, access, has_waited),
+            Step::DowngradeMemory(lock) => {
+                let released = self.world.mmap_locks[lock].downgrade();
+                self.pass_memory_on(task, released);
+            }
+            Step::UnlockMemory(lock) => {
+                let released = self.world.mmap_locks[lock].release();
+                self.pass_memory_on(task, released);
+            }
             Step::Fork(child) => self.fork(cpu, task, *child),
             Step::WaitChildren { at_most } => {
                 if self.world.actors[task].children <= at_most {
@@ -186,42 +199,6 @@ impl Simulation {
     pub(super) fn block(&mut self, cpu: CpuId, task: TaskId) {
         self.core.tasks[task].state = State::Sleeping;
         self.core.resched(cpu);
-    }
-
-    /// Takes one of the semaphore; waiting asleep costs a system call.
-    fn down(&mut self, cpu: CpuId, task: TaskId, semaphore: SemaphoreId, has_slept: bool) {
-        match self.world.semaphores[semaphore].down(task, has_slept) {
-            Attempt::Taken => {}
-            Attempt::Spins => {
-                self.core.tasks[task].work_left = Semaphore::SPIN_NS;
-                self.core.spent.assign(Price::Spin, Semaphore::SPIN_NS);
-                let actor = &mut self.world.actors[task];
-                actor.pending = Some(Step::Down(semaphore));
-                actor.has_waited = has_slept;
-            }
-            Attempt::Sleeps { spinners } => {
-                spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
-                self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
-                self.retry(cpu, task, Step::Down(semaphore));
-            }
-        }
-    }
-
-    /// Releases one of each semaphore; wake-ups by it cost a system call.
-    fn up(&mut self, task: TaskId, semaphores: &[SemaphoreId], is_message: bool) {
-        let mut woken = Vec::new();
-        for &semaphore in semaphores {
-            let (sleeper, spinners) = self.world.semaphores[semaphore].up();
-            woken.extend(sleeper);
-            spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
-        }
-        if !woken.is_empty() {
-            self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
-        }
-        match is_message {
-            true => self.wake_for_message(task, woken, None),
-            false => self.wake_all(task, woken),
-        }
     }
 
     pub(super) fn retry(&mut self, cpu: CpuId, task: TaskId, step: Step) {
@@ -270,7 +247,7 @@ impl Simulation {
 
     fn fork(&mut self, cpu: CpuId, parent: TaskId, child: Child) {
         self.task_slabs.add(self.count_alive());
-        let Child { name, is_thread, nice, scheduling, footprint, vfork, program } = child;
+        let Child { name, is_thread, nice, scheduling, footprint, has_stack: _, vfork, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
         let spec = TaskSpec { name, parent: Some(parent), is_thread, nice, scheduling, allowed, footprint };

@@ -7,7 +7,9 @@ mod gate;
 mod hackbench;
 mod hogs;
 mod make;
+mod mmap_lock;
 mod npb;
+mod own_thread;
 mod perf_pipe;
 mod phases;
 mod recorded;
@@ -20,6 +22,7 @@ mod work;
 
 pub use channel::{Channel, ChannelId, Outcome};
 pub use circumstances::{Circumstances, Disturbance};
+pub use mmap_lock::{Access, MmapLock, MmapLockId, Released};
 pub use script::{Act, BarrierPlan, TaskPlan, Tasks};
 pub use sync::{
     Arrival, Attempt, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting,
@@ -127,6 +130,12 @@ pub enum Step {
     Signal(ConditionId),
     /// Wakes all waiters.
     Broadcast(ConditionId),
+    /// Takes the lock of a process's memory; waits until it is free.
+    LockMemory(MmapLockId, Access),
+    /// Goes on with it as a reader.
+    DowngradeMemory(MmapLockId),
+    /// Releases it.
+    UnlockMemory(MmapLockId),
     /// Creates a task.
     Fork(Box<Child>),
     /// Prepares its work, or a fork.
@@ -169,6 +178,8 @@ impl Step {
             Self::Sleep(_) | Self::SleepUntil(_) | Self::SynchronizeRcu | Self::Yield => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
+            Self::LockMemory(..) | Self::DowngradeMemory(_) | Self::UnlockMemory(_) => true,
+            Self::Prepare(Preparation::Memory(_)) => true,
             // Most of a program's start is its libraries' work, in user space.
             Self::Run(_)
             | Self::Prepare(_)
@@ -195,6 +206,8 @@ pub struct Child {
     pub scheduling: Option<Scheduling>,
     /// Its data, which caches hold or not.
     pub footprint: Footprint,
+    /// Its parent has already mapped a stack for it, which is a part of the cost of a fork.
+    pub has_stack: bool,
     /// For `vfork()`: the call returns when the parent has taken one of this semaphore.
     pub vfork: Option<SemaphoreId>,
     /// Its program.
@@ -210,6 +223,7 @@ impl Child {
             nice: 0,
             scheduling: None,
             footprint: Footprint::default(),
+            has_stack: false,
             vfork: None,
             program: Box::new(program),
         }
@@ -247,6 +261,10 @@ pub struct World {
     pub semaphores: Vec<Semaphore>,
     /// By number.
     pub conditions: Vec<Condition>,
+    /// By number.
+    pub mmap_locks: Vec<MmapLock>,
+    /// Whether the machine's file says what it costs to start tasks.
+    knows_startup: bool,
     /// The workload's random numbers.
     pub random: Random,
     /// By task.
@@ -298,13 +316,15 @@ impl Actor {
 
 impl World {
     /// Without any objects.
-    pub fn new(seed: u64, kernel: Release) -> Self {
+    pub fn new(seed: u64, machine: &Machine) -> Self {
         Self {
             channels: Vec::new(),
-            kernel,
+            kernel: machine.kernel.clone(),
             barriers: Vec::new(),
             semaphores: Vec::new(),
             conditions: Vec::new(),
+            mmap_locks: Vec::new(),
+            knows_startup: machine.startup.is_some(),
             random: random(seed, 1),
             actors: Vec::new(),
             tasklist_held_until: 0,
@@ -356,6 +376,12 @@ impl World {
     pub fn add_condition(&mut self) -> ConditionId {
         self.conditions.push(Condition::default());
         self.conditions.len() - 1
+    }
+
+    /// A new lock of a process's memory.
+    pub fn add_mmap_lock(&mut self) -> MmapLockId {
+        self.mmap_locks.push(MmapLock::default());
+        self.mmap_locks.len() - 1
     }
 
     pub(crate) fn add_actor(&mut self, program: Box<dyn Program>, parent: Option<TaskId>) {

@@ -1,5 +1,6 @@
 //! Threads that compute and then wait for each other, yielding while they wait.
 use super::gate::{Gate, Passage};
+use super::own_thread::{Calls, Memory};
 use super::work::STEP_NS;
 use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
 use crate::startup::Preparation;
@@ -12,8 +13,20 @@ impl Workload for SpinBarrier {
         let gate = Gate::new(world);
         let barrier = world.add_barrier(self.threads);
         let has_begun = Rc::new(Cell::new(false));
+        let memory = Memory::new(world);
         let opening = gate.open(self.threads);
-        Box::new(Main { of: *self, gate, barrier, has_begun, is_loaded: false, forked: 0, opening })
+        let calls = memory.before_fork();
+        Box::new(Main {
+            of: *self,
+            gate,
+            memory,
+            barrier,
+            has_begun,
+            is_loaded: false,
+            calls,
+            forked: 0,
+            opening,
+        })
     }
 }
 
@@ -21,9 +34,11 @@ impl Workload for SpinBarrier {
 struct Main {
     of: SpinBarrier,
     gate: Gate,
+    memory: Memory,
     barrier: BarrierId,
     has_begun: Rc<Cell<bool>>,
     is_loaded: bool,
+    calls: Calls,
     forked: u64,
     opening: Passage,
 }
@@ -34,11 +49,22 @@ impl Program for Main {
             return Step::Prepare(Preparation::ExecOwn);
         }
         if self.forked < self.of.threads {
+            if let Some(step) = self.calls.next() {
+                return step;
+            }
             self.forked += 1;
-            let (passage, has_begun) = (self.gate.pass(), Rc::clone(&self.has_begun));
-            let thread =
-                Thread { of: self.of, passage, barrier: self.barrier, has_begun, round: 0, at: At::Work };
-            return Step::fork(Child::thread("spin-barrier", thread));
+            self.calls = self.memory.before_fork();
+            let thread = Thread {
+                of: self.of,
+                memory: self.memory,
+                calls: self.memory.at_first(),
+                passage: self.gate.pass(),
+                barrier: self.barrier,
+                has_begun: Rc::clone(&self.has_begun),
+                round: 0,
+                at: At::Work,
+            };
+            return Step::fork(Child { has_stack: true, ..Child::thread("spin-barrier", thread) });
         }
         if let Some(step) = self.opening.next() {
             return step;
@@ -61,6 +87,9 @@ enum At {
 
 struct Thread {
     of: SpinBarrier,
+    memory: Memory,
+    /// Of its beginning, and of its end.
+    calls: Calls,
     passage: Passage,
     barrier: BarrierId,
     /// Whether one of them has passed the gate: the time begins with the first one and ends with the last.
@@ -71,7 +100,7 @@ struct Thread {
 
 impl Program for Thread {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
-        if let Some(step) = self.passage.next() {
+        if let Some(step) = self.calls.next().or_else(|| self.passage.next()) {
             return step;
         }
         if !self.has_begun.replace(true) {
@@ -80,6 +109,7 @@ impl Program for Thread {
         match self.at {
             At::Work if self.round == self.of.iterations => {
                 self.at = At::End;
+                self.calls = self.memory.at_last();
                 Step::Stop
             }
             At::Work => {
