@@ -10,6 +10,9 @@ const FEW: f64 = 10.0;
 /// Nor are those of so many microseconds: a round of the parallel clock.
 const ROUND_US: f64 = 1.0;
 
+/// With so many runs single ones do not count.
+const MANY: usize = 8;
+
 /// With fewer wake-ups the median of their latency is an accident, and so is the 99th percentile.
 const ENOUGH: [usize; 2] = [100, 500];
 
@@ -98,9 +101,12 @@ fn agree(deviations: [f64; 5]) -> bool {
     deviations.iter().all(|deviation| *deviation <= TOLERANCE)
 }
 
+/// Between which values a figure lies: of many runs, those of their middle half.
 fn range(runs: &[Figures], of: fn(&Figures) -> f64) -> [f64; 2] {
-    let values = || runs.iter().map(of);
-    [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]
+    let mut values: Vec<f64> = runs.iter().map(of).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let left_out = if values.len() < MANY { 0 } else { values.len() / 4 };
+    [values[left_out], values[values.len() - 1 - left_out]]
 }
 
 /// A scenario under a scheduler.
@@ -113,6 +119,10 @@ pub struct Entry {
     pub cpus: usize,
     /// The scheduler.
     pub scheduler: String,
+    /// Runs on the kernel.
+    pub plays: usize,
+    /// Runs in the simulator, each with a seed of its own.
+    pub seeds: u64,
     /// There.
     pub kernel: Figures,
     /// There once more, in a machine booted anew: how far a measurement is from the next one of the same.
@@ -160,10 +170,6 @@ pub struct Record {
     pub kernel: String,
     /// The clock of the emulated machine.
     pub clock: String,
-    /// Runs of each entry on the kernel.
-    pub plays: usize,
-    /// Runs of each entry in the simulator, each with a seed of its own.
-    pub seeds: u64,
     /// By scenario, then by scheduler.
     pub entries: Vec<Entry>,
 }
@@ -191,6 +197,8 @@ mod tests {
             scenario: "chain".into(),
             cpus: 1,
             scheduler: "eevdf".into(),
+            plays: 3,
+            seeds: 5,
             kernel: figures(kernel),
             again: None,
             simulator: figures(simulator),
@@ -221,6 +229,9 @@ mod tests {
         let runs = [run(600.0), run(350.0), run(740.0)];
         let nearest = |switches| Figures::nearest(&runs, &run(switches)).switches;
         assert_eq!([nearest(440.0), nearest(100.0), nearest(900.0)], [440.0, 350.0, 740.0]);
+        let many: Vec<Figures> = (1..=15).map(|index| run(f64::from(index) * 100.0)).collect();
+        let nearest = |switches| Figures::nearest(&many, &run(switches)).switches;
+        assert_eq!([nearest(100.0), nearest(800.0), nearest(1500.0)], [400.0, 800.0, 1200.0]);
     }
 
     #[test]

@@ -20,7 +20,12 @@ use std::sync::mpsc::channel;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-pub const PLAYS: usize = 3;
+/// How often a scenario is played. A program sets itself up for milliseconds, and at which moment between two ticks its work
+/// begins decides much of what follows. So its plays begin at that many moments between two ticks.
+pub fn plays(scenario: &Scenario) -> usize {
+    if scenario.workload.is_some() { 15 } else { 3 }
+}
+
 const PREFIX: &str = "play";
 /// Pause between two checks of a policy.
 const CHECK: Duration = Duration::from_millis(100);
@@ -34,8 +39,9 @@ pub fn play_all(scheduler: &str, files: &[&str]) -> ExitCode {
             go_on_with_one_cpu();
         }
         let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
-        let plays =
-            under(scheduler, || (0..PLAYS).map(|_| play_one(&scenario, file, scheduler == "rr")).collect());
+        let plays = under(scheduler, || {
+            (0..plays(&scenario)).map(|index| play_one(&scenario, file, scheduler == "rr", index)).collect()
+        });
         match plays {
             Ok(plays) => plays.iter().for_each(|play| {
                 println!("{PREFIX} {name} {}", serde_json::to_string(play).expect("numbers"));
@@ -119,7 +125,7 @@ fn under(
     })
 }
 
-fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Figures, String> {
+fn play_one(scenario: &Scenario, file: &str, is_rr: bool, index: usize) -> Result<Figures, String> {
     let program = match &scenario.workload {
         Some(workload) => {
             Some(Program::sized(workload, scenario.cpus as u32).map_err(|error| error.to_string())?)
@@ -150,7 +156,7 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool) -> Result<Figures, Str
         None => TaskFilter { names: &[FIRST, TASK], except_children_of: Some(std::process::id()) },
     };
     let (counts, output) = counted(filter, || {
-        wait_for_tick();
+        wait_for_tick(if program.is_some() { index as f64 / plays(scenario) as f64 } else { 0.0 });
         command.output()
     })
     .map_err(|e| e.to_string())?;

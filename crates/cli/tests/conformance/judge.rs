@@ -1,13 +1,19 @@
 //! What a scenario comes to in the simulator, and whether that is as on the kernel.
-use crate::Machines;
+use crate::{Machines, guest};
 use flsched_sim::conformance::{Entry, Figures, Record, latencies};
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::Scenario;
 use flsched_spec::Policy;
 use libtest_mimic::Failed;
 
-/// The simulator draws how long calls take; the kernel's plays differ by what else happens on the machine.
-pub const SEEDS: u64 = 5;
+/// How often a scenario is run: the simulator draws how long calls take, and the kernel's plays differ by what else happens on
+/// the machine. A program's runs begin at that many moments between two ticks; see [`guest::plays`].
+pub fn seeds(scenario: &Scenario) -> u64 {
+    if scenario.workload.is_some() { 15 } else { 5 }
+}
+
+/// Of both.
+const TICK_US: u64 = 4000;
 
 /// A scenario under a scheduler, in both.
 pub struct Measured {
@@ -26,12 +32,17 @@ pub fn measure(
     name: &str,
     machines: &Machines,
 ) -> Result<Measured, Failed> {
-    let plays = machines.first.of(name)?;
-    let again = machines.again.as_ref().map(|machine| machine.of(name)).transpose()?;
+    let count = guest::plays(&scenario);
+    let plays = machines.first.of(name, count)?;
+    let again = machines.again.as_ref().map(|machine| machine.of(name, count)).transpose()?;
     scenario.scheduler = scheduler.into();
-    let runs: Result<Vec<Figures>, _> = (0..SEEDS)
+    let (begin_us, seeds) = (scenario.begin_us, seeds(&scenario));
+    let runs: Result<Vec<Figures>, _> = (0..seeds)
         .map(|seed| {
             scenario.seed = seed;
+            if scenario.workload.is_some() {
+                scenario.begin_us = begin_us + TICK_US * seed / seeds;
+            }
             simulate(&scenario)
         })
         .collect();
@@ -41,6 +52,8 @@ pub fn measure(
         scenario: name.into(),
         cpus: scenario.cpus,
         scheduler: scheduler.into(),
+        plays: count,
+        seeds,
         kernel: Figures::median(&plays),
         again: again.map(|plays| Figures::median(&plays)),
         simulator: Figures::median(&runs),

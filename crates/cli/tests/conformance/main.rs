@@ -27,6 +27,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 const KERNEL: &str = "6.18";
 const CLOCK: &str = "parallel";
+/// Of the second machine: its rounds have other lengths, as otherwise it would repeat the first one to the nanosecond.
+const CLOCK_AGAIN: &str = "parallel:jitter=1";
 const SCHEDULERS: &[&str] = &["flsched", "smove", "rr2", "eevdf", "rr"];
 /// The part that is played always.
 const USUAL_SCHEDULERS: &[&str] = &["flsched", "eevdf"];
@@ -35,7 +37,7 @@ const USUAL_SCENARIOS: &[&str] =
 /// The simulator has no groups of tasks, and nothing that watches how memory is used 200 times a second.
 const QUIET: &str = "noautogroup damon_stat.enabled=0";
 /// Real seconds that a machine may take; a quiet host needs an eighth of it.
-const LIMIT: &str = "900";
+const LIMIT: &str = "3000";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -71,8 +73,8 @@ fn main() -> ExitCode {
                     let results: &Machines = results.get_or_init(|| match kernel {
                         Some(record) => Machines::recorded(&record, scheduler),
                         None => Machines {
-                            first: boot(scheduler, cpus, &files),
-                            again: is_twice.then(|| boot(scheduler, cpus, &files)),
+                            first: boot(scheduler, cpus, &files, CLOCK),
+                            again: is_twice.then(|| boot(scheduler, cpus, &files, CLOCK_AGAIN)),
                         },
                     });
                     let pair = judge::measure(read(&file.to_string_lossy()), scheduler, &name, results)?;
@@ -113,7 +115,7 @@ fn write(measured: &[Entry]) {
         (entry.cpus, entry.scenario.clone(), scheduler)
     });
     let (kernel, clock) = (KERNEL.into(), CLOCK.into());
-    let record = Record { kernel, clock, plays: guest::PLAYS, seeds: judge::SEEDS, entries };
+    let record = Record { kernel, clock, entries };
     let text = serde_json::to_string_pretty(&record).expect("numbers and names") + "\n";
     std::fs::write(record_file(), text).unwrap_or_else(|e| panic!("{}: {e}", record_file().display()));
 }
@@ -146,8 +148,8 @@ struct Machines {
 impl Machines {
     fn recorded(record: &Record, scheduler: &str) -> Self {
         let entries = || record.entries.iter().filter(|entry| entry.scheduler == scheduler);
-        let first = entries().map(|entry| (entry.scenario.clone(), entry.kernel));
-        let again = entries().filter_map(|entry| Some((entry.scenario.clone(), entry.again?)));
+        let first = entries().map(|entry| (entry, entry.kernel));
+        let again = entries().filter_map(|entry| Some((entry, entry.again?)));
         Self { first: MachineResults::recorded(first), again: Some(MachineResults::recorded(again)) }
     }
 }
@@ -159,30 +161,30 @@ struct MachineResults {
 }
 
 impl MachineResults {
-    /// The medians stand for the single runs.
-    fn recorded(medians: impl Iterator<Item = (String, Figures)>) -> Self {
-        let plays = medians.map(|(scenario, median)| (scenario, vec![Ok(median); guest::PLAYS]));
+    /// The medians stand for all runs.
+    fn recorded<'a>(medians: impl Iterator<Item = (&'a Entry, Figures)>) -> Self {
+        let plays = medians.map(|(entry, median)| (entry.scenario.clone(), vec![Ok(median); entry.plays]));
         Self { plays: plays.collect(), transcript: "it is not in the record".into() }
     }
 
-    /// The runs of a scenario.
-    fn of(&self, name: &str) -> Result<Vec<Figures>, String> {
+    /// The runs of a scenario, of which there must be so many.
+    fn of(&self, name: &str, count: usize) -> Result<Vec<Figures>, String> {
         let plays = self.plays.get(name).cloned().unwrap_or_default();
         let plays: Vec<Figures> =
             plays.into_iter().collect::<Result<_, _>>().map_err(|why| format!("on the kernel: {why}"))?;
-        match plays.len() {
-            guest::PLAYS.. => Ok(plays),
-            _ => Err(format!("the machine ended before this scenario did; it said:\n{}", self.transcript)),
+        if plays.len() < count {
+            return Err(format!("the machine ended before this scenario did; it said:\n{}", self.transcript));
         }
+        Ok(plays)
     }
 }
 
-fn boot(scheduler: &str, cpus: usize, files: &[PathBuf]) -> MachineResults {
+fn boot(scheduler: &str, cpus: usize, files: &[PathBuf], clock: &str) -> MachineResults {
     let me = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
     command.args(["vm", "--verbose", "--kernel", KERNEL, "--timeout", LIMIT]);
     command.arg("--topology").arg(format!("1s{}c1t", cpus.max(2)));
-    command.args(["--clock", CLOCK, "--cgroup", "root", "--append", QUIET]);
+    command.args(["--clock", clock, "--cgroup", "root", "--append", QUIET]);
     command.args(["--include", "/usr/bin/hackbench"]);
     for file in files {
         command.arg("--include").arg(file);

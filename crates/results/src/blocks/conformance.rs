@@ -4,6 +4,7 @@ use super::{Context, Rendered, required};
 use crate::markers::Request;
 use flsched_sim::conformance::{Entry, Figures, Record, TOLERANCE};
 use flsched_spec::UsageError;
+use std::collections::BTreeSet;
 
 /// `show=tally`: how many entries agree; `show=entries`: each one.
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
@@ -51,11 +52,17 @@ fn tally(record: &Record) -> String {
         repeat.len(),
         record.clock,
         record.kernel,
-        record.plays,
-        record.seeds
+        counts(record, |entry| entry.plays as u64),
+        counts(record, |entry| entry.seeds)
     );
     lines.extend([String::new(), source]);
     lines.join("\n")
+}
+
+/// The number of runs, or the different ones.
+fn counts(record: &Record, of: fn(&Entry) -> u64) -> String {
+    let counts: BTreeSet<u64> = record.entries.iter().map(of).collect();
+    counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// Kernel/simulator of each figure; in bold what does not agree, *≈* if the kernel does not agree with itself either.
@@ -104,6 +111,8 @@ mod tests {
             scenario: "chain".into(),
             cpus,
             scheduler: "eevdf".into(),
+            plays: 3,
+            seeds: 5,
             kernel: figures(1500.0, 300.0),
             again: Some(again),
             simulator,
@@ -111,8 +120,6 @@ mod tests {
         Record {
             kernel: "6.18".into(),
             clock: "parallel".into(),
-            plays: 3,
-            seeds: 5,
             entries: vec![
                 entry(1, figures(1500.0, 300.0), figures(1500.0, 290.0)),
                 entry(4, figures(1600.0, 400.0), figures(3000.0, 400.0)),
