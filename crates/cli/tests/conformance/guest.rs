@@ -20,10 +20,18 @@ use std::sync::mpsc::channel;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-/// How often a scenario is played. A program sets itself up for milliseconds, and at which moment between two ticks its work
-/// begins decides much of what follows. So its plays begin at that many moments between two ticks.
+/// The time between two ticks, on the kernel and in the simulator.
+const TICK_NS: u64 = 4_000_000;
+
+/// How often a scenario is played.
 pub fn plays(scenario: &Scenario) -> usize {
     if scenario.workload.is_some() { 15 } else { 3 }
+}
+
+/// How much later than the first of `count` runs this one begins. A program sets itself up for milliseconds, and the moment
+/// between two ticks at which its work begins decides much of what follows. So its runs begin at that many such moments.
+pub fn later_ns(scenario: &Scenario, index: u64, count: u64) -> u64 {
+    if scenario.workload.is_some() { TICK_NS * index / count } else { 0 }
 }
 
 const PREFIX: &str = "play";
@@ -156,7 +164,7 @@ fn play_one(scenario: &Scenario, file: &str, is_rr: bool, index: usize) -> Resul
         None => TaskFilter { names: &[FIRST, TASK], except_children_of: Some(std::process::id()) },
     };
     let (counts, output) = counted(filter, || {
-        wait_for_tick(if program.is_some() { index as f64 / plays(scenario) as f64 } else { 0.0 });
+        wait_for_tick(later_ns(scenario, index as u64, plays(scenario) as u64));
         command.output()
     })
     .map_err(|e| e.to_string())?;

@@ -7,13 +7,10 @@ use flsched_spec::Policy;
 use libtest_mimic::Failed;
 
 /// How often a scenario is run: the simulator draws how long calls take, and the kernel's plays differ by what else happens on
-/// the machine. A program's runs begin at that many moments between two ticks; see [`guest::plays`].
+/// the machine.
 pub fn seeds(scenario: &Scenario) -> u64 {
     if scenario.workload.is_some() { 15 } else { 5 }
 }
-
-/// Of both.
-const TICK_US: u64 = 4000;
 
 /// A scenario under a scheduler, in both.
 pub struct Measured {
@@ -40,9 +37,7 @@ pub fn measure(
     let runs: Result<Vec<Figures>, _> = (0..seeds)
         .map(|seed| {
             scenario.seed = seed;
-            if scenario.workload.is_some() {
-                scenario.begin_us = begin_us + TICK_US * seed / seeds;
-            }
+            scenario.begin_us = begin_us + guest::later_ns(&scenario, seed, seeds) / 1000;
             simulate(&scenario)
         })
         .collect();

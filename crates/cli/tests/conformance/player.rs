@@ -80,7 +80,7 @@ pub fn play(scenario: &Scenario) -> ExitCode {
     let pids: Vec<AtomicI32> = plans.iter().map(|_| AtomicI32::new(0)).collect();
     let is_moved = scenario.events.iter().any(|event| matches!(event.what, What::Affinity { .. }));
     let loops_per_us = loops_per_us();
-    wait_for_tick(0.0);
+    wait_for_tick(0);
     let begin = Instant::now();
     let stage = Stage {
         channels: (0..channels).map(|_| pipe().expect("a pipe")).collect(),
@@ -139,13 +139,13 @@ pub fn play(scenario: &Scenario) -> ExitCode {
 }
 
 /// Slices end at ticks, and virtual times depend on what ran before. So each run begins on an idle machine,
-/// at the same moment between two ticks, as in the simulator; later by a `share` of the time between two.
-pub fn wait_for_tick(share: f64) {
+/// at the same moment between two ticks, as in the simulator, or so much later.
+pub fn wait_for_tick(later_ns: u64) {
     // The coarse clock shows when the last one was.
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
     let last = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).expect("there is one");
-    let later = Duration::from(tick).mul_f64(share);
-    let begin = last + tick * IDLE_TICKS + TimeSpec::microseconds(AFTER_TICK_US) + TimeSpec::from(later);
+    let after = TimeSpec::microseconds(AFTER_TICK_US) + TimeSpec::from(Duration::from_nanos(later_ns));
+    let begin = last + tick * IDLE_TICKS + after;
     clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &begin)
         .expect("it can sleep");
 }
