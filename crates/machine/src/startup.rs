@@ -61,7 +61,7 @@ pub enum MemoryCall {
     Unmap,
     /// `madvise()` with `MADV_DONTNEED`
     Discard,
-    /// A fault on the first page of a range, or another short look at the map.
+    /// A page fault on the first page of a range, or another short read of the map.
     Fault,
 }
 

@@ -10,7 +10,7 @@ const FEW: f64 = 10.0;
 /// Nor are those of so many microseconds: a round of the parallel clock.
 const ROUND_US: f64 = 1.0;
 
-/// With so many runs single ones do not count.
+/// From this number of runs on, outliers are left out.
 const MANY: usize = 8;
 
 /// With fewer wake-ups the median of their latency is an accident, and so is the 99th percentile.

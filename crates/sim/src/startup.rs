@@ -85,7 +85,7 @@ impl TaskSlabs {
     }
 }
 
-/// Of the cost of a fork, what a thread has already done that has made these calls.
+/// The part of a fork's cost that is due to the calls of [`BEFORE_FORK`].
 pub(crate) fn before_fork_ns(costs: Option<&Startup>) -> Ns {
     let of = |call| costs.map_or(0, |costs| costs.memory_ns.of(MemoryCall::Enter) + costs.memory_ns.of(call));
     BEFORE_FORK.into_iter().map(of).sum()

@@ -1,6 +1,7 @@
 //! Waiting for semaphores, mutexes, and the lock of a process's memory.
-use super::Simulation;
-use crate::core::{CpuId, Scheduling, TaskId};
+use super::{MAX_RT_PRIO, Simulation};
+use crate::core::{CpuId, TaskId};
+use crate::engine::Ns;
 use crate::workload::{Access, Attempt, MmapLock, MmapLockId, Released, Semaphore, SemaphoreId, Step};
 use flsched_machine::Price;
 
@@ -9,19 +10,22 @@ impl Simulation {
     pub(super) fn down(&mut self, cpu: CpuId, task: TaskId, semaphore: SemaphoreId, has_slept: bool) {
         match self.world.semaphores[semaphore].down(task, has_slept) {
             Attempt::Taken => {}
-            Attempt::Spins => {
-                self.core.tasks[task].work_left = Semaphore::SPIN_NS;
-                self.core.spent.assign(Price::Spin, Semaphore::SPIN_NS);
-                let actor = &mut self.world.actors[task];
-                actor.pending = Some(Step::Down(semaphore));
-                actor.has_waited = has_slept;
-            }
+            Attempt::Spins => self.spin(task, Step::Down(semaphore), Semaphore::SPIN_NS, has_slept),
             Attempt::Sleeps { spinners } => {
                 spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
                 self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
                 self.retry(cpu, task, Step::Down(semaphore));
             }
         }
+    }
+
+    /// The task spins for so long, or until [`Simulation::cut_short`], and tries the step again.
+    fn spin(&mut self, task: TaskId, step: Step, ns: Ns, has_slept: bool) {
+        self.core.tasks[task].work_left = ns;
+        self.core.spent.assign(Price::Spin, ns);
+        let actor = &mut self.world.actors[task];
+        actor.pending = Some(step);
+        actor.has_waited = has_slept;
     }
 
     /// Releases one of each semaphore; wake-ups by it cost a system call.
@@ -41,6 +45,7 @@ impl Simulation {
         }
     }
 
+    /// Takes the lock of a process's memory. A task that cannot take it spins or sleeps, and tries again.
     pub(super) fn lock_memory(
         &mut self,
         cpu: CpuId,
@@ -56,8 +61,7 @@ impl Simulation {
         let runs = |writer: TaskId| self.core.cpus[self.core.tasks[writer].cpu].curr == Some(writer);
         let writer_runs = lock.writer().map(runs);
         let is_asked = self.core.cpus[cpu].need_resched;
-        let scheduling = self.core.tasks[task].scheduling();
-        let is_urgent = matches!(scheduling, Scheduling::Fifo(_) | Scheduling::RoundRobin(_));
+        let is_urgent = self.core.tasks[task].prio < MAX_RT_PRIO;
         // `rwsem_optimistic_spin()`: while the writer runs, or for a while if readers have it.
         let mut spins = match writer_runs {
             _ if has_slept || access == Access::Read || is_asked => false,
@@ -66,22 +70,20 @@ impl Simulation {
         };
         if !spins {
             lock.queue(task, access, is_urgent);
-            // The lock is the first waiter's at the next release, so it spins, too.
+            // The first waiter gets the lock at the next release, so it spins, too.
             spins = writer_runs == Some(true) && lock.is_handed_to(task);
         }
         let step = Step::LockMemory(id, access);
         if spins {
             lock.spin(task);
-            self.core.tasks[task].work_left = MmapLock::SPIN_NS;
-            self.core.spent.assign(Price::Spin, MmapLock::SPIN_NS);
-            self.world.actors[task].pending = Some(step);
-            self.world.actors[task].has_waited = has_slept;
+            self.spin(task, step, MmapLock::SPIN_NS, has_slept);
         } else {
             lock.sleep(task);
             self.retry(cpu, task, step);
         }
     }
 
+    /// `task` has released the lock, or goes on as a reader.
     pub(super) fn pass_memory_on(&mut self, task: TaskId, released: Released) {
         released.spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
         self.wake_all(task, released.sleepers);

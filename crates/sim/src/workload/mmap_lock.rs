@@ -16,7 +16,7 @@ pub enum Access {
     Write,
 }
 
-/// Who has the lock.
+/// The tasks that hold the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Readers(usize),
@@ -73,9 +73,9 @@ impl MmapLock {
         }
     }
 
-    /// Takes it; false: it is not free. A reader that `has_slept` was given it.
+    /// Takes the lock; false: another task holds it. A reader that `has_slept` holds it already, from the release.
     pub fn take(&mut self, task: TaskId, access: Access, has_slept: bool) -> bool {
-        let is_first = self.waiters.front().is_some_and(|first| first.task == task);
+        let is_first = self.is_first(task);
         match (self.owner, access) {
             (_, Access::Read) if has_slept => true,
             (Owner::Readers(0), Access::Write) if is_first || !self.is_handed_over => {
@@ -114,13 +114,16 @@ impl MmapLock {
         if !self.waiters.iter().any(|waiter| waiter.task == task) {
             self.waiters.push_back(Waiter { task, access, is_woken: true });
         }
-        let is_first = self.waiters.front().is_some_and(|first| first.task == task);
-        self.is_handed_over |= is_first && is_urgent && access == Access::Write;
+        self.is_handed_over |= self.is_first(task) && is_urgent && access == Access::Write;
     }
 
     /// Whether only this task may take it next.
     pub fn is_handed_to(&self, task: TaskId) -> bool {
-        self.is_handed_over && self.waiters.front().is_some_and(|first| first.task == task)
+        self.is_handed_over && self.is_first(task)
+    }
+
+    fn is_first(&self, task: TaskId) -> bool {
+        self.waiters.front().is_some_and(|first| first.task == task)
     }
 
     /// The task, which is in the queue, sleeps until it is woken.
@@ -149,8 +152,8 @@ impl MmapLock {
         if self.owner == Owner::Readers(0) { self.pass_on() } else { Released::default() }
     }
 
-    /// A first waiter that writes is only woken, and another task may be faster. If it reads, all that wait to read have
-    /// the lock.
+    /// The lock is free, or readers hold it. If the first waiter is a writer, it is only woken, and another task may take the
+    /// lock before it. If it is a reader, all waiting readers get the lock.
     fn pass_on(&mut self) -> Released {
         let spinners = std::mem::take(&mut self.spinners);
         let sleepers = match self.waiters.front_mut() {
