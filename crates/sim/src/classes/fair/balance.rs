@@ -91,6 +91,9 @@ impl<R: Rules> Fair<R> {
             .iter()
             .map(|group| self.group_load(core, group.iter().copied(), domain.imbalance_percent()))
             .collect();
+        if domain.cpus.len() == core.nr_cpus() {
+            self.was_overloaded = self.overloaded > 0;
+        }
         if R::IS_MODERN && doing != Doing::Stopping && domain.cpus.len() == self.domains.cache(cpu).len() {
             let used: u64 = loads.iter().map(|group| group.used).sum();
             self.limit_scan(cpu, used, domain.imbalance_percent());
@@ -242,6 +245,7 @@ impl<R: Rules> Fair<R> {
     fn attach(&mut self, core: &mut Core, to: CpuId, task: TaskId, is_picking: bool) {
         self.update_curr(core, to);
         self.rules.enqueue(to, task, Enqueue::Restore);
+        self.cool(core, task);
         self.add(core, to, task);
         if is_picking {
             return;

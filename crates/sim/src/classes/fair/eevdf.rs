@@ -53,6 +53,8 @@ struct Entity {
 struct Queue {
     waiting: Timeline,
     curr: Option<TaskId>,
+    /// Tasks that slept in the queue and have left it, for [`Rules::take_left`].
+    left: Vec<TaskId>,
     /// The weight of all tasks, the running one included.
     load: i64,
     /// The sum of their virtual times, each times its weight.
@@ -147,6 +149,7 @@ impl Eevdf {
         let entity = &mut self.entities[task];
         entity.is_delayed = false;
         entity.lag = entity.lag.min(0);
+        self.queues[cpu].left.push(task);
     }
 
     /// `pick_eevdf()`
@@ -225,6 +228,10 @@ impl Rules for Eevdf {
         if let Some(cpu) = self.entities[task].on {
             self.finish_delayed(cpu, task);
         }
+    }
+
+    fn take_left(&mut self, cpu: CpuId) -> Option<TaskId> {
+        self.queues[cpu].left.pop()
     }
 
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool {

@@ -43,20 +43,55 @@ impl<R: Rules> Fair<R> {
         }
         self.turn_to(core, cpu, task, Amounts::WAITING);
         let queue = &mut self.queues[cpu];
-        queue.count += 1;
         queue.load += weight;
         queue.estimate += self.loads[task].estimate;
-        self.overloaded += usize::from(queue.count == 2);
+        queue.count += 1;
+        if queue.count + queue.delayed == 2 {
+            self.overloaded += 1;
+            self.was_overloaded = true;
+        }
     }
 
     /// It leaves that queue.
     pub(super) fn sub(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         self.turn_to(core, cpu, task, Amounts::ASLEEP);
         let queue = &mut self.queues[cpu];
-        queue.count -= 1;
-        queue.load -= load_weight(core.tasks[task].static_prio);
         queue.estimate -= self.loads[task].estimate;
-        self.overloaded -= usize::from(queue.count == 1);
+        queue.count -= 1;
+        self.unload(core, cpu, task);
+    }
+
+    /// It sleeps, but does not leave the queue, and goes on loading the CPU: `set_delayed()`.
+    pub(super) fn delay(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        self.turn_to(core, cpu, task, Amounts::DELAYED);
+        let queue = &mut self.queues[cpu];
+        queue.estimate -= self.loads[task].estimate;
+        queue.count -= 1;
+        queue.delayed += 1;
+    }
+
+    /// It is woken before it has left: `requeue_delayed_entity()`.
+    pub(super) fn resume(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        self.turn_to(core, cpu, task, Amounts::WAITING);
+        let queue = &mut self.queues[cpu];
+        queue.estimate += self.loads[task].estimate;
+        queue.count += 1;
+        queue.delayed -= 1;
+    }
+
+    /// Such tasks have left the queue, asleep.
+    pub(super) fn drop_load(&mut self, core: &Core, cpu: CpuId) {
+        while let Some(task) = self.rules.take_left(cpu) {
+            self.turn_to(core, cpu, task, Amounts::ASLEEP);
+            self.queues[cpu].delayed -= 1;
+            self.unload(core, cpu, task);
+        }
+    }
+
+    fn unload(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        let queue = &mut self.queues[cpu];
+        queue.load -= load_weight(core.tasks[task].static_prio);
+        self.overloaded -= usize::from(queue.count + queue.delayed == 1);
     }
 
     /// The task, which is not queued, is no longer part of a CPU's averages.

@@ -44,6 +44,8 @@ pub trait Rules {
     fn is_delayed(&self, task: TaskId) -> bool;
     /// Such a task leaves now.
     fn drop_delayed(&mut self, task: TaskId);
+    /// A task that had slept in the CPU's run queue and has left it since the last call.
+    fn take_left(&mut self, cpu: CpuId) -> Option<TaskId>;
     /// `update_curr()`: the running task has run for this long. Returns whether its slice is over.
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool;
     /// The next task; it may be the running one.
@@ -72,8 +74,10 @@ pub struct Fair<R> {
     /// Whether a core has several CPUs.
     has_threads: bool,
     queues: Vec<Queue>,
-    /// How many CPUs have more than one task: `rd->overloaded`.
+    /// How many CPUs have more than one task in their run queues, and whether one had since a CPU last searched all:
+    /// `rd->overloaded`.
     overloaded: usize,
+    was_overloaded: bool,
     nohz: Nohz,
     /// By the first CPU of a cache: how many CPUs there are searched for an idle one. `nr_idle_scan`
     scans: Vec<usize>,
@@ -91,7 +95,9 @@ pub struct Fair<R> {
 struct Queue {
     /// Runnable tasks, the running one included.
     count: usize,
-    /// The tasks' weights.
+    /// Tasks that sleep and have not left: `cfs_h_nr_delayed()`.
+    delayed: usize,
+    /// The weights of both.
     load: u64,
     /// A task of the class runs.
     runs: bool,
@@ -143,6 +149,7 @@ impl<R: Rules> Fair<R> {
         };
         let queue = |cpu| Queue {
             count: 0,
+            delayed: 0,
             load: 0,
             runs: false,
             average: Average::default(),
@@ -164,6 +171,7 @@ impl<R: Rules> Fair<R> {
             domains,
             has_threads: core.machine.threads.iter().any(|threads| threads.len() > 1),
             overloaded: 0,
+            was_overloaded: false,
             nohz: Nohz::default(),
             scans,
             stamps: Vec::new(),
@@ -196,6 +204,13 @@ impl<R: Rules> Fair<R> {
     /// `idle_cpu()`
     fn is_idle(&self, core: &Core, cpu: CpuId) -> bool {
         core.cpus[cpu].curr.is_none() && self.queues[cpu].count == 0 && core.cpus[cpu].wake_list.is_empty()
+    }
+
+    /// The task has come from another CPU: nothing of it is in this one's cache. `ENQUEUE_MIGRATED`
+    fn cool(&self, core: &mut Core, task: TaskId) {
+        if R::IS_MODERN {
+            core.tasks[task].se.exec_start = 0;
+        }
     }
 
     fn stamp(&mut self, task: TaskId) {
@@ -235,6 +250,7 @@ impl<R: Rules> Class for Fair<R> {
         if !stays {
             self.update_curr(core, cpu);
             self.rules.drop_delayed(task);
+            self.drop_load(core, cpu);
         }
         stays
     }
@@ -245,8 +261,13 @@ impl<R: Rules> Class for Fair<R> {
         if why == Enqueue::Fork {
             self.expect(core, cpu, task);
         }
+        if why == Enqueue::Delayed {
+            self.resume(core, cpu, task);
+            return;
+        }
         if why == Enqueue::WakeUp && self.loads[task].is_on_other(cpu) {
             self.remove_load(core, task);
+            self.cool(core, task);
         }
         self.add(core, cpu, task);
     }
@@ -255,7 +276,11 @@ impl<R: Rules> Class for Fair<R> {
         self.update_curr(core, cpu);
         let dies = core.tasks[task].state == State::Dead;
         self.rules.dequeue(cpu, task, why == Dequeue::Sleep, dies);
-        self.sub(core, cpu, task);
+        if self.rules.is_delayed(task) {
+            self.delay(core, cpu, task);
+        } else {
+            self.sub(core, cpu, task);
+        }
         if why == Dequeue::Sleep {
             self.estimate(task);
         }
@@ -285,6 +310,7 @@ impl<R: Rules> Class for Fair<R> {
     fn pick(&mut self, core: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.update_curr(core, cpu);
         let next = self.rules.pick(cpu);
+        self.drop_load(core, cpu);
         // The stopper runs first, and moves it away.
         let is_leaving = self.queues[cpu].evict_to.is_some() && next == prev;
         next.filter(|_| !is_leaving)

@@ -95,7 +95,8 @@ impl<R: Rules> Fair<R> {
         if R::IS_MODERN {
             self.expect_to_idle(core, cpu);
         }
-        if self.overloaded == 0 || !is_worth_it {
+        let is_overloaded = if R::IS_MODERN { self.was_overloaded } else { self.overloaded > 0 };
+        if !is_overloaded || !is_worth_it {
             return;
         }
         let lock = core.cpus[cpu].lock;

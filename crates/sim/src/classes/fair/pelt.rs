@@ -26,6 +26,8 @@ pub(super) struct Amounts {
 impl Amounts {
     /// A task that sleeps.
     pub(super) const ASLEEP: Self = Self { load: 0, runnable: 0, running: 0 };
+    /// A task that sleeps in its run queue, until it has waited as long as it ran too much: `sched_delayed`.
+    pub(super) const DELAYED: Self = Self { load: 1, runnable: 0, running: 0 };
     /// A task that waits for its CPU.
     pub(super) const WAITING: Self = Self { load: 1, runnable: ONE, running: 0 };
     /// A task that runs.
