@@ -87,10 +87,13 @@ pub struct Costs {
     pub exit_ns: Sourced<ByKind>,
     /// The timer interrupt, without the scheduler's callback.
     pub tick_ns: Sourced<Ns>,
-    /// A search of the fair class, in one of a CPU's domains, for tasks to pull: `sched_balance_rq()`.
+    /// Under CFS: a search, in one of a CPU's domains, for tasks to pull: `load_balance()`.
     pub load_balance_ns: Sourced<Ns>,
-    /// For each CPU of the groups among which EEVDF searches a CPU for a new task: `update_sg_wakeup_stats()`.
-    pub fork_search_ns: Sourced<Ns>,
+    /// Under EEVDF: for each CPU of the groups that are searched, for a new task's CPU or for tasks to pull:
+    /// `update_sg_wakeup_stats()`, `update_sg_lb_stats()`.
+    pub cpu_search_ns: Sourced<Ns>,
+    /// Under EEVDF: a task that is pulled: `detach_tasks()`, `attach_tasks()`.
+    pub pull_ns: Sourced<Ns>,
     /// From an idle CPU's interrupt to its first instruction of the scheduler.
     pub idle_exit_ns: Sourced<Ns>,
     /// From sending an interrupt to its handler.
@@ -110,7 +113,8 @@ impl Costs {
         check(source, "exit_ns", &self.exit_ns)?;
         check(source, "tick_ns", &self.tick_ns)?;
         check(source, "load_balance_ns", &self.load_balance_ns)?;
-        check(source, "fork_search_ns", &self.fork_search_ns)?;
+        check(source, "cpu_search_ns", &self.cpu_search_ns)?;
+        check(source, "pull_ns", &self.pull_ns)?;
         check(source, "idle_exit_ns", &self.idle_exit_ns)?;
         check(source, "ipi_ns", &self.ipi_ns)?;
         check(source, "handover_ns", &self.handover_ns)

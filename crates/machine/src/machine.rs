@@ -283,6 +283,11 @@ mod tests {
         let small = Machine::find("knc-31s1p").unwrap().with_cpus(16).unwrap();
         assert_eq!((small.nr_cpus(), small.threads.len()), (16, 4));
         assert!(Machine::find("knc-31s1p").unwrap().with_cpus(0).is_err());
+        // As in the virtual machines that it stands for, all CPUs share a cache.
+        for cpus in [1, 2, 4, 16, 64] {
+            let machine = Machine::find("parallel-clock").unwrap().with_cpus(cpus).unwrap();
+            assert!(machine.places.iter().all(|place| place.cache == 0 && place.package == 0), "{cpus}");
+        }
     }
 
     #[test]

@@ -30,8 +30,10 @@ pub enum Price {
     Tick,
     /// `costs.load_balance_ns`
     LoadBalance,
-    /// `costs.fork_search_ns`
-    ForkSearch,
+    /// `costs.cpu_search_ns`
+    CpuSearch,
+    /// `costs.pull_ns`
+    Pull,
     /// `costs.idle_exit_ns`
     IdleExit,
     /// `costs.ipi_ns`, as far as a CPU waits for the interrupt's arrival.
@@ -69,7 +71,8 @@ impl Price {
             Self::Exit => "costs.exit_ns",
             Self::Tick => "costs.tick_ns",
             Self::LoadBalance => "costs.load_balance_ns",
-            Self::ForkSearch => "costs.fork_search_ns",
+            Self::CpuSearch => "costs.cpu_search_ns",
+            Self::Pull => "costs.pull_ns",
             Self::IdleExit => "costs.idle_exit_ns",
             Self::Ipi => "costs.ipi_ns",
             Self::Handover => "costs.handover_ns",
@@ -94,7 +97,8 @@ impl Price {
             Self::Exit => Some(costs.exit_ns.certainty),
             Self::Tick => Some(costs.tick_ns.certainty),
             Self::LoadBalance => Some(costs.load_balance_ns.certainty),
-            Self::ForkSearch => Some(costs.fork_search_ns.certainty),
+            Self::CpuSearch => Some(costs.cpu_search_ns.certainty),
+            Self::Pull => Some(costs.pull_ns.certainty),
             Self::IdleExit => Some(costs.idle_exit_ns.certainty),
             Self::Ipi => Some(costs.ipi_ns.certainty),
             Self::Handover => Some(costs.handover_ns.certainty),

@@ -321,7 +321,7 @@ fn first_cpus(machine: Machine, scheduler: &str, workload: &str, seed: u64) -> B
 #[test]
 fn forks_of_real_time_tasks_go_round_the_cpus_since_5_11() {
     let cpus_of_first_runs = |kernel: &str| {
-        let machine = on_kernel("parallel-clock", kernel);
+        let machine = on_kernel("parallel-clock", kernel).with_cpus(16).unwrap();
         let first = first_cpus(machine, "rr", "hackbench:process-pipe:1:1", 1);
         first.into_values().collect::<BTreeSet<usize>>().len()
     };
@@ -523,7 +523,7 @@ fn idle_cpus_enqueue_the_tasks_that_are_woken_for_them_since_6_0() {
     let waking = |kernel: &str, scheduler: &str| {
         let took = Arc::new(Mutex::new(0));
         Simulation::new(Setup {
-            machine: Arc::new(on_kernel("parallel-clock", kernel)),
+            machine: Arc::new(on_kernel("parallel-clock", kernel).with_cpus(16).unwrap()),
             scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
             workload: Arc::new(WakesEight(Arc::clone(&took))),
             seed: 1,

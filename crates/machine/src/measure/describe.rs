@@ -29,7 +29,9 @@ const TICK_NS: u64 = 500;
 /// Of a core of some GHz.
 const LOAD_BALANCE_NS: u64 = 3000;
 /// Likewise.
-const FORK_SEARCH_NS: u64 = 100;
+const CPU_SEARCH_NS: u64 = 80;
+/// Likewise.
+const PULL_NS: u64 = 1000;
 /// Throughput of a core with several busy threads, in percent of its throughput with one.
 const SMT_PERCENT: u32 = 125;
 /// Time in which the frequency rises from the lowest to the highest.
@@ -114,10 +116,11 @@ fn costs(of: &Calibration) -> Costs {
             LOAD_BALANCE_NS,
             "not measured: 10,000 instructions, on a core of some GHz",
         ),
-        fork_search_ns: Sourced::estimated(
-            FORK_SEARCH_NS,
-            "not measured: 330 instructions, on a core of some GHz",
+        cpu_search_ns: Sourced::estimated(
+            CPU_SEARCH_NS,
+            "not measured: 270 instructions, on a core of some GHz",
         ),
+        pull_ns: Sourced::estimated(PULL_NS, "not measured: 3,300 instructions, on a core of some GHz"),
         fork_ns: by_kind(
             "fork of a small process, and a new thread",
             [&of.fork, &of.thread_start],

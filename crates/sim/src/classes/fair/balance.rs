@@ -85,7 +85,11 @@ impl<R: Rules> Fair<R> {
         if doing != Doing::Stopping && !self.is_appointed(core, cpu, &domain.groups[local]) {
             return 0;
         }
-        core.spend(Price::LoadBalance, *core.machine.costs.load_balance_ns);
+        if R::IS_MODERN {
+            Self::spend_search(core, domain.cpus.len());
+        } else {
+            core.spend(Price::LoadBalance, *core.machine.costs.load_balance_ns);
+        }
         let loads: Vec<GroupLoad> = domain
             .groups
             .iter()
@@ -214,6 +218,9 @@ impl<R: Rules> Fair<R> {
                 Excess::Load(load) => Excess::Load(load.saturating_sub(task_load)),
                 Excess::Tasks(count) => Excess::Tasks(count - 1),
             };
+            if R::IS_MODERN {
+                core.spend(Price::Pull, *core.machine.costs.pull_ns);
+            }
             self.detach(core, from, to, task);
             moved.push(task);
             // The task that waits for it must not wait long.

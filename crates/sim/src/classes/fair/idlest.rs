@@ -102,9 +102,9 @@ impl<R: Rules> Fair<R> {
                 if !group.iter().any(|&cpu| allowed.has(cpu)) {
                     continue;
                 }
+                // Before 4.x one number for each CPU was added up.
                 if R::IS_MODERN {
-                    let search_ns = *core.machine.costs.fork_search_ns * group.len() as u64;
-                    core.spend(Price::ForkSearch, search_ns);
+                    Self::spend_search(core, group.len());
                 }
                 let load = self.group_load(core, group.iter().copied(), domain.imbalance_percent());
                 if index == own {
@@ -124,6 +124,11 @@ impl<R: Rules> Fair<R> {
             );
         }
         cpu
+    }
+
+    /// What it takes to look at the CPUs of groups.
+    pub(super) fn spend_search(core: &mut Core, cpus: usize) {
+        core.spend(Price::CpuSearch, *core.machine.costs.cpu_search_ns * cpus as u64);
     }
 
     /// The CPU that has idled for the shortest time, else the one with the least load.

@@ -238,6 +238,7 @@ fn busy_speed(core: &Core, cpu: CpuId) -> u64 {
 mod tests {
     use super::super::tests::{fork, four_cpus};
     use crate::classes::{Class, Dequeue, Enqueue};
+    use crate::core::{Core, TaskId};
 
     #[test]
     fn a_cpu_seems_loaded_with_those_that_left_it_asleep_until_it_does_something() {
@@ -256,5 +257,34 @@ mod tests {
         assert_eq!(loads(&fair), [1024, 2048]);
         fair.dequeue(&mut core, 1, 2, Dequeue::Sleep);
         assert_eq!(loads(&fair), [1024, 1024]);
+    }
+
+    /// A task that has run for longer than its share stays in the queue when it goes to sleep, until the other has caught up.
+    #[test]
+    fn a_task_loads_its_cpu_until_it_leaves_the_queue() {
+        const MS: u64 = 1_000_000;
+        type Fair = super::Fair<super::super::Eevdf>;
+        let (mut core, mut fair) = four_cpus();
+        let tasks = [0, 1].map(|_| fork(&mut core, &mut fair));
+        for task in tasks {
+            fair.enqueue(&mut core, 0, task, Enqueue::Fork);
+        }
+        let begin = |core: &mut Core, fair: &mut Fair, task: TaskId| {
+            core.cpus[0].curr = Some(task);
+            core.tasks[task].se.exec_start = core.clock();
+            fair.set_next(core, 0, task);
+        };
+        begin(&mut core, &mut fair, tasks[0]);
+        core.cpus[0].clock += 2 * MS;
+        fair.dequeue(&mut core, 0, tasks[0], Dequeue::Sleep);
+        let queue = |fair: &Fair| (fair.queues[0].count, fair.queues[0].delayed, fair.queues[0].load);
+        assert_eq!(queue(&fair), (1, 1, 2048));
+        fair.put_prev(&mut core, 0, tasks[0], None);
+        assert_eq!(fair.pick(&mut core, 0, None), Some(tasks[1]));
+        assert_eq!(queue(&fair), (1, 1, 2048), "it has not waited yet");
+        begin(&mut core, &mut fair, tasks[1]);
+        core.cpus[0].clock += 4 * MS;
+        assert_eq!(fair.pick(&mut core, 0, Some(tasks[1])), Some(tasks[1]));
+        assert_eq!(queue(&fair), (1, 0, 1024));
     }
 }

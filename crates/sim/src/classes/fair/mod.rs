@@ -225,7 +225,10 @@ impl<R: Rules> Class for Fair<R> {
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
-        self.update_curr(core, core.here);
+        // EEVDF places a task when it is first added to a queue, and does not look at its parent before.
+        if !R::IS_MODERN {
+            self.update_curr(core, core.here);
+        }
         self.stamps.resize(core.tasks.len(), 0);
         let parent = core.cpus[core.here].curr.and_then(|parent| self.wakees.get(parent));
         let inherited = parent.copied().unwrap_or(Wakee::INHERITED);
