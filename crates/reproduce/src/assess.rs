@@ -126,6 +126,11 @@ fn line<'a>(
     let mut here = Vec::new();
     let mut failed = None;
     let mut missing = None;
+    // What others have in the subject's own results comes before what they have elsewhere.
+    let mut from = found.to_vec();
+    if let Some(subject) = subject {
+        from.sort_by_key(|it| !it.is_about(subject));
+    }
     for (name, taken) in &way.figures {
         let replaced = |scheduler: &str| match subject {
             Some(subject) if scheduler == paper.subject.name => subject.to_string(),
@@ -134,7 +139,7 @@ fn line<'a>(
         let reading = taken.reading().with_schedulers(&replaced);
         here.push((
             name.as_str(),
-            match take(&taken.with(reading), found) {
+            match take(&taken.with(reading), &from) {
                 Ok(figure) => Some(figure),
                 Err(Gap::Wrong(what)) => return Err(what),
                 Err(Gap::Failed(what)) => {
@@ -183,7 +188,7 @@ pub fn own(way: &Way) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::results::tests::comparison;
+    use crate::results::tests::{comparison, costs};
 
     /// Two ways, two schedulers that are the paper's.
     pub(crate) const PAPER: &str = r#"
@@ -278,6 +283,37 @@ pub(crate) mod tests {
         assert_eq!((judged[1].lines.len(), judged[1].verdict()), (1, Verdict::Reproduced));
         assert_eq!(judged[2].verdict(), Verdict::Impossible);
         assert_eq!(judged[3].verdict(), Verdict::Missing);
+    }
+
+    #[test]
+    fn what_stands_beside_a_subject_is_of_its_own_run() {
+        let head = &PAPER[..PAPER.find("[[measurement]]").unwrap()];
+        let row = r#"
+            [[row]]
+            id = "cost"
+            place = "Table 3"
+            says = "It costs half as much."
+            certainty = "printed"
+            unit = "ns"
+            values = { eevdf = 100, flsched = 50 }
+            tolerance_percent = 20
+            [[row.way]]
+            from = ["a.json", "b.json"]
+            take = "mean_ns of enqueue_task under {}"
+        "#;
+        let paper = Paper::parse("p", &format!("{head}{row}")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("results")).unwrap();
+        for (name, policy, eevdf_ns) in [("a", "flsched", 100.0), ("b", "flsched:variant=paper", 200.0)] {
+            let costs = costs(policy, eevdf_ns, 50.0).to_string();
+            std::fs::write(folder.path().join(format!("results/{name}.json")), costs).unwrap();
+        }
+        let judged = assess(&paper, &Results::new(folder.path())).unwrap();
+        let of_eevdf =
+            |line: &Line<'_>| line.here.iter().find(|it| it.0 == "eevdf").unwrap().1.unwrap().value;
+        let [of_paper, ours] = &judged[0].lines[..] else { panic!("{judged:?}") };
+        assert_eq!((of_paper.subject, of_eevdf(of_paper)), (Some("flsched:paper"), 200.0));
+        assert_eq!((ours.subject, of_eevdf(ours)), (Some("flsched"), 100.0));
     }
 
     #[test]

@@ -137,6 +137,19 @@ impl Found {
         }
     }
 
+    /// Whether that scheduler took part, as the one that was measured and not only for comparison.
+    pub fn is_about(&self, scheduler: &str) -> bool {
+        let wanted = normal(scheduler);
+        let is_it = |name: &str| normal(name) == wanted;
+        match self {
+            Self::Compared(report) => report.results.iter().any(|it| is_it(&it.scheduler)),
+            Self::Simulated(it) => it.outcome["scheduler"].as_str().is_some_and(is_it),
+            Self::Costs(report) => is_it(&report.policy),
+            Self::Locks(report) => is_it(&report.policy),
+            Self::Source(_) => false,
+        }
+    }
+
     fn command_line(&self) -> Option<&str> {
         match self {
             Self::Compared(report) => Some(&report.command_line),
@@ -459,6 +472,17 @@ pub(crate) mod tests {
         })
     }
 
+    /// What `enqueue_task` costs under EEVDF and under a policy.
+    pub(crate) fn costs(policy: &str, fair_ns: f64, scx_ns: f64) -> serde_json::Value {
+        let cost = |mean_ns: f64| json!({ "state": "measured", "symbol": "f", "calls": 10, "mean_ns": mean_ns, "median_ns": 1.0 });
+        json!({
+            "kernel": "6.18.15", "cpus": 4, "clock": "parallel", "command": "true", "policy": policy,
+            "version": "0.1.0", "probe": { "inside_ns": 1.0, "whole_ns": 2.0 },
+            "run_s": [1.0, 2.0], "probed_run_s": [1.0, 2.0], "callbacks": [],
+            "functions": [{ "role": "enqueue_task", "fair": cost(fair_ns), "scx": cost(scx_ns) }],
+        })
+    }
+
     fn found(value: &serde_json::Value) -> Rc<Found> {
         Rc::new(Found::parse(value.to_string().as_bytes()).unwrap())
     }
@@ -543,15 +567,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_ratio_of_costs_is_of_one_run() {
-        let cost = |mean_ns: f64| json!({ "state": "measured", "symbol": "f", "calls": 10, "mean_ns": mean_ns, "median_ns": 1.0 });
-        let of = |policy: &str, fair_ns: f64, scx_ns: f64| {
-            found(&json!({
-                "kernel": "6.18.15", "cpus": 4, "clock": "parallel", "command": "true", "policy": policy,
-                "version": "0.1.0", "probe": { "inside_ns": 1.0, "whole_ns": 2.0 },
-                "run_s": [1.0, 2.0], "probed_run_s": [1.0, 2.0], "callbacks": [],
-                "functions": [{ "role": "enqueue_task", "fair": cost(fair_ns), "scx": cost(scx_ns) }],
-            }))
-        };
+        let of = |policy: &str, fair_ns: f64, scx_ns: f64| found(&costs(policy, fair_ns, scx_ns));
         let from = [of("flsched", 100.0, 50.0), of("flsched:variant=paper", 200.0, 50.0)];
         assert_eq!(taken("mean_ns of enqueue_task under flsched over eevdf", &from), Ok(0.5));
         assert_eq!(taken("mean_ns of enqueue_task under flsched:paper over eevdf", &from), Ok(0.25));
