@@ -18,6 +18,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+/// What all workers come to.
+struct Served {
+    /// From each wake-up until the worker ran, in ascending order.
+    latencies_ns: Vec<u64>,
+    /// From the first request to the last.
+    elapsed_s: f64,
+    /// CPU time of all threads.
+    busy_s: f64,
+}
+
 /// A worker that waits for a request.
 struct Waiting {
     thread: Thread,
@@ -36,8 +46,8 @@ impl Runnable for Requests {
 
 /// Runs the workload in this process and prints its figures. Returns the exit code.
 pub(super) fn run(of: Requests) -> i32 {
-    let (latencies_ns, elapsed_s, busy_s) = match measure(of) {
-        Ok(measured) => measured,
+    let Served { latencies_ns, elapsed_s, busy_s } = match measure(of) {
+        Ok(served) => served,
         Err(error) => {
             let threads = of.messengers * (1 + of.workers);
             eprintln!("requests: cannot start {threads} threads: {error}");
@@ -55,9 +65,7 @@ pub(super) fn run(of: Requests) -> i32 {
     0
 }
 
-/// All wake-up latencies in ascending order, the seconds from the first request to the last, and the seconds of CPU time
-/// that all threads took.
-fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64, f64)> {
+fn measure(of: Requests) -> std::io::Result<Served> {
     let base = Instant::now();
     let busy_before_s = busy_s()?;
     // Workers inherit it. Otherwise a pause is up to 50 µs longer in the default class, but not in the real-time ones.
@@ -84,9 +92,9 @@ fn measure(of: Requests) -> std::io::Result<(Vec<u64>, f64, f64)> {
         }
     })?;
     let elapsed_s = team::duration(&ends).as_secs_f64();
-    let mut latencies: Vec<u64> = ends.into_iter().flat_map(|end| end.result).collect();
-    latencies.sort_unstable();
-    Ok((latencies, elapsed_s, busy_s()? - busy_before_s))
+    let mut latencies_ns: Vec<u64> = ends.into_iter().flat_map(|end| end.result).collect();
+    latencies_ns.sort_unstable();
+    Ok(Served { latencies_ns, elapsed_s, busy_s: busy_s()? - busy_before_s })
 }
 
 /// The CPU time of this process.
@@ -155,7 +163,7 @@ mod tests {
     fn every_request_is_served_and_timed() {
         for pause_us in [0, 1000] {
             let of = Requests { messengers: 2, workers: 3, requests: 20, work: 10, pause_us };
-            let (latencies, elapsed_s, busy_s) = measure(of).unwrap();
+            let Served { latencies_ns: latencies, elapsed_s, busy_s } = measure(of).unwrap();
             assert_eq!(latencies.len(), 2 * 3 * 20);
             assert!(latencies.is_sorted() && busy_s > 0.0);
             assert!(elapsed_s > 20.0 * pause_us as f64 / 1e6, "{elapsed_s}");
