@@ -25,7 +25,12 @@ const TICK_NS: u64 = 4_000_000;
 
 /// How often a scenario is played.
 pub fn plays(scenario: &Scenario) -> usize {
-    if scenario.workload.is_some() { 15 } else { 3 }
+    if is_unsteady(scenario) { 15 } else { 3 }
+}
+
+/// Its runs differ: that of a program by when it begins, and that of tasks that yield until others have come by microseconds.
+pub fn is_unsteady(scenario: &Scenario) -> bool {
+    scenario.workload.is_some() || !scenario.barriers.is_empty()
 }
 
 /// How much later than the first of `count` runs this one begins. A program sets itself up for milliseconds, and the moment

@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 /// How often a scenario is run: the simulator draws how long calls take, and the kernel's plays differ by what else happens on
 /// the machine.
 pub fn seeds(scenario: &Scenario) -> u64 {
-    if scenario.workload.is_some() { 15 } else { 5 }
+    if guest::is_unsteady(scenario) { 15 } else { 5 }
 }
 
 /// A scenario under a scheduler, in both.
