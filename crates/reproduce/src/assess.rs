@@ -126,7 +126,7 @@ fn line<'a>(
     let mut here = Vec::new();
     let mut failed = None;
     let mut missing = None;
-    // What others have in the subject's own results comes before what they have elsewhere.
+    // A figure of another scheduler is taken from the subject's own results if they have one.
     let mut from = found.to_vec();
     if let Some(subject) = subject {
         from.sort_by_key(|it| !it.is_about(subject));

@@ -28,7 +28,8 @@ pub fn plays(scenario: &Scenario) -> usize {
     if is_unsteady(scenario) { 15 } else { 3 }
 }
 
-/// Its runs differ: that of a program by when it begins, and that of tasks that yield until others have come by microseconds.
+/// Whether the runs of a scenario differ much. A program depends on the moment at which it begins, and tasks that yield until
+/// others have arrived depend on microseconds.
 pub fn is_unsteady(scenario: &Scenario) -> bool {
     scenario.workload.is_some() || !scenario.barriers.is_empty()
 }

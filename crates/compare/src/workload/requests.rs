@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// What all workers come to.
+/// The measurements of all workers.
 struct Served {
     /// From each wake-up until the worker ran, in ascending order.
     latencies_ns: Vec<u64>,

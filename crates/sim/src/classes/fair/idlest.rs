@@ -126,7 +126,7 @@ impl<R: Rules> Fair<R> {
         cpu
     }
 
-    /// What it takes to look at the CPUs of groups.
+    /// Charges the time in which the kernel reads the load of so many CPUs.
     pub(super) fn spend_search(core: &mut Core, cpus: usize) {
         core.spend(Price::CpuSearch, *core.machine.costs.cpu_search_ns * cpus as u64);
     }

@@ -225,7 +225,7 @@ impl<R: Rules> Class for Fair<R> {
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
-        // EEVDF places a task when it is first added to a queue, and does not look at its parent before.
+        // The kernel that has CFS updates the parent at a fork; that with EEVDF does not.
         if !R::IS_MODERN {
             self.update_curr(core, core.here);
         }
