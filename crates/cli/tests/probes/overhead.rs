@@ -74,6 +74,12 @@ const CLAIMS: &[Claims] = &[
                 because: "the list of free entries, each CPU's own and the one behind them, for a team that \
                           comes to a group of CPUs for the first time",
             },
+            Allowed {
+                lock: "a lock that bpf_lru_push_free takes",
+                for_each_cpu: 1,
+                because: "the CPU's own list of free entries, when two CPUs add a team to a group at the same \
+                          time: the second one's entry goes back",
+            },
         ],
     },
 ];
