@@ -28,6 +28,8 @@ pub struct Startup {
     /// What `wait4()` costs for each child that still runs: it checks the children in the order of their birth, up to
     /// the first that has ended.
     pub child_ns: Sourced<Ns>,
+    /// What RCU's thread does to end a grace period and to begin the next one.
+    pub grace_period_ns: Sourced<Ns>,
 }
 
 /// Costs of starting a program.
@@ -122,6 +124,7 @@ impl Startup {
         check(source, "player_fork_ns", &self.player_fork_ns)?;
         check(source, "reap_ns", &self.reap_ns)?;
         check(source, "memory_ns", &self.memory_ns)?;
-        check(source, "child_ns", &self.child_ns)
+        check(source, "child_ns", &self.child_ns)?;
+        check(source, "grace_period_ns", &self.grace_period_ns)
     }
 }

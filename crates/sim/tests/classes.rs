@@ -1,6 +1,6 @@
 //! The kernel's own schedulers, each by what it promises.
 use flsched_machine::Machine;
-use flsched_sim::core::{CpuMask, Scheduling};
+use flsched_sim::core::{CpuMask, Scheduling, Slice};
 use flsched_sim::output::Outcome;
 use flsched_sim::workload::{Child, Program, Step, View, Workload, World, load};
 use flsched_sim::{Error, Setup, Simulation};
@@ -299,7 +299,7 @@ fn how_real_time_tasks_are_pulled_depends_on_the_kernel() {
     assert!(locks("2.6.38", "rr:push_ipi=1")[0] > 0);
 }
 
-/// The CPU on which each task runs first.
+/// The CPU on which each task of the workload runs first.
 fn first_cpus(machine: Machine, scheduler: &str, workload: &str, seed: u64) -> BTreeMap<usize, usize> {
     let (result, recording) = Simulation::new(Setup {
         machine: Arc::new(machine),
@@ -312,7 +312,8 @@ fn first_cpus(machine: Machine, scheduler: &str, workload: &str, seed: u64) -> B
     .run_recorded();
     assert!(result.is_ok());
     let mut first = BTreeMap::new();
-    for slice in &recording.slices {
+    let is_the_kernels = |slice: &&Slice| recording.tasks[slice.task].0 == "rcu_preempt";
+    for slice in recording.slices.iter().filter(|slice| !is_the_kernels(slice)) {
         first.entry(slice.task).or_insert(slice.cpu);
     }
     first

@@ -220,6 +220,28 @@ fn what_each_task_did_is_counted() {
     assert_eq!((outcome.workload.as_str(), tasks.len()), ("hogs:3:1", 4));
 }
 
+/// RCU's thread is woken for what the first task leaves, at the tick after its end and after each turn of its own until
+/// three grace periods are over, and ends a turn at the next tick. It is none of the scenario's tasks, and only machines with `[startup]` have it.
+#[test]
+fn the_kernel_frees_what_a_task_leaves() {
+    let text = |machine: &str| {
+        format!(
+            "seed = 1\nmachine = \"{machine}\"\ncpus = 1\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
+             [[task]]\nsteps = [{{ run_us = 1000 }}]\n[[task]]\nsteps = [{{ run_us = 40000 }}]\n"
+        )
+    };
+    let turns = |machine: &str| {
+        let scenario = Scenario::parse(&text(machine), "it").unwrap();
+        let (outcome, tasks) = scenario.run_counted().unwrap();
+        assert_eq!((outcome.tasks, tasks.len()), (3, 3), "{machine}");
+        let (_, recording) = scenario.simulation().unwrap().run_recorded();
+        let thread = recording.tasks.iter().position(|(name, _)| name == "rcu_preempt");
+        recording.slices.iter().filter(|slice| Some(slice.task) == thread).count()
+    };
+    assert_eq!(turns("ryzen-3400g"), 0);
+    assert_eq!(turns("parallel-clock"), 4);
+}
+
 #[test]
 fn a_bad_file_is_refused_by_file_and_fault() {
     let good = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 10\n";

@@ -23,7 +23,9 @@ pub use meter::{Meter, STEP_MHZ};
 pub use perf::Pace;
 pub use recording::{QueueLength, Recording, Slice, Tuning, WakeUp};
 pub use spent::Spent;
-pub use task::{SCHED_BATCH, SCHED_FIFO, SCHED_NORMAL, SCHED_RR, Scheduling, State, Task, TaskSpec};
+pub use task::{
+    PF_KTHREAD, SCHED_BATCH, SCHED_FIFO, SCHED_NORMAL, SCHED_RR, Scheduling, State, Task, TaskSpec,
+};
 pub use task_struct::{CpuMask, TaskStruct};
 pub use weight::{NICE_0, load_weight};
 
@@ -310,7 +312,7 @@ impl Core {
             task.wake_cpu = cpu as i32;
             if task.state != State::New {
                 task.migrations += 1;
-                self.counts.migrations += 1;
+                self.counts.migrations += u64::from(!task.is_kernel_thread());
             }
         }
     }

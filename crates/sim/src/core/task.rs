@@ -21,6 +21,9 @@ pub enum State {
     Dead,
 }
 
+/// `PF_KTHREAD`: a thread of the kernel.
+pub const PF_KTHREAD: u32 = 0x0020_0000;
+
 /// `SCHED_NORMAL` and its relatives in `task_struct`.
 pub const SCHED_NORMAL: u32 = 0;
 /// See `sched(7)`.
@@ -195,6 +198,11 @@ impl Task {
     /// Whether it is a thread of a process, but not the first one.
     pub fn is_thread(&self) -> bool {
         self.tgid != self.pid
+    }
+
+    /// Whether it is one of the kernel's own.
+    pub fn is_kernel_thread(&self) -> bool {
+        self.flags & PF_KTHREAD != 0
     }
 
     /// Whether it may run on `cpu`, online or not.

@@ -1,5 +1,6 @@
 //! CPUs that go off- and online, like `kernel/cpu.c` and `sched_cpu_deactivate()`.
 use super::Simulation;
+use super::rcu::Freed;
 use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
 use crate::workload::Disturbance;
@@ -18,6 +19,7 @@ impl Simulation {
                 Disturbance::Offline(cpu) => Event::Hotplug { cpu, is_online: false },
                 Disturbance::Online(cpu) => Event::Hotplug { cpu, is_online: true },
                 Disturbance::Affinity(task, mask) => {
+                    let task = task + self.kernel_threads();
                     self.planned_masks.entry(task).or_default().push_back(*mask);
                     Event::SetAffinity { task }
                 }
@@ -55,6 +57,7 @@ impl Simulation {
         self.core.cpus[cpu].is_online = is_online;
         let here = self.core.online_near(cpu + 1 - usize::from(cpu + 1 == self.core.nr_cpus()));
         self.interrupt(here);
+        self.call_rcu(Freed::Memory);
         for class in &mut self.classes {
             class.hotplug(&mut self.core, cpu, is_online);
         }

@@ -5,6 +5,7 @@ mod check;
 mod hotplug;
 mod locks;
 mod messages;
+mod rcu;
 mod schedule;
 mod steps;
 mod waiting;
@@ -53,6 +54,7 @@ pub struct Simulation {
     /// How many tasks of each class exist.
     alive: Vec<usize>,
     task_slabs: TaskSlabs,
+    grace_periods: rcu::GracePeriods,
     world: World,
     /// Time between two checks of the whole state.
     check_every: Ns,
@@ -87,6 +89,7 @@ impl Simulation {
         let mut simulation = Self {
             alive,
             task_slabs: TaskSlabs::default(),
+            grace_periods: rcu::GracePeriods::default(),
             setup,
             core,
             classes,
@@ -100,6 +103,7 @@ impl Simulation {
             stop: None,
         };
         simulation.core.now = begin;
+        simulation.start_rcu();
         simulation.plan(disturbances);
         Ok(simulation)
     }
@@ -147,7 +151,8 @@ impl Simulation {
             program_ended_at: task.program_end.map(|(at, _)| at),
             migrations: task.migrations,
         };
-        Ok((outcome, self.core.tasks.iter().map(of).collect()))
+        let tasks = self.core.tasks.iter().filter(|task| !task.is_kernel_thread());
+        Ok((outcome, tasks.map(of).collect()))
     }
 
     /// Runs to the end, and records which task ran where and when. After a failure it returns the
@@ -309,7 +314,8 @@ impl Simulation {
                 return violation;
             }
         }
-        let left = self.core.tasks.iter().filter(|task| task.state != State::Dead);
+        let is_left = |task: &&Task| task.state != State::Dead && !task.is_kernel_thread();
+        let left = self.core.tasks.iter().filter(is_left);
         let runnable = left.clone().find(|task| task.state == State::Runnable);
         let what = match runnable {
             Some(_) => "it is runnable, and no CPU will ever run it",

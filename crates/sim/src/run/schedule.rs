@@ -86,7 +86,7 @@ impl Simulation {
             return false;
         }
         self.account(task, Phase::Sleeping);
-        self.core.counts.wakeups += 1;
+        self.core.counts.wakeups += u64::from(!self.core.tasks[task].is_kernel_thread());
         self.core.counts.events += 1;
         // The trace point `sched_waking` is as early.
         self.core.tasks[task].woken_at = Some(self.core.clock());
@@ -326,7 +326,10 @@ impl Simulation {
         task.se.exec_start = rq_clock;
         task.on_cpu = 1;
         let class = task.class;
-        if let Some(woken_at) = task.woken_at.take() {
+        let is_kernel_thread = task.is_kernel_thread();
+        if let Some(woken_at) = task.woken_at.take()
+            && !is_kernel_thread
+        {
             self.core.counts.latency.add(clock.saturating_sub(woken_at));
         }
         self.check_begin(cpu, next);
@@ -383,6 +386,7 @@ impl Simulation {
         self.classes[class].tick(&mut self.core, cpu, curr);
         self.core.charge(&self.costs[class], Callback::Tick);
         self.core.unlock(lock);
+        self.rcu_core(cpu);
         self.settle(cpu);
     }
 

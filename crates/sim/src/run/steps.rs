@@ -1,8 +1,9 @@
 //! Carries out the steps of tasks.
 use super::Simulation;
+use super::rcu::Freed;
 use crate::core::{Before, CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
-use crate::startup::{before_fork_ns, first_work_ns, grace_period_end};
+use crate::startup::{Preparation, before_fork_ns, first_work_ns, grace_period_end};
 use crate::workload::{Attempt, Child, Step, View};
 use flsched_machine::Price;
 use rand::RngExt;
@@ -83,6 +84,7 @@ impl Simulation {
             }
             Step::Exit => [(Price::Exit, costs.exit_ns.of(self.core.tasks[task].is_thread())), nothing],
             Step::Prepare(preparation) => [(Price::Startup, preparation.ns(startup)), nothing],
+            Step::AwaitCallbacks => return 0,
             Step::Sleep(_)
             | Step::SleepUntil(_)
             | Step::SynchronizeRcu
@@ -120,6 +122,7 @@ impl Simulation {
     fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
         let has_waited = std::mem::take(&mut self.world.actors[task].has_waited);
         match step {
+            Step::Prepare(Preparation::Exec | Preparation::ExecOwn) => self.call_rcu(Freed::Memory),
             Step::Run(_) | Step::Prepare(_) | Step::Make(_) => {}
             Step::Sleep(ns) => {
                 let at = self.core.clock() + ns;
@@ -133,10 +136,12 @@ impl Simulation {
                 }
             }
             Step::SynchronizeRcu => {
+                self.call_rcu(Freed::Memory);
                 let at = grace_period_end(self.core.clock(), self.core.machine.tick_ns);
                 self.core.queue.push(at, Event::WakeUp { task });
                 self.block(cpu, task);
             }
+            Step::AwaitCallbacks => self.await_callbacks(cpu, task),
             Step::Yield => self.yield_now(cpu, task),
             Step::Write(channel) => self.write(cpu, task, channel, has_waited),
             Step::Read(channel) => self.read(cpu, task, channel, has_waited),
@@ -242,10 +247,13 @@ impl Simulation {
     }
 
     pub(super) fn count_alive(&self) -> usize {
-        self.alive.iter().sum()
+        self.alive.iter().sum::<usize>() - self.kernel_threads()
     }
 
     fn fork(&mut self, cpu: CpuId, parent: TaskId, child: Child) {
+        if child.is_thread {
+            self.call_rcu(Freed::Memory);
+        }
         self.task_slabs.add(self.count_alive());
         let Child { name, is_thread, nice, scheduling, footprint, has_stack: _, vfork, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
@@ -284,6 +292,7 @@ impl Simulation {
         }
         self.core.tasks[task].state = State::Dead;
         self.core.resched(cpu);
+        self.call_rcu(Freed::Task);
         let Some(parent) = self.world.actors[task].parent else { return };
         let waiter = &mut self.world.actors[parent];
         waiter.children -= 1;

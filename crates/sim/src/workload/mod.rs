@@ -108,6 +108,8 @@ pub enum Step {
     Make(ChannelId),
     /// Waits until no CPU reads earlier data any more: `synchronize_rcu()`.
     SynchronizeRcu,
+    /// RCU's thread: waits until there is something to do for it.
+    AwaitCallbacks,
     /// Sends a message; waits while there is no room.
     Write(ChannelId),
     /// Receives one; waits while there is none.
@@ -175,7 +177,11 @@ impl Step {
     pub(crate) fn is_call(&self) -> bool {
         match self {
             Self::Make(_) | Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
-            Self::Sleep(_) | Self::SleepUntil(_) | Self::SynchronizeRcu | Self::Yield => true,
+            Self::Sleep(_)
+            | Self::SleepUntil(_)
+            | Self::SynchronizeRcu
+            | Self::AwaitCallbacks
+            | Self::Yield => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
             Self::LockMemory(..) | Self::DowngradeMemory(_) | Self::UnlockMemory(_) => true,
