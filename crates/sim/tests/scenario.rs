@@ -221,7 +221,8 @@ fn what_each_task_did_is_counted() {
 }
 
 /// RCU's thread is woken for what the first task leaves, at the tick after its end and after each turn of its own until
-/// three grace periods are over, and ends a turn at the next tick. It is none of the scenario's tasks, and only machines with `[startup]` have it.
+/// three grace periods are over, and ends a turn at the next tick. It is none of the scenario's tasks, and only machines
+/// with `[startup]` have it.
 #[test]
 fn the_kernel_frees_what_a_task_leaves() {
     let text = |machine: &str| {

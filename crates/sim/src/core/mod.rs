@@ -338,6 +338,11 @@ impl Core {
         id
     }
 
+    /// All tasks but the kernel's own.
+    pub(crate) fn workload_tasks(&self) -> impl Iterator<Item = &Task> + Clone {
+        self.tasks.iter().filter(|task| !task.is_kernel_thread())
+    }
+
     /// `cpu`, or an online CPU that takes over its work.
     pub(crate) fn online_near(&self, cpu: CpuId) -> CpuId {
         self.online.first_common_from(&self.online, cpu).unwrap_or(cpu)

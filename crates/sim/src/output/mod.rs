@@ -113,7 +113,7 @@ const PERCENTILES: [(&str, f64); 5] =
 /// Jain's index of fairness (Jain, Chiu, Hawe: A quantitative measure of fairness, 1984), over the tasks that were
 /// ever runnable.
 fn fairness(core: &Core) -> f64 {
-    let wanted = core.tasks.iter().filter(|task| !task.is_kernel_thread() && task.ran + task.waited > 0);
+    let wanted = core.workload_tasks().filter(|task| task.ran + task.waited > 0);
     let shares = wanted.map(|task| task.ran as f64 / (task.ran + task.waited) as f64);
     let (count, sum, squares) = shares.fold((0.0, 0.0, 0.0), |(count, sum, squares), share: f64| {
         (count + 1.0, sum + share, squares + share * share)
@@ -157,7 +157,7 @@ impl Outcome {
             figures: world.figures.clone(),
             fairness: fairness(core),
             whole_s: end as f64 / 1e9,
-            tasks: core.tasks.iter().filter(|task| !task.is_kernel_thread()).count(),
+            tasks: core.workload_tasks().count(),
             context_switches: core.counts.switches,
             migrations: core.counts.migrations,
             wakeups: core.counts.wakeups,

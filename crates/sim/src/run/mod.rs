@@ -151,8 +151,7 @@ impl Simulation {
             program_ended_at: task.program_end.map(|(at, _)| at),
             migrations: task.migrations,
         };
-        let tasks = self.core.tasks.iter().filter(|task| !task.is_kernel_thread());
-        Ok((outcome, tasks.map(of).collect()))
+        Ok((outcome, self.core.workload_tasks().map(of).collect()))
     }
 
     /// Runs to the end, and records which task ran where and when. After a failure it returns the
@@ -314,8 +313,7 @@ impl Simulation {
                 return violation;
             }
         }
-        let is_left = |task: &&Task| task.state != State::Dead && !task.is_kernel_thread();
-        let left = self.core.tasks.iter().filter(is_left);
+        let left = self.core.workload_tasks().filter(|task| task.state != State::Dead);
         let runnable = left.clone().find(|task| task.state == State::Runnable);
         let what = match runnable {
             Some(_) => "it is runnable, and no CPU will ever run it",

@@ -86,10 +86,12 @@ impl Simulation {
             return false;
         }
         self.account(task, Phase::Sleeping);
-        self.core.counts.wakeups += u64::from(!self.core.tasks[task].is_kernel_thread());
         self.core.counts.events += 1;
-        // The trace point `sched_waking` is as early.
-        self.core.tasks[task].woken_at = Some(self.core.clock());
+        if !self.core.tasks[task].is_kernel_thread() {
+            self.core.counts.wakeups += 1;
+            // The trace point `sched_waking` is as early.
+            self.core.tasks[task].woken_at = Some(self.core.clock());
+        }
         let wakeup_ns = *self.core.machine.costs.wakeup_ns;
         let class = self.core.tasks[task].class;
         // `ttwu_runnable()`: it has never left its run queue, and stays there.
@@ -326,10 +328,7 @@ impl Simulation {
         task.se.exec_start = rq_clock;
         task.on_cpu = 1;
         let class = task.class;
-        let is_kernel_thread = task.is_kernel_thread();
-        if let Some(woken_at) = task.woken_at.take()
-            && !is_kernel_thread
-        {
+        if let Some(woken_at) = task.woken_at.take() {
             self.core.counts.latency.add(clock.saturating_sub(woken_at));
         }
         self.check_begin(cpu, next);
