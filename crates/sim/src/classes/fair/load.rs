@@ -102,8 +102,9 @@ impl<R: Rules> Fair<R> {
         self.queues[cpu].average.detach(&self.loads[task].average, weight);
     }
 
-    /// `remove_entity_load_avg()`: the task, which sleeps, is woken on another CPU. Its old one takes its part off its
-    /// averages when these are next updated, and seems to be loaded with it until then.
+    /// `remove_entity_load_avg()`: the task, which sleeps, is woken on another CPU, or has ended. Its old CPU takes its part
+    /// off its averages when these are next updated, and seems to be loaded with it until then. A CPU that has pulled a
+    /// task as its last one ended seems to be busier than one with two, so that nobody finds the two until its next tick.
     pub(super) fn remove_load(&mut self, core: &Core, task: TaskId) {
         let load = &mut self.loads[task];
         let Some(cpu) = load.cpu.take() else { return };

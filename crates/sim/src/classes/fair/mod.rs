@@ -287,9 +287,10 @@ impl<R: Rules> Class for Fair<R> {
         if why == Dequeue::Sleep {
             self.estimate(task);
         }
-        if dies {
-            self.leave_load(core, task);
-        }
+    }
+
+    fn task_dead(&mut self, core: &mut Core, task: TaskId) {
+        self.remove_load(core, task);
     }
 
     fn knows_autogroups(&self) -> bool {
