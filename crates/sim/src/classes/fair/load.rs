@@ -258,6 +258,10 @@ mod tests {
         assert_eq!(loads(&fair), [1024, 2048]);
         fair.dequeue(&mut core, 1, 2, Dequeue::Sleep);
         assert_eq!(loads(&fair), [1024, 1024]);
+        fair.task_dead(&mut core, 2);
+        assert_eq!(loads(&fair), [1024, 1024], "it has ended, and the CPU has done nothing since");
+        fair.update_idle_averages(&core);
+        assert_eq!(loads(&fair), [1024, 0]);
     }
 
     /// A task that has run for longer than its share stays in the queue when it goes to sleep, until the other has caught up.
