@@ -44,8 +44,8 @@ pub struct Cpu {
     pub curr: Option<TaskId>,
     /// The CPU's own time; not before the event that it handles.
     pub clock: Ns,
-    /// Since when `curr` computes; `None` while the kernel does.
-    pub working_since: Option<Ns>,
+    /// Since when `curr` computes, and when it will be done; `None` while the kernel computes.
+    pub working: Option<(Ns, Ns)>,
     /// Its present speed.
     pub pace: Pace,
     /// It must schedule as soon as possible.
@@ -133,7 +133,7 @@ impl Core {
             need_resched: false,
             need_resched_lazy: false,
             is_online: true,
-            working_since: None,
+            working: None,
             is_ticking: false,
             is_interrupt_sent: false,
             lock: locks.add("rq"),

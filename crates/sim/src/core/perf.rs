@@ -35,11 +35,6 @@ impl Pace {
         u64::try_from(product >> UNIT).unwrap_or(u64::MAX)
     }
 
-    /// How much of the work that is `left` is done in this time. Mostly all of it is, and a division takes long.
-    fn work_of(self, left: Ns, time: Ns) -> Ns {
-        if time == self.time(left) { left } else { self.work(time) }
-    }
-
     /// How much work is done in this time, rounded down: all of it in the time from [`Self::time`].
     pub fn work(self, time: Ns) -> Ns {
         match time.checked_mul(1 << UNIT) {
@@ -130,11 +125,12 @@ impl Core {
     /// worked, if it did.
     pub(crate) fn stop_work(&mut self, cpu: CpuId, until: Ns) -> Option<Ns> {
         let state = &mut self.cpus[cpu];
-        let since = state.working_since.take()?;
+        let (since, done_at) = state.working.take()?;
         if let Some(curr) = state.curr {
             let left = &mut self.tasks[curr].work_left;
             let time = until.saturating_sub(since);
-            let work = state.pace.work_of(*left, time);
+            // Mostly all of it is done, and a division takes long.
+            let work = if until == done_at { *left } else { state.pace.work(time) };
             *left = left.saturating_sub(work);
             self.spent.add_work(work, time);
         }
@@ -144,10 +140,9 @@ impl Core {
     /// It continues its work from `since` on; the idle task has none.
     pub(crate) fn start_work(&mut self, cpu: CpuId, since: Ns) {
         let state = &mut self.cpus[cpu];
-        let done_at = state.curr.map(|curr| {
-            state.working_since = Some(since);
-            since.saturating_add(state.pace.time(self.tasks[curr].work_left))
-        });
+        let done_at =
+            state.curr.map(|curr| since.saturating_add(state.pace.time(self.tasks[curr].work_left)));
+        state.working = done_at.map(|done_at| (since, done_at));
         self.queue.set_work(cpu, done_at);
     }
 

@@ -1,99 +1,126 @@
 //! The end of work of each CPU's running task: one time per CPU, which changes often. A tournament tree: each inner
 //! node has the earliest of its four children.
 use super::Ns;
-use flsched_machine::CpuId;
-use std::hint::select_unpredictable;
+use flsched_machine::{CpuId, MAX_CPUS};
 
 /// By time, then by the order of planning.
 pub(super) type Key = (Ns, u64);
 
-/// A time and its CPU in one number, which is compared at once. Between two of the same time, and from [`LATEST`] on,
-/// the keys decide.
+/// A time and, in the lower bits, a number that is higher the later it was planned. So one comparison tells which of two
+/// comes first, and the number tells whose it is.
 type Entry = u64;
 
-/// More than a machine has CPUs.
-const CPU_BITS: u32 = 16;
-/// Some 78 hours.
-const LATEST: Ns = Ns::MAX >> CPU_BITS;
+/// When all these numbers are used, the entries that are left are numbered anew.
+const NUMBERS: usize = 1 << NUMBER_BITS;
+const NUMBER_BITS: u32 = 14;
+const _: () = assert!(NUMBERS > MAX_CPUS);
 /// Nothing is planned.
-const NEVER: Key = (Ns::MAX, u64::MAX);
-/// The root's index: the children of n are those from 4n - 8 to 4n - 5.
-const ROOT: usize = 3;
+const NEVER: Entry = Entry::MAX;
+/// Some 13 days. What is planned for later counts as planned for this time.
+const LATEST: Ns = (Ns::MAX >> NUMBER_BITS) - 1;
 
-fn entry((at, _): Key, cpu: CpuId) -> Entry {
-    at.min(LATEST) << CPU_BITS | cpu as Entry
-}
-
-fn cpu_of(entry: Entry) -> CpuId {
-    (entry & ((1 << CPU_BITS) - 1)) as CpuId
+fn number_of(entry: Entry) -> usize {
+    entry as usize % NUMBERS
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct WorkTree {
-    nodes: Vec<Entry>,
-    /// The first CPU's index.
+    root: Entry,
+    /// The nodes below it: first the root's four children, then those of node 0, of node 1, and so on.
+    children: Vec<[Entry; 4]>,
+    /// The node of the first CPU.
     leaves_at: usize,
-    /// By CPU.
-    keys: Vec<Key>,
+    /// How many numbers are used.
+    used: usize,
+    /// By number: the CPU.
+    cpus: Vec<u16>,
+    /// By CPU: the order of planning among all events.
+    planned: Vec<u64>,
 }
 
 impl WorkTree {
     pub(super) fn new(cpus: usize) -> Self {
-        let (mut leaves, mut leaves_at) = (1, ROOT);
-        while leaves < cpus.max(2) {
-            (leaves, leaves_at) = (4 * leaves, 4 * leaves_at - 8);
+        let (mut leaves, mut leaves_at) = (4, 0);
+        while leaves < cpus {
+            (leaves, leaves_at) = (4 * leaves, 4 * leaves_at + 4);
         }
-        let mut tree = Self { nodes: vec![0; leaves_at + leaves], leaves_at, keys: vec![NEVER; leaves] };
-        (0..leaves).for_each(|cpu| tree.set(cpu, None));
-        tree
+        Self {
+            root: NEVER,
+            children: vec![[NEVER; 4]; (leaves_at + leaves) / 4],
+            leaves_at,
+            used: 0,
+            cpus: vec![0; NUMBERS],
+            planned: vec![0; leaves],
+        }
     }
 
     /// Sets the time of `cpu`; `None`: never.
     #[inline]
     pub(super) fn set(&mut self, cpu: CpuId, key: Option<Key>) {
-        let key = key.unwrap_or(NEVER);
-        self.keys[cpu] = key;
-        let mut first = entry(key, cpu);
-        let mut node = self.leaves_at + cpu;
-        self.nodes[node] = first;
-        while node > ROOT {
-            let children: &[Entry; 4] =
-                self.nodes[node & !3..].first_chunk().expect("nodes have four children");
-            let [one, two, three] = [1, 2, 3].map(|other| children[(node ^ other) & 3]);
-            first = self.earlier(first, self.earlier(self.earlier(one, two), three));
-            node = node / 4 + 2;
-            self.nodes[node] = first;
-        }
+        let entry = match key {
+            Some((at, planned)) => {
+                self.planned[cpu] = planned;
+                at.min(LATEST) << NUMBER_BITS | self.number(cpu) as Entry
+            }
+            None => NEVER,
+        };
+        self.put(cpu, entry);
     }
 
     #[inline]
-    fn earlier(&self, one: Entry, other: Entry) -> Entry {
-        let is_later = if (one ^ other) >> CPU_BITS == 0 {
-            self.keys[cpu_of(other)] < self.keys[cpu_of(one)]
-        } else {
-            other < one
-        };
-        // No CPU can predict it.
-        select_unpredictable(is_later, other, one)
+    fn put(&mut self, cpu: CpuId, mut entry: Entry) {
+        let mut node = self.leaves_at + cpu;
+        loop {
+            let children = &mut self.children[node / 4];
+            let [one, two, three] = [1, 2, 3].map(|other| children[(node ^ other) % 4]);
+            children[node % 4] = entry;
+            entry = entry.min(one.min(two).min(three));
+            if node < 4 {
+                break;
+            }
+            node = node / 4 - 1;
+        }
+        self.root = entry;
+    }
+
+    /// A number for a new entry of `cpu`.
+    #[inline]
+    fn number(&mut self, cpu: CpuId) -> usize {
+        if self.used == NUMBERS {
+            self.number_anew();
+        }
+        let number = self.used;
+        self.cpus[number] = cpu as u16;
+        self.used += 1;
+        number
+    }
+
+    /// From 0, in the order that the entries have.
+    #[cold]
+    fn number_anew(&mut self) {
+        let leaves = self.children[self.leaves_at / 4..].as_flattened();
+        let mut entries: Vec<Entry> = leaves.iter().copied().filter(|entry| *entry != NEVER).collect();
+        entries.sort_unstable();
+        self.used = entries.len();
+        let cpus: Vec<u16> = entries.iter().map(|entry| self.cpus[number_of(*entry)]).collect();
+        for (number, (entry, cpu)) in entries.into_iter().zip(cpus).enumerate() {
+            self.cpus[number] = cpu;
+            self.put(CpuId::from(cpu), entry >> NUMBER_BITS << NUMBER_BITS | number as Entry);
+        }
     }
 
     /// The time of the event that comes first, and its CPU.
     #[inline]
     pub(super) fn first(&self) -> Option<(Ns, CpuId)> {
-        let first = self.nodes[ROOT];
-        let (at, cpu) = (first >> CPU_BITS, cpu_of(first));
-        if at < LATEST {
-            return Some((at, cpu));
-        }
-        let (at, _) = self.keys[cpu];
-        (at != NEVER.0).then_some((at, cpu))
+        let cpu = self.cpus[number_of(self.root)];
+        (self.root != NEVER).then_some((self.root >> NUMBER_BITS, CpuId::from(cpu)))
     }
 
     /// Whether `cpu`'s event at `at` comes before that of the other key, mostly without reading its own key.
     #[inline]
     pub(super) fn is_before(&self, at: Ns, cpu: CpuId, other: Key) -> bool {
-        at < other.0 || self.keys[cpu] < other
+        at < other.0 || (at, self.planned[cpu]) < other
     }
 }
 
@@ -110,9 +137,9 @@ mod tests {
             let mut tree = WorkTree::new(cpus);
             let mut plain = vec![None; cpus];
             assert_eq!(tree.first(), None);
-            for seq in 0..2000 {
+            for seq in 0..40_000 {
                 let cpu = random.random_range(0..cpus);
-                let from = [0, LATEST - 20][random.random_range(0..2)];
+                let from = [0, LATEST - 50][random.random_range(0..2)];
                 let key = random.random_ratio(2, 3).then(|| (from + random.random_range(0..50), seq));
                 tree.set(cpu, key);
                 plain[cpu] = key;

@@ -232,6 +232,9 @@ impl Class for Ext {
             let (task, cpu, flags) = self.deferred.remove(0);
             self.put_local(core, cpu, task, flags);
         }
+        if self.kicks.is_empty() {
+            return;
+        }
         // Kicks go out in the order of CPUs; those with SCX_KICK_IDLE come last.
         self.kicks.sort_by_key(|&(cpu, flags)| (flags & KICK_IDLE, cpu));
         for (cpu, flags) in std::mem::take(&mut self.kicks) {

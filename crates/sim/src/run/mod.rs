@@ -203,8 +203,7 @@ impl Simulation {
                 return Err(Error::Stopped);
             }
             self.core.now = at;
-            self.most_events -= 1;
-            if self.most_events == 0 {
+            if events >= self.most_events {
                 return Err(Violation {
                     what: "makes no progress in an endless loop".into(),
                     callback: "",

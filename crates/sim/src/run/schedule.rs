@@ -61,8 +61,10 @@ impl Simulation {
     }
 
     fn settle_classes(&mut self, cpu: CpuId) {
-        for class in &mut self.classes {
-            class.settle(&mut self.core, cpu);
+        for (class, alive) in self.classes.iter_mut().zip(&self.alive) {
+            if *alive > 0 {
+                class.settle(&mut self.core, cpu);
+            }
         }
     }
 
