@@ -146,7 +146,6 @@ impl Simulation {
 
     /// Wakes a task for the first time.
     pub(super) fn wake_new(&mut self, task: TaskId) {
-        self.core.tasks[task].woken_at = Some(self.core.clock());
         self.place(task, Wake::Fork);
         self.activate(task, Enqueue::Fork);
     }
@@ -182,6 +181,10 @@ impl Simulation {
         self.core.charge(&self.costs[class], Callback::Enqueue);
         self.classes[class].enqueue(&mut self.core, cpu, task, why);
         self.core.tasks[task].on_rq = 1;
+        if why == Enqueue::Fork {
+            // The trace point `sched_wakeup_new` is as late.
+            self.core.tasks[task].woken_at = Some(self.core.clock());
+        }
         match self.core.cpus[cpu].curr.map(|curr| self.core.tasks[curr].class) {
             Some(running) if running == class => {
                 self.core.charge(&self.costs[class], Callback::WakeupPreempt);
@@ -402,5 +405,50 @@ impl Simulation {
         self.classes[class].yield_task(&mut self.core, cpu, curr);
         self.core.unlock(lock);
         self.core.resched(cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::workload::{Child, Program, Step, View, load};
+    use crate::{Setup, Simulation};
+    use flsched_machine::Machine;
+    use flsched_spec::workload::Model;
+    use flsched_spec::{Scheduler, Target};
+    use std::sync::Arc;
+
+    struct Steps(std::vec::IntoIter<Step>);
+
+    impl Program for Steps {
+        fn next(&mut self, _view: &mut View<'_>) -> Step {
+            self.0.next().unwrap_or(Step::Exit)
+        }
+    }
+
+    fn doing(steps: Vec<Step>) -> Steps {
+        Steps(steps.into_iter())
+    }
+
+    /// The longest wait of a new task, if the search for its CPU takes so long for each.
+    fn wait_of_a_new_task(cpu_search_ns: u64) -> u64 {
+        let setting = format!("costs.cpu_search_ns={cpu_search_ns}").parse().unwrap();
+        let machine = Machine::find_with("parallel-clock", &[setting]).unwrap();
+        let mut simulation = Simulation::new(Setup {
+            machine: Arc::new(machine.with_cpus(64).unwrap()),
+            scheduler: Scheduler::read("eevdf", Target::Sim).unwrap(),
+            workload: load(&Model::read("hogs").unwrap()).unwrap(),
+            seed: 1,
+            limit: 1_000_000_000,
+        })
+        .unwrap();
+        let child = Child::process("child", doing(vec![Step::Run(1_000_000)]));
+        simulation.go_through(Box::new(doing(vec![Step::fork(child)]))).unwrap();
+        simulation.core.counts.latency.percentile(1.0).unwrap()
+    }
+
+    #[test]
+    fn a_new_task_waits_from_when_it_is_in_its_queue() {
+        let (short, long) = (wait_of_a_new_task(10), wait_of_a_new_task(1000));
+        assert!(short > 1000 && short == long, "{short} and {long} ns");
     }
 }
