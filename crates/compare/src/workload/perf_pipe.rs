@@ -21,14 +21,16 @@ impl Runnable for PerfPipe {
     }
 
     fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {
-        time(output).map(Measured::of).ok_or_else(|| NO_TIME.into())
+        let time_s = loop_us(output).map(|us| us * self.loops as f64 / 1e6);
+        time_s.map(Measured::of).ok_or_else(|| NO_TIME.into())
     }
 }
 
-/// The seconds in its line `Total time: 0.040 [sec]`.
-fn time(output: &str) -> Option<f64> {
-    let line = output.lines().find_map(|line| line.trim().strip_prefix("Total time:"))?;
-    line.trim().strip_suffix("[sec]")?.trim().parse().ok()
+/// The microseconds of a loop, in its line `40.421000 usecs/op`. Its total time is printed in whole milliseconds, which is 0
+/// for a few loops.
+fn loop_us(output: &str) -> Option<f64> {
+    let figure = output.lines().find_map(|line| line.trim().strip_suffix("usecs/op"))?;
+    figure.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -37,9 +39,10 @@ mod tests {
 
     #[test]
     fn finds_its_time() {
-        let output = "# Running 'sched/pipe' benchmark:\n# Executed 1000 pipe operations between two \
-                      processes\n\n     Total time: 0.040 [sec]\n\n      40.421000 usecs/op\n";
-        assert_eq!(time(output), Some(0.04));
-        assert_eq!(time("# Running"), None);
+        let output = "# Running 'sched/pipe' benchmark:\n# Executed 50 pipe operations between two processes\n\n     \
+                      Total time: 0.000 [sec]\n\n       5.420000 usecs/op\n         184501 ops/sec\n";
+        let measured = |output| PerfPipe { loops: 50 }.measured(output, 0.0);
+        assert_eq!(measured(output).unwrap().time_s, 0.000_271);
+        assert_eq!(measured("# Running").unwrap_err(), NO_TIME);
     }
 }
