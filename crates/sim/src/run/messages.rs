@@ -151,28 +151,14 @@ impl Simulation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{prepare, program};
+    use crate::Simulation;
     use crate::core::Scheduling;
-    use crate::workload::{ChannelId, Child, Program, Step, View, World, load};
-    use crate::{Setup, Simulation};
+    use crate::workload::{ChannelId, Child, Step, World};
     use flsched_machine::{Machine, Price};
-    use flsched_spec::workload::Model;
-    use flsched_spec::{Scheduler, Target};
-    use std::sync::Arc;
-
-    struct Does<F>(F);
-
-    impl<F: FnMut(&mut View<'_>) -> Step> Program for Does<F> {
-        fn next(&mut self, view: &mut View<'_>) -> Step {
-            (self.0)(view)
-        }
-    }
 
     fn doing(steps: Vec<Step>, priority: u8) -> Child {
-        let mut steps = steps.into_iter();
-        Child {
-            scheduling: Some(Scheduling::Fifo(priority)),
-            ..Child::process("x", Does(move |_: &mut View<'_>| steps.next().unwrap_or(Step::Exit)))
-        }
+        Child { scheduling: Some(Scheduling::Fifo(priority)), ..Child::process("x", program(steps)) }
     }
 
     fn on_kernel(machine: &str, kernel: &str) -> Machine {
@@ -191,18 +177,10 @@ mod tests {
         channel: impl FnOnce(&mut World) -> ChannelId,
         tasks: impl FnOnce(ChannelId) -> Vec<Child>,
     ) -> Simulation {
-        let mut simulation = Simulation::new(Setup {
-            machine: Arc::new(machine),
-            scheduler: Scheduler::read("fifo", Target::Sim).unwrap(),
-            workload: load(&Model::read("hogs").unwrap()).unwrap(),
-            seed: 1,
-            limit: 1_000_000_000,
-        })
-        .unwrap();
+        let mut simulation = prepare(machine, "fifo");
         let channel = channel(&mut simulation.world);
-        let mut children = tasks(channel);
-        let main = Does(move |_: &mut View<'_>| children.pop().map_or(Step::Exit, Step::fork));
-        simulation.go_through(Box::new(main)).unwrap();
+        let forks = tasks(channel).into_iter().rev().map(Step::fork);
+        simulation.go_through(Box::new(program(forks.collect()))).unwrap();
         simulation
     }
 

@@ -334,3 +334,36 @@ impl Simulation {
         task
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Step, View, load};
+    use flsched_spec::workload::Model;
+    use flsched_spec::{Scheduler, Target};
+
+    /// A run on this machine, for a program that a test gives it.
+    pub(super) fn prepare(machine: Machine, scheduler: &str) -> Simulation {
+        Simulation::new(Setup {
+            machine: Arc::new(machine),
+            scheduler: Scheduler::read(scheduler, Target::Sim).unwrap(),
+            workload: load(&Model::read("hogs").unwrap()).unwrap(),
+            seed: 1,
+            limit: 1_000_000_000,
+        })
+        .unwrap()
+    }
+
+    /// One that does these steps.
+    pub(super) fn program(steps: Vec<Step>) -> impl Program {
+        struct Steps(std::vec::IntoIter<Step>);
+
+        impl Program for Steps {
+            fn next(&mut self, _view: &mut View<'_>) -> Step {
+                self.0.next().unwrap_or(Step::Exit)
+            }
+        }
+
+        Steps(steps.into_iter())
+    }
+}

@@ -410,39 +410,17 @@ impl Simulation {
 
 #[cfg(test)]
 mod tests {
-    use crate::workload::{Child, Program, Step, View, load};
-    use crate::{Setup, Simulation};
+    use super::super::tests::{prepare, program};
+    use crate::workload::{Child, Step};
     use flsched_machine::Machine;
-    use flsched_spec::workload::Model;
-    use flsched_spec::{Scheduler, Target};
-    use std::sync::Arc;
-
-    struct Steps(std::vec::IntoIter<Step>);
-
-    impl Program for Steps {
-        fn next(&mut self, _view: &mut View<'_>) -> Step {
-            self.0.next().unwrap_or(Step::Exit)
-        }
-    }
-
-    fn doing(steps: Vec<Step>) -> Steps {
-        Steps(steps.into_iter())
-    }
 
     /// The longest wait of a new task, if the search for its CPU takes so long for each.
     fn wait_of_a_new_task(cpu_search_ns: u64) -> u64 {
         let setting = format!("costs.cpu_search_ns={cpu_search_ns}").parse().unwrap();
         let machine = Machine::find_with("parallel-clock", &[setting]).unwrap();
-        let mut simulation = Simulation::new(Setup {
-            machine: Arc::new(machine.with_cpus(64).unwrap()),
-            scheduler: Scheduler::read("eevdf", Target::Sim).unwrap(),
-            workload: load(&Model::read("hogs").unwrap()).unwrap(),
-            seed: 1,
-            limit: 1_000_000_000,
-        })
-        .unwrap();
-        let child = Child::process("child", doing(vec![Step::Run(1_000_000)]));
-        simulation.go_through(Box::new(doing(vec![Step::fork(child)]))).unwrap();
+        let mut simulation = prepare(machine.with_cpus(64).unwrap(), "eevdf");
+        let child = Child::process("child", program(vec![Step::Run(1_000_000)]));
+        simulation.go_through(Box::new(program(vec![Step::fork(child)]))).unwrap();
         simulation.core.counts.latency.percentile(1.0).unwrap()
     }
 
