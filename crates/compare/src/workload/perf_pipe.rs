@@ -26,8 +26,8 @@ impl Runnable for PerfPipe {
     }
 }
 
-/// The microseconds of a loop, in its line `40.421000 usecs/op`. Its total time is printed in whole milliseconds, which is 0
-/// for a few loops.
+/// The microseconds of a loop, from its line `40.421000 usecs/op`. perf prints the total time in whole milliseconds, and that
+/// of a few loops as 0.
 fn loop_us(output: &str) -> Option<f64> {
     let figure = output.lines().find_map(|line| line.trim().strip_suffix("usecs/op"))?;
     figure.trim().parse().ok()
@@ -39,8 +39,11 @@ mod tests {
 
     #[test]
     fn finds_its_time() {
-        let output = "# Running 'sched/pipe' benchmark:\n# Executed 50 pipe operations between two processes\n\n     \
-                      Total time: 0.000 [sec]\n\n       5.420000 usecs/op\n         184501 ops/sec\n";
+        let output = "# Running 'sched/pipe' benchmark:\n\
+                      # Executed 50 pipe operations between two processes\n\n\
+                      \x20    Total time: 0.000 [sec]\n\n\
+                      \x20      5.420000 usecs/op\n\
+                      \x20        184501 ops/sec\n";
         let measured = |output| PerfPipe { loops: 50 }.measured(output, 0.0);
         assert_eq!(measured(output).unwrap().time_s, 0.000_271);
         assert_eq!(measured("# Running").unwrap_err(), NO_TIME);

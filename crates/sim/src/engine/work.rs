@@ -6,17 +6,17 @@ use flsched_machine::{CpuId, MAX_CPUS};
 /// By time, then by the order of planning.
 pub(super) type Key = (Ns, u64);
 
-/// A time and, in the lower bits, a number that is higher the later it was planned. So one comparison tells which of two
-/// comes first, and the number tells whose it is.
+/// A time and, in the lower bits, the number of its planning, which grows from one planning to the next. So one comparison
+/// of two entries orders them by time, then by planning; and the number leads to the CPU.
 type Entry = u64;
 
-/// When all these numbers are used, the entries that are left are numbered anew.
+/// The numbers of plannings. When all of them are used, the present entries are renumbered.
 const NUMBERS: usize = 1 << NUMBER_BITS;
 const NUMBER_BITS: u32 = 14;
 const _: () = assert!(NUMBERS > MAX_CPUS);
 /// Nothing is planned.
 const NEVER: Entry = Entry::MAX;
-/// Some 13 days. What is planned for later counts as planned for this time.
+/// The last time that an entry can have, some 13 days: no run may last as long. A later time becomes this one.
 const LATEST: Ns = (Ns::MAX >> NUMBER_BITS) - 1;
 
 fn number_of(entry: Entry) -> usize {
@@ -88,7 +88,7 @@ impl WorkTree {
     #[inline]
     fn number(&mut self, cpu: CpuId) -> usize {
         if self.used == NUMBERS {
-            self.number_anew();
+            self.renumber();
         }
         let number = self.used;
         self.cpus[number] = cpu as u16;
@@ -96,9 +96,9 @@ impl WorkTree {
         number
     }
 
-    /// From 0, in the order that the entries have.
+    /// Gives the present entries the numbers from 0, and keeps their order.
     #[cold]
-    fn number_anew(&mut self) {
+    fn renumber(&mut self) {
         let leaves = self.children[self.leaves_at / 4..].as_flattened();
         let mut entries: Vec<Entry> = leaves.iter().copied().filter(|entry| *entry != NEVER).collect();
         entries.sort_unstable();
@@ -117,7 +117,7 @@ impl WorkTree {
         (self.root != NEVER).then_some((self.root >> NUMBER_BITS, CpuId::from(cpu)))
     }
 
-    /// Whether `cpu`'s event at `at` comes before that of the other key, mostly without reading its own key.
+    /// Whether `cpu`'s event at `at` comes before that of the other key, mostly without reading when `cpu`'s was planned.
     #[inline]
     pub(super) fn is_before(&self, at: Ns, cpu: CpuId, other: Key) -> bool {
         at < other.0 || (at, self.planned[cpu]) < other

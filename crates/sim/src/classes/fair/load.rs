@@ -103,8 +103,8 @@ impl<R: Rules> Fair<R> {
     }
 
     /// `remove_entity_load_avg()`: the task, which sleeps, is woken on another CPU, or has ended. Its old CPU takes its part
-    /// off its averages when these are next updated, and seems to be loaded with it until then. A CPU that has pulled a
-    /// task as its last one ended seems to be busier than one with two, so that nobody finds the two until its next tick.
+    /// off its averages when these are next updated, and seems to be loaded with it until then. If the CPU pulls another
+    /// task meanwhile, it counts both, and balancing takes it for the busiest CPU although it has one task only.
     pub(super) fn remove_load(&mut self, core: &Core, task: TaskId) {
         let load = &mut self.loads[task];
         let Some(cpu) = load.cpu.take() else { return };
