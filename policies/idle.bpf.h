@@ -22,7 +22,7 @@ static s32 claim_idle(struct task_struct *p, s32 cpu, u32 reach, u32 extent)
  * Claims an idle CPU for @p on a core that is idle as a whole, if there is one anywhere, else any:
  * the first of the group and not the nearest, so that the same few cores are used and stay fast.
  */
-static s32 claim_idle_core(struct task_struct *p, s32 cpu, u32 reach)
+static inline s32 claim_idle_core(struct task_struct *p, s32 cpu, u32 reach)
 {
 	s32 first = cpu_at(group_of(cpu), 0);
 	s32 found = claim_idle(p, first, reach, WHOLE_CORES);

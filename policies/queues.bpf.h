@@ -113,7 +113,7 @@ struct offered {
 static struct offered offered[MAX_CPUS];
 
 /* Wakes @idle, if that is a CPU, which was claimed, for a task in @cpu's queue. True if it is. */
-static bool offer_to(s32 idle, struct queues *queues, s32 cpu)
+static inline bool offer_to(s32 idle, struct queues *queues, s32 cpu)
 {
 	if (idle < 0)
 		return false;
@@ -124,7 +124,7 @@ static bool offer_to(s32 idle, struct queues *queues, s32 cpu)
 }
 
 /* Takes a task that was offered to @cpu while it was idle. */
-static bool take_offered(s32 cpu)
+static inline bool take_offered(s32 cpu)
 {
 	struct offered *mine = &offered[cpu & (MAX_CPUS - 1)];
 
