@@ -18,7 +18,7 @@ static struct {
  * Takes a task for @cpu, which has work, from a CPU nearby whose queue is longer by two or more and
  * has at least @least tasks. At every call if no task waits on @cpu, else once a tick.
  */
-static bool pull_longer(struct queues *queues, s32 cpu, u32 reach, u32 least)
+static bool pull_longer(struct queues *queues, s32 cpu, u32 least)
 {
 	u64 *compared_at = &compared[cpu & (MAX_CPUS - 1)].at;
 	u32 waiting = nr_queued(queues->first + cpu);
@@ -27,7 +27,7 @@ static bool pull_longer(struct queues *queues, s32 cpu, u32 reach, u32 least)
 	if (waiting && *compared_at == now)
 		return false;
 	*compared_at = now;
-	return pull_near(queues, cpu, reach, waiting + 2 > least ? waiting + 2 : least);
+	return pull_near(queues, cpu, waiting + 2 > least ? waiting + 2 : least);
 }
 
 #endif /* FLSCHED_BALANCE_BPF_H */

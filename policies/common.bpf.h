@@ -51,6 +51,8 @@
 #define FACT(name)			const volatile u64 name
 #define FACT_TABLE(type, name, entries) const volatile type name[entries]
 
+FACT(tick_ns);
+
 /*
  * STATS(STAT(name, doc) …): the events a policy counts, in a per-CPU map, so that counting never
  * moves a cache line. COUNT(name) adds one on the CPU where it runs.
@@ -80,6 +82,13 @@
 	})
 #define COUNT(name) COUNT_MANY(name, 1)
 
+/*
+ * No task may wait longer for its CPU. The kernel's watchdog ejects a policy for 30 s, and warns
+ * after 21 s of a task that was preempted while others wait for it to leave an RCU reader's
+ * section.
+ */
+#define LONGEST_NS 10000000000ULL
+
 #define US_TO_NS(us) ((us) * 1000ULL)
 #define NO_CPU	     (-1)
 #define NO_TASK	     (-1)
@@ -91,11 +100,35 @@ static __always_inline u64 run_queue(s32 cpu)
 	return cpu;
 }
 
+/* Creates a queue of @cpu's, in the memory of its node. */
+static __always_inline s32 create_queue(u64 queue, s32 cpu)
+{
+	s32 err = scx_bpf_create_dsq(queue, __COMPAT_scx_bpf_cpu_node(cpu));
+
+	if (err)
+		scx_bpf_error("no queue for CPU %d: error %d", cpu, err);
+	return err;
+}
+
 static __always_inline u64 nr_queued(u64 dsq)
 {
 	s32 queued = scx_bpf_dsq_nr_queued(dsq);
 
 	return queued > 0 ? queued : 0;
+}
+
+/* How long the first task of @dsq has been runnable, at the tick's resolution. */
+static __always_inline u64 first_waited_ns(u64 dsq)
+{
+	struct task_struct *first;
+	u64 ticks = 0;
+
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(dsq);
+	if (first)
+		ticks = bpf_jiffies64() - first->scx.runnable_at;
+	bpf_rcu_read_unlock();
+	return ticks * tick_ns;
 }
 
 /* A word of bits that several CPUs set and clear: written only if that changes it. */

@@ -2,24 +2,28 @@
 /*
  * FLSCHED: the feather-light scheduler for many-core machines.
  *
- * After Jo, Kang, Min and Kim, "FLSCHED: A Lockless and Lightweight Approach to OS Scheduler for
- * Xeon Phi", APSys 2017. Section numbers below are the paper's.
+ * Derived from Jo, Kang, Min and Kim, "FLSCHED: A Lockless and Lightweight Approach to OS Scheduler
+ * for Xeon Phi", APSys 2017; flsched_paper.bpf.c has their algorithm as it is.
  *
- * The idea: a machine with many CPUs loses throughput to locks and to context switches, so do
- * without both. Each CPU has one run queue, served round robin. A woken task never interrupts
- * another; it waits for the next switch that happens anyway (3.3). Only the time slice is accounted
- * for, in the tick (3.4). The policy has no lock of its own (3.2); a queue's lock is the kernel's,
- * one a CPU.
+ * The idea is theirs: a machine with many CPUs loses throughput to locks and to context switches,
+ * so do without both. Each CPU has run queues of its own, served round robin. A woken task never
+ * interrupts another; it waits for the next switch that happens anyway. Only the time slice is
+ * accounted for, in the tick. The policy has no lock of its own; a queue's lock is the kernel's.
  *
- * What is given up, on purpose: fairness, responsiveness, priorities, cgroup weights and limits.
+ * The order in which the tasks of a CPU run is ours. Each is eligible from some moment on, and the
+ * one that has been so for longest is next. That moment is
+ * - for a task with work: when it became runnable;
+ * - for one that would preempt others elsewhere: sooner, by the longest wait of those others;
+ * - for one that yields, and so waits for another task: a tick later;
+ * - for one of the background (nice 1 to 19, SCHED_IDLE): later, by that longest wait for each of
+ *   the background's tasks on the CPU.
+ * Tasks that are not eligible yet run when there is no other work, here or nearby.
  *
- * What differs from the paper; variant=paper does without all of it:
- * - A task that waits behind a computing one gets its turn in time, but no sooner; see is_due().
- * - A task that yields comes a tick later than those with work; see flsched_enqueue().
- * - A task that gets a message waits in its sender's queue; see waits_with_waker().
- * - A CPU without work takes a task from another CPU's queue, and one whose task goes on takes one
- *   from a queue longer than its own. The paper only pushes.
- * - Tasks of nice 1 to 19 and of SCHED_IDLE run when no other task wants to.
+ * A turn is not ended before another task has to run, so that none waits for too long; is_due().
+ * CPUs without work look for some elsewhere; find_work(). A task that gets a message waits in its
+ * sender's queue; waits_with_waker().
+ *
+ * What is given up, on purpose: fairness, responsiveness, cgroup weights and limits.
  */
 #include "balance.bpf.h"
 #include "later.bpf.h"
@@ -33,17 +37,12 @@ KNOB(slice_us, 100000, 1000, 10000000,
 KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
-KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that a CPU searches beside its own, nearest first");
-
-CHOICE(variant, 0, "bounded paper",
-       "the algorithm: with bounded delays (bounded), or as published (paper)");
-
 /* clang-format off */
 STATS(
 	STAT(idle_own, "woken or new task found its last CPU idle")
 	STAT(idle_near, "woken or new task went to another CPU that was idle")
-	STAT(queued_tail, "task went to the tail of a queue")
-	STAT(queued_head, "task that would preempt elsewhere went to the head of a queue")
+	STAT(queued_tail, "task with work was queued")
+	STAT(queued_head, "woken task that would preempt elsewhere was queued before others")
 	STAT(turn_ended, "turn ended at the tick because another task had waited long enough")
 	STAT(pulled, "CPU without work took a task from another CPU's queue")
 	STAT(balanced, "CPU whose task goes on took a task from a queue longer than its own")
@@ -52,12 +51,8 @@ STATS(
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
 /* clang-format on */
 
-enum variant { BOUNDED, PAPER };
-
-#define CROWD	     16		    /* tasks on a CPU for which max_delay_us is kept */
-#define LONGEST_NS   20000000000ULL /* of a larger crowd; the kernel's watchdog allows 30 s */
-#define HEAD_BURST   4		    /* tasks in a row that may enter at the head */
-#define DEFAULT_PRIO 120	    /* static_prio of nice 0 */
+#define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
+#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /*
  * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
@@ -65,8 +60,7 @@ enum variant { BOUNDED, PAPER };
  */
 struct cpu_state {
 	u32 has_queued;
-	s32 ended;    /* the task whose turn was ended: it has not yielded */
-	u32 nr_heads; /* tasks entered at the head since the run queue was last served */
+	s32 ended; /* the task whose turn was ended: it has not yielded */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -90,13 +84,31 @@ static bool would_preempt(const struct task_struct *p)
 /* Is @p to run when no other task wants to? */
 static bool is_background(const struct task_struct *p)
 {
-	return variant != PAPER && (p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE);
+	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
 }
 
 /* Did @p end its turn itself? sched_yield() leaves nothing of the slice. */
 static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
 {
-	return variant != PAPER && !p->scx.slice && state->ended != p->pid;
+	return !p->scx.slice && state->ended != p->pid;
+}
+
+static u64 longest_wait_ticks(void)
+{
+	return US_TO_NS(max_delay_us) / tick_ns;
+}
+
+/*
+ * How much later a task of the background is eligible. The background as a whole has a turn each
+ * longest wait, so a task waits for that time as often as there are others; with very many it must
+ * have its turn before the kernel ejects the policy.
+ */
+static u64 background_ticks(s32 cpu)
+{
+	u64 ticks = (nr_queued(later_queue(cpu)) + 1) * longest_wait_ticks();
+	u64 longest = LONGEST_NS / tick_ns;
+
+	return ticks * longest / (ticks + longest);
 }
 
 /*
@@ -106,14 +118,14 @@ static bool has_yielded(const struct task_struct *p, const struct cpu_state *sta
  */
 static bool waits_with_waker(const struct task_struct *p, s32 waker, s32 prev_cpu, u64 wake_flags)
 {
-	return variant != PAPER && (wake_flags & SCX_WAKE_SYNC) &&
-	       group_of(waker) == group_of(prev_cpu) && bpf_cpumask_test_cpu(waker, p->cpus_ptr) &&
+	return (wake_flags & SCX_WAKE_SYNC) && group_of(waker) == group_of(prev_cpu) &&
+	       bpf_cpumask_test_cpu(waker, p->cpus_ptr) &&
 	       nr_queued(run_queue(waker)) <= nr_queued(run_queue(prev_cpu)) + CROWD;
 }
 
 /*
  * A CPU is chosen only for a task that wakes up or is new: its last one if that is idle, else the
- * nearest idle one by cache and node, else its last one's queue (3.3), or its waker's.
+ * nearest idle one by cache and node, else its last one's queue, or its waker's.
  */
 s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -126,9 +138,9 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	}
 	/* A new task stays for long: a whole core comes first, wherever it is. */
 	if (wake_flags & SCX_WAKE_FORK)
-		cpu = claim_idle(p, prev_cpu, reach, WHOLE_CORES);
+		cpu = claim_idle(p, prev_cpu, WHOLE_CORES);
 	if (cpu < 0)
-		cpu = claim_idle(p, prev_cpu, reach, NEARBY);
+		cpu = claim_idle(p, prev_cpu, NEARBY);
 	if (cpu < 0)
 		return waits_with_waker(p, waker, prev_cpu, wake_flags) ? waker : prev_cpu;
 	COUNT(idle_near);
@@ -136,25 +148,15 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/* @p is to run when @cpu has no other work, and is due @ticks from now. */
-static void enqueue_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 ticks, u64 enq_flags)
-{
-	insert_later(p, cpu, slice_ns, ticks, enq_flags);
-	if (may_leave(p, enq_flags) && offer(&later_queues, p, cpu, reach, NEARBY))
-		COUNT(pushed);
-}
-
-/*
- * No preemption: a task that would preempt goes to the head, all others go to the tail, and the
- * running task goes on (3.3). The local queue is served before the run queue, so its tail is the
- * head of both.
- */
+/* No preemption: a task waits for its turn, and the running task goes on. */
 void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
 	bool is_turn_over = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ));
 	bool yields = is_turn_over && has_yielded(p, state);
+	struct queues *queues = &run_queues;
+	u64 key = p->scx.runnable_at;
 
 	if (is_turn_over)
 		state->ended = NO_TASK;
@@ -165,105 +167,106 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_background(p)) {
 		COUNT(background);
-		enqueue_later(p, cpu, tick_ns, US_TO_NS(max_delay_us) / tick_ns, enq_flags);
-		return;
-	}
-	/*
-	 * A task that yields in a loop waits for another one. Running it again before that one
-	 * is done is work for nothing.
-	 */
-	if (yields) {
+		queues = &later_queues;
+		insert_later(p, cpu, tick_ns, key + background_ticks(cpu), enq_flags);
+	} else if (yields) {
+		/* A task that yields in a loop waits for another one, which must run first. */
 		COUNT(yielded);
-		enqueue_later(p, cpu, turn_ns(), 1, enq_flags);
-		return;
+		queues = &later_queues;
+		insert_later(p, cpu, turn_ns(), key + 1 + later_state(cpu)->nr_queued / CROWD,
+			     enq_flags);
+	} else {
+		if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p)) {
+			COUNT(queued_head);
+			key -= longest_wait_ticks();
+		} else {
+			COUNT(queued_tail);
+		}
+		state->has_queued = true;
+		scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), key, enq_flags);
 	}
-	if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p) && state->nr_heads < HEAD_BURST) {
-		state->nr_heads++;
-		COUNT(queued_head);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
-		return;
-	}
-	COUNT(queued_tail);
-	state->has_queued = true;
-	scx_bpf_dsq_insert(p, run_queue(cpu), turn_ns(), enq_flags);
-	if (may_leave(p, enq_flags) && offer(&run_queues, p, cpu, reach, NEARBY))
+	if (may_leave(p, enq_flags) && offer(queues, p, cpu, NEARBY))
 		COUNT(pushed);
 }
 
 static bool take_queued(s32 cpu, struct cpu_state *state)
 {
-	if (take(run_queue(cpu), &state->has_queued)) {
-		state->nr_heads = 0;
+	if (take(run_queue(cpu), &state->has_queued))
 		return true;
-	}
 	remove_cpu(&run_queues.cpus, cpu);
 	return false;
 }
 
-/*
- * Takes a task from another CPU's queue. It is the paper's push from the other side, and costs the
- * busy CPUs nothing.
- */
-static bool pull(s32 cpu, struct queues *queues)
+/* Takes the task that has been eligible for longest. */
+static bool take_next(s32 cpu, struct cpu_state *state)
 {
-	if (variant == PAPER || !pull_near(queues, cpu, reach, 1))
+	if (is_later_due(cpu)) {
+		u64 later = later_state(cpu)->first_key;
+
+		if (!(state->has_queued && time_before(first_key(run_queue(cpu), later), later)) &&
+		    take_later(cpu))
+			return true;
+	}
+	return take_queued(cpu, state);
+}
+
+/*
+ * Where a CPU without work looks for some: what was offered to it, tasks with work nearby, then
+ * those that are not eligible yet. One whose task goes on, as there is nothing else, looks only for
+ * a task that is better than its own.
+ */
+static bool find_work(s32 cpu, bool goes_on, bool yields)
+{
+	if (take_offered(cpu))
+		return true;
+	if (pull_near(&run_queues, cpu, 1) || (yields && pull_waiter(cpu))) {
+		COUNT(pulled);
+		return true;
+	}
+	if (take_later(cpu))
+		return true;
+	if (goes_on || !pull_near(&later_queues, cpu, 1))
 		return false;
 	COUNT(pulled);
 	return true;
 }
 
-/* @cpu has nothing to run; offer() says why it checks the queues once more. */
-static void become_idle(s32 cpu)
-{
-	add_cpu(&idle_cpus, cpu);
-	if (pull(cpu, &run_queues) || pull(cpu, &later_queues) ||
-	    (check_later(cpu) && take_later(cpu)))
-		remove_cpu(&idle_cpus, cpu);
-}
-
 /* @p has another turn. */
-static void go_on(struct task_struct *p, struct cpu_state *state, u64 slice_ns)
+static void go_on(struct task_struct *p, struct cpu_state *state)
 {
 	state->ended = NO_TASK;
-	scx_bpf_task_set_slice(p, slice_ns);
+	scx_bpf_task_set_slice(p, is_background(p) ? tick_ns : turn_ns());
 }
 
-/* The CPU needs its next task: the task that ran goes to the end, the head of the queue is next. */
+/* The CPU needs its next task: the task that ran goes to its queue, unless it goes on. */
 void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	bool yields = goes_on && has_yielded(prev, state);
+	bool works = goes_on && !yields && !is_background(prev);
 
-	if (is_later_due(cpu) && take_later(cpu))
-		return;
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (variant != PAPER && goes_on && !yields && pull_longer(&run_queues, cpu, reach, 0)) {
+	if (goes_on && !yields && pull_longer(works ? &run_queues : &later_queues, cpu, 0)) {
 		COUNT(balanced);
 		return;
 	}
-	if (take_queued(cpu, state) || take_offered(cpu))
+	if (take_next(cpu, state))
 		return;
-	/* Nothing waits here: the task that ran goes on. */
-	if (goes_on && !yields && !is_background(prev)) {
-		go_on(prev, state, turn_ns());
+	if (!works && find_work(cpu, goes_on, yields))
 		return;
-	}
-	if (pull(cpu, &run_queues))
-		return;
-	if (yields && pull_waiter(cpu, reach)) {
-		COUNT(pulled);
+	if (goes_on) {
+		go_on(prev, state);
 		return;
 	}
-	if (take_later(cpu))
-		return;
-	if (goes_on)
-		go_on(prev, state, is_background(prev) ? tick_ns : turn_ns());
-	else if (!pull(cpu, &later_queues))
-		become_idle(cpu);
+	/* offer() says why a CPU checks the queues once more. */
+	add_cpu(&idle_cpus, cpu);
+	check_later(cpu);
+	if (find_work(cpu, false, false))
+		remove_cpu(&idle_cpus, cpu);
 }
 
-/* An idle CPU that was claimed or kicked in vain does not cease to idle; see become_idle(). */
+/* An idle CPU that was claimed or kicked in vain does not cease to idle: dispatch adds it, too. */
 void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 {
 	if (idle)
@@ -283,13 +286,13 @@ void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 static bool is_due(s32 cpu)
 {
 	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
-	u64 bound = US_TO_NS(max_delay_us);
+	u64 bound = US_TO_NS(max_delay_us), now = bpf_jiffies64();
 
 	if (waiting >= CROWD)
 		bound = bound * (waiting + 1) / CROWD;
 	if (bound > LONGEST_NS)
 		bound = LONGEST_NS;
-	return first_waited_ns(run_queue(cpu)) + waiting * tick_ns >= bound;
+	return (now - first_key(run_queue(cpu), now) + waiting) * tick_ns >= bound;
 }
 
 /* Does the turn of @p end, so that a waiting task runs? */
@@ -304,9 +307,9 @@ static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *st
 }
 
 /*
- * The tick counts the slice down and does nothing else (3.4) as long as no other task waits. When
- * the slice is used up, the kernel calls dispatch, which lets the task go on. That call is needed:
- * the kernel may have put a task into its global queue, because the CPU it was pushed to had gone
+ * The tick counts the slice down and does nothing else as long as no other task waits. When the
+ * slice is used up, the kernel calls dispatch, which lets the task go on. That call is needed: the
+ * kernel may have put a task into its global queue, because the CPU it was pushed to had gone
  * offline meanwhile.
  */
 void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
@@ -315,16 +318,16 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	struct cpu_state *state = cpu_state(cpu);
 
 	remove_cpu(&idle_cpus, cpu);
-	if (variant != PAPER && ends_turn(p, cpu, state)) {
+	if (ends_turn(p, cpu, state)) {
 		COUNT(turn_ended);
 		scx_bpf_task_set_slice(p, 0);
 	}
 	if (!p->scx.slice)
 		state->ended = p->pid;
 	if (state->has_queued)
-		COUNT_MANY(pushed, offer_waiting(&run_queues, cpu, reach, false));
+		COUNT_MANY(pushed, offer_waiting(&run_queues, cpu, false));
 	if (check_later(cpu))
-		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, reach, false));
+		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, false));
 }
 
 /* A task of a higher class takes the CPU: the tasks in its local queue are enqueued again. */
@@ -365,5 +368,5 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .cpu_release	= (void *)flsched_cpu_release,
 	       .init		= (void *)flsched_init,
 	       .exit		= (void *)flsched_exit,
-	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_LAST,
+	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	       .name		= "flsched");

@@ -11,11 +11,10 @@
  * - A CPU to which a task is pushed is woken. There it may go on idling beside the task.
  * - A CPU chosen for a task counts as busy at once. There two tasks may choose the same.
  * - A push that fails is not tried again. There it can loop.
- * - A task that computes gives way after STALL_NS. There it blocks its queue for ever.
+ * - A task that computes gives way after LONGEST_NS. There it blocks its queue for ever.
  * - A higher class may take the CPU; see flsched_paper_enqueue(). There only the stopper is higher.
  */
-#include "idle.bpf.h"
-#include "queues.bpf.h"
+#include "cpus.bpf.h"
 
 POLICY_BOILERPLATE(flsched_paper)
 
@@ -31,8 +30,9 @@ STATS(
 	STAT(stalled, "slice ended, and the task gave way to one that had waited for 10 s"))
 /* clang-format on */
 
-#define STALL_NS 10000000000ULL /* the kernel's watchdog allows 30 s */
-#define PUSHES	 32		/* tasks of a queue that are looked at after a switch */
+#define PUSHES 32 /* tasks of a queue that are looked at after a switch */
+
+static struct cpu_set idle_cpus;
 
 /* The task of each CPU whose slice has ended since it began to run. Written only by that CPU. */
 static struct {
@@ -201,7 +201,7 @@ void BPF_STRUCT_OPS(flsched_paper_tick, struct task_struct *p)
 	remove_cpu(&idle_cpus, cpu); /* all count as idle at first */
 	if (p->scx.slice)
 		return;
-	if (first_waited_ns(run_queue(cpu)) >= STALL_NS) {
+	if (first_waited_ns(run_queue(cpu)) >= LONGEST_NS) {
 		COUNT(stalled);
 		return;
 	}

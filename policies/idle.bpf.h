@@ -10,10 +10,12 @@
 
 #include "cpus.bpf.h"
 
+KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that are searched beside a CPU's own, nearest first");
+
 static struct cpu_set idle_cpus;
 
 /* Claims the nearest idle CPU for @p. */
-static s32 claim_idle(struct task_struct *p, s32 cpu, u32 reach, u32 extent)
+static inline s32 claim_idle(struct task_struct *p, s32 cpu, u32 extent)
 {
 	return claim_near(&idle_cpus, cpu, reach, extent, p);
 }
@@ -22,12 +24,12 @@ static s32 claim_idle(struct task_struct *p, s32 cpu, u32 reach, u32 extent)
  * Claims an idle CPU for @p on a core that is idle as a whole, if there is one anywhere, else any:
  * the first of the group and not the nearest, so that the same few cores are used and stay fast.
  */
-static inline s32 claim_idle_core(struct task_struct *p, s32 cpu, u32 reach)
+static inline s32 claim_idle_core(struct task_struct *p, s32 cpu)
 {
 	s32 first = cpu_at(group_of(cpu), 0);
-	s32 found = claim_idle(p, first, reach, WHOLE_CORES);
+	s32 found = claim_idle(p, first, WHOLE_CORES);
 
-	return found >= 0 ? found : claim_idle(p, first, reach, ANYWHERE);
+	return found >= 0 ? found : claim_idle(p, first, ANYWHERE);
 }
 
 #endif /* FLSCHED_IDLE_BPF_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * FLSCHED's later queues: each CPU's second queue, of tasks that are to run when there is no other
- * work, or when they are due. Most of them wait by yielding, for what another task has to do first.
+ * FLSCHED's later queues: each CPU's second queue, of tasks that are not eligible yet. They run
+ * when there is no other work. Most of them wait by yielding, for what another task has to do
+ * first.
  *
  * A CPU on which all tasks wait does nothing useful, while behind a task that computes may wait one
  * that could go on by now. It borrows such a task. If that one computes, the other CPU gets a task
@@ -24,7 +25,8 @@ struct later_state {
 	u32 nr_vain;	/* turns in a row that ended sooner than VAIN_NS, by a yield */
 	s32 lender;	/* the CPU from which a task was borrowed */
 	bool goes_back; /* that task has yielded in vain */
-	u64 due_at;	/* nothing in the queue is due before this tick */
+	u32 nr_queued;	/* tasks in the queue at the last tick */
+	u64 first_key;	/* nothing in the queue is eligible before this tick */
 	u64 yielded_at; /* when a task yielded here last and there was no other work */
 	u32 next_group; /* pull_waiter() has come to the group that is this near */
 	u64 next_cpus;	/* and not yet to these CPUs of it */
@@ -44,16 +46,15 @@ static u64 later_queue(s32 cpu)
 	return MAX_CPUS + cpu;
 }
 
-/* @p is to run when @cpu has no other work, and is due @ticks from now. */
-static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 ticks, u64 enq_flags)
+/* @p is eligible from the tick @key on, and runs sooner only if @cpu has no other work. */
+static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 key, u64 enq_flags)
 {
 	struct later_state *state = later_state(cpu);
-	u64 due_at = bpf_jiffies64() + ticks;
 
-	if (!state->has_tasks || time_before(due_at, state->due_at))
-		state->due_at = due_at;
+	if (!state->has_tasks || time_before(key, state->first_key))
+		state->first_key = key;
 	state->has_tasks = true;
-	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, due_at, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, key, enq_flags);
 }
 
 /*
@@ -76,23 +77,32 @@ static bool take_later(s32 cpu)
 	return take(later_queue(cpu), &later_state(cpu)->has_tasks);
 }
 
+/* From which tick the first task of @dsq is eligible; @none if the queue is empty. */
+static u64 first_key(u64 dsq, u64 none)
+{
+	struct task_struct *first;
+
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(dsq);
+	if (first)
+		none = first->scx.dsq_vtime;
+	bpf_rcu_read_unlock();
+	return none;
+}
+
 /*
- * Is a task of @cpu's later queue due? The queue is checked only if one can be due, because the
+ * Is a task of @cpu's later queue eligible? The queue is checked only if one can be, because the
  * check takes the queue's lock on kernels before 6.19.
  */
 static bool is_later_due(s32 cpu)
 {
 	struct later_state *state = later_state(cpu);
 	u64 now = bpf_jiffies64();
-	struct task_struct *first;
 
-	if (!state->has_tasks || time_before(now, state->due_at))
+	if (!state->has_tasks || time_before(now, state->first_key))
 		return false;
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(later_queue(cpu));
-	state->due_at = first ? first->scx.dsq_vtime : now + 1;
-	bpf_rcu_read_unlock();
-	return !time_before(now, state->due_at);
+	state->first_key = first_key(later_queue(cpu), now + 1);
+	return !time_before(now, state->first_key);
 }
 
 /*
@@ -102,9 +112,12 @@ static bool is_later_due(s32 cpu)
  */
 static bool check_later(s32 cpu)
 {
-	if (nr_queued(later_queue(cpu)))
-		later_state(cpu)->has_tasks = true;
-	return later_state(cpu)->has_tasks;
+	struct later_state *state = later_state(cpu);
+
+	state->nr_queued = nr_queued(later_queue(cpu));
+	if (state->nr_queued)
+		state->has_tasks = true;
+	return state->has_tasks;
 }
 
 /* Sets a flag; a memory barrier, too, as the old value is used. */
@@ -119,7 +132,7 @@ static void set_and_order(u32 *flag)
  * The first task of @cpu's later queue, or with SCX_DSQ_ITER_REV the last, is to wait on @other.
  * After the barrier @other finds the task when it becomes idle, or is found idle here; see offer().
  */
-static void give_waiter(s32 cpu, s32 other, u64 iter_flags, u32 reach)
+static void give_waiter(s32 cpu, s32 other, u64 iter_flags)
 {
 	struct task_struct *p;
 
@@ -128,7 +141,7 @@ static void give_waiter(s32 cpu, s32 other, u64 iter_flags, u32 reach)
 		if (!is_pinned(p) && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
 		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, later_queue(other), 0)) {
 			set_and_order(&later_state(other)->has_tasks);
-			offer(&later_queues, p, other, reach, NEARBY);
+			offer(&later_queues, p, other, NEARBY);
 		}
 		break;
 	}
@@ -139,13 +152,13 @@ static void give_waiter(s32 cpu, s32 other, u64 iter_flags, u32 reach)
  * A task that was borrowed has had its turn. If it computed, its CPU gets the task that has waited
  * longest here. If not, it goes back when it is in the queue, as the last one: at the next call.
  */
-static void settle_loan(s32 cpu, struct later_state *state, u32 reach)
+static void settle_loan(s32 cpu, struct later_state *state)
 {
 	if (state->nr_vain && !state->goes_back) {
 		state->goes_back = true;
 		return;
 	}
-	give_waiter(cpu, state->lender, state->goes_back ? SCX_DSQ_ITER_REV : 0, reach);
+	give_waiter(cpu, state->lender, state->goes_back ? SCX_DSQ_ITER_REV : 0);
 	state->lender = NO_CPU;
 	state->goes_back = false;
 }
@@ -157,7 +170,7 @@ static void settle_loan(s32 cpu, struct later_state *state, u32 reach)
  * from a CPU where another task computes. Each check continues where the last one stopped, so that
  * all CPUs nearby are checked in time.
  */
-static bool pull_waiter(s32 cpu, u32 reach)
+static bool pull_waiter(s32 cpu)
 {
 	struct later_state *state = later_state(cpu);
 	u64 now = scx_bpf_now(), waiting = nr_queued(later_queue(cpu));
@@ -166,7 +179,7 @@ static bool pull_waiter(s32 cpu, u32 reach)
 	state->nr_vain = time_before(now, state->yielded_at + VAIN_NS) ? state->nr_vain + 1 : 0;
 	state->yielded_at = now;
 	if (state->lender != NO_CPU) {
-		settle_loan(cpu, state, reach);
+		settle_loan(cpu, state);
 		return false;
 	}
 	if (state->nr_vain <= waiting)

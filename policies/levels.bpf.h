@@ -100,7 +100,7 @@ static void clear_if_empty(u64 *levels, u32 level, const struct cpu_set *set)
 }
 
 /* Takes a task for @cpu that waits elsewhere and is more important than @level. */
-__noinline bool pull_above(s32 cpu, u32 level, u32 reach)
+__noinline bool pull_above(s32 cpu, u32 level)
 {
 	u64 levels = waiting_levels & levels_above(level);
 	u32 tries;
@@ -111,7 +111,7 @@ __noinline bool pull_above(s32 cpu, u32 level, u32 reach)
 		if (!levels)
 			break;
 		first = first_level(levels);
-		if (pull_near(waiting_at(first), cpu, reach, 1))
+		if (pull_near(waiting_at(first), cpu, 1))
 			return true;
 		clear_if_empty(&waiting_levels, first, &waiting_at(first)->cpus);
 		levels &= levels - 1;

@@ -6,7 +6,6 @@
 #ifndef FLSCHED_OFFERS_BPF_H
 #define FLSCHED_OFFERS_BPF_H
 
-#include "idle.bpf.h"
 #include "queues.bpf.h"
 
 #define OFFERS 32 /* tasks of a queue that are offered at once */
@@ -18,17 +17,17 @@
  * other, unless it checks the queue before the kernel has added @p: that is when the policy's
  * enqueue has returned. Then @p waits for the next tick of @cpu, at most. True if a CPU was woken.
  */
-static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 reach, u32 extent)
+static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 extent)
 {
 	add_cpu(&queues->cpus, cpu);
-	return offer_to(claim_idle(p, cpu, reach, extent), queues, cpu);
+	return offer_to(claim_idle(p, cpu, extent), queues, cpu);
 }
 
 /*
  * Offers the first tasks of @cpu's queue to idle CPUs, wherever these are; if @whole, to cores that
  * are idle as a whole before others. How many were woken.
  */
-__noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, u32 reach, bool whole)
+__noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, bool whole)
 {
 	struct task_struct *p;
 	u32 tried = 0, woken = 0;
@@ -43,8 +42,7 @@ __noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, u32 r
 		/* No CPU is idle. A set bit only means "perhaps". */
 		if (!idle_cpus.groups)
 			break;
-		woken += offer_to(whole ? claim_idle_core(p, cpu, reach)
-					: claim_idle(p, cpu, reach, ANYWHERE),
+		woken += offer_to(whole ? claim_idle_core(p, cpu) : claim_idle(p, cpu, ANYWHERE),
 				  queues, cpu);
 	}
 	bpf_rcu_read_unlock();

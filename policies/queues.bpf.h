@@ -8,11 +8,9 @@
 #ifndef FLSCHED_QUEUES_BPF_H
 #define FLSCHED_QUEUES_BPF_H
 
-#include "cpus.bpf.h"
+#include "idle.bpf.h"
 
 #define PULL_TRIES 4 /* queues that a CPU without work searches, in each group */
-
-FACT(tick_ns);
 
 /* Dispatch queues: that of CPU 0 is the first, those of the others follow. */
 struct queues {
@@ -21,30 +19,6 @@ struct queues {
 };
 
 static struct queues run_queues;
-
-/* Creates a queue of @cpu's, in the memory of its node. */
-static s32 create_queue(u64 queue, s32 cpu)
-{
-	s32 err = scx_bpf_create_dsq(queue, __COMPAT_scx_bpf_cpu_node(cpu));
-
-	if (err)
-		scx_bpf_error("no queue for CPU %d: error %d", cpu, err);
-	return err;
-}
-
-/* How long the first task of @dsq has been runnable, at the tick's resolution. */
-static __always_inline u64 first_waited_ns(u64 dsq)
-{
-	struct task_struct *first;
-	u64 ticks = 0;
-
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(dsq);
-	if (first)
-		ticks = bpf_jiffies64() - first->scx.runnable_at;
-	bpf_rcu_read_unlock();
-	return ticks * tick_ns;
-}
 
 /*
  * Takes a task from a queue of @group, the nearest to bit @from first. A queue that has none for
@@ -77,10 +51,10 @@ __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 bu
 }
 
 /*
- * Takes a task for @cpu from a queue with @least tasks or more: from its own group, from the @reach
- * nearest ones, else from others.
+ * Takes a task for @cpu from a queue with @least tasks or more: from its own group, from those
+ * near, else from others.
  */
-__noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 reach, u32 least)
+__noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 least)
 {
 	struct walk walk;
 	u32 step;

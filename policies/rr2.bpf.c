@@ -33,8 +33,6 @@ KNOB(slice_us, 100000, 1000, 10000000, "turn of a task among others of its level
 KNOB(trickle_us, 100000, 0, 10000000,
      "a task below others gets a turn of one tick this often, in microseconds; 0: after 10 s");
 
-KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that are searched beside a CPU's own, nearest first");
-
 /* clang-format off */
 STATS(
 	STAT(pushed_1, "task went to an available CPU that has co-threads (step 1)")
@@ -49,13 +47,7 @@ STATS(
 	STAT(trickled, "task below more important ones that never block got a turn"))
 /* clang-format on */
 
-/*
- * The kernel ejects a scheduler that leaves a task waiting for 30 s, or for 21 s if the task was
- * preempted in an RCU read-side critical section. A task that has waited for LONGEST_NS runs at the
- * next tick, so that a thousand tasks on a CPU are served in time.
- */
-#define LONGEST_NS 10000000000ULL
-#define PUSHES	   32 /* waiting tasks of a level for which a tick searches a CPU */
+#define PUSHES 32 /* waiting tasks of a level for which a tick searches a CPU */
 
 /* The state of a CPU, written under its run-queue lock. */
 struct cpu_state {
@@ -148,7 +140,7 @@ __noinline s32 rr2_search(struct search *search __arg_nonnull, struct task_struc
 	u32 tries;
 
 	if (team)
-		find_cothreads(team, search->last, reach, search->counted, &search->near);
+		find_cothreads(team, search->last, search->counted, &search->near);
 	bpf_for (tries, 0, LEVELS + 1) {
 		s32 cpu;
 
@@ -291,7 +283,7 @@ static bool balance(s32 cpu, const struct cpu_state *state, u32 level)
 	bool evenly = state->has_yielded || !grouping || !is_loaded() ||
 		      !nr_queued(level_queue(level, cpu));
 
-	return pull_longer(waiting_at(level), cpu, reach, evenly ? 0 : most_waiting() + 2);
+	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_waiting() + 2);
 }
 
 /* A turn begins, as long as the task's slice. */
@@ -343,7 +335,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		u64 levels = state->levels & ~tried;
 		u32 first = levels ? first_level(levels) : IDLE;
 
-		if (pull_above(cpu, own < first ? own : first, reach)) {
+		if (pull_above(cpu, own < first ? own : first)) {
 			COUNT(pulled);
 			return;
 		}
@@ -372,7 +364,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	 */
 	set_level(cpu, state, IDLE);
 	if (!take_offered(cpu))
-		pull_above(cpu, IDLE, reach);
+		pull_above(cpu, IDLE);
 }
 
 /* A more important task may have been queued after this one had been chosen. */
@@ -451,6 +443,8 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	if (trickle_us && now - state->trickled_at >= US_TO_NS(trickle_us))
 		least_ns = US_TO_NS(trickle_us);
 	state->starving = oldest_level(cpu, state->levels & levels_below(level), least_ns);
+	/* A task that has waited so long is next, so that a thousand on a CPU are served in time.
+	 */
 	if (state->starving < LEVELS || is_outranked(state) ||
 	    first_waited_ns(level_queue(level, cpu)) >= LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);

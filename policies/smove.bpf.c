@@ -53,8 +53,6 @@ KNOB(slice_us, 1000, 100, 1000000,
      "shortest turn of a task while others wait for its CPU, in microseconds; it ends at the next "
      "tick");
 
-KNOB(reach, 4, 0, MAX_NEAR, "groups of CPUs that a CPU searches beside its own, nearest first");
-
 /* clang-format off */
 STATS(
 	STAT(warm, "woken or new task went to another idle CPU that is fast, or of unknown speed")
@@ -70,9 +68,8 @@ STATS(
 
 enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
 
-#define NICE_0	   100
-#define LAG_NS	   48000000	  /* a task of low weight is due so much later at most */
-#define LONGEST_NS 20000000000ULL /* of a wait; the kernel's watchdog allows 30 s */
+#define NICE_0 100
+#define LAG_NS 48000000 /* a task of low weight is due so much later at most */
 
 /* Each CPU has a timer for the tasks that stay there. */
 struct delay_timer {
@@ -166,7 +163,7 @@ s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) && remove_cpu(&idle_cpus, prev_cpu))
 		cpu = prev_cpu;
 	else
-		cpu = claim_idle_core(p, prev_cpu, reach);
+		cpu = claim_idle_core(p, prev_cpu);
 	if (cpu < 0)
 		return prev_cpu;
 	if (strategy == STRATEGY_SMOVE && cpu != prev_cpu && is_slow(cpu, here)) {
@@ -210,7 +207,7 @@ void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!may_leave(p, enq_flags))
 		return;
 	if ((enq_flags & SCX_ENQ_WAKEUP) && strategy != STRATEGY_LOCAL)
-		offer(&run_queues, p, cpu, reach, ANYWHERE);
+		offer(&run_queues, p, cpu, ANYWHERE);
 	else
 		add_cpu(&run_queues.cpus, cpu);
 }
@@ -252,7 +249,7 @@ static bool take_queued(s32 cpu)
 /* Takes a task from another CPU: one that was offered, else one that waits nearby. */
 static bool pull(s32 cpu)
 {
-	if (!take_offered(cpu) && !pull_near(&run_queues, cpu, reach, 1))
+	if (!take_offered(cpu) && !pull_near(&run_queues, cpu, 1))
 		return false;
 	COUNT(pulled);
 	return true;
@@ -265,7 +262,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (take_stayed(cpu))
 		return;
-	if (goes_on && pull_longer(&run_queues, cpu, reach, 0)) {
+	if (goes_on && pull_longer(&run_queues, cpu, 0)) {
 		COUNT(balanced);
 		return;
 	}
@@ -314,7 +311,7 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || waiting * turn_ns() > LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
 	if (waiting)
-		offer_waiting(&run_queues, cpu, reach, true);
+		offer_waiting(&run_queues, cpu, true);
 }
 
 /*
@@ -350,7 +347,7 @@ static int end_delays(void *map, u32 *cpu, struct delay_timer *timer)
 			COUNT(expired);
 	}
 	bpf_rcu_read_unlock();
-	offer_waiting(&run_queues, here, reach, true);
+	offer_waiting(&run_queues, here, true);
 	if (next)
 		set_timer(here, next);
 	return 0;

@@ -18,7 +18,7 @@
 #ifndef FLSCHED_TEAMS_BPF_H
 #define FLSCHED_TEAMS_BPF_H
 
-#include "cpus.bpf.h"
+#include "idle.bpf.h"
 
 #define TEAM_GROUPS 16384
 #define LIST_TEAM   1ULL /* of those on the user's list */
@@ -171,8 +171,7 @@ struct cothreads {
 };
 
 /* Searches outward from @cpu, where @counted threads of @team do not matter. */
-__noinline int find_cothreads(u64 team, s32 cpu, u32 reach, u32 counted,
-			      struct cothreads *found __arg_nonnull)
+__noinline int find_cothreads(u64 team, s32 cpu, u32 counted, struct cothreads *found __arg_nonnull)
 {
 	u32 own = group_of(cpu), groups = walk_from(cpu, reach, 0).tries, distance;
 
