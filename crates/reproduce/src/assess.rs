@@ -194,7 +194,7 @@ pub(crate) mod tests {
     pub(crate) const PAPER: &str = r#"
         name = "FLSCHED"
         cited = "Somebody: *Something*, 2017."
-        subject = { name = "flsched", here = ["flsched:paper", "flsched"] }
+        subject = { name = "flsched", here = ["flsched_paper", "flsched"] }
         [[measurement]]
         name = "m"
         command = "compare --on sim"
@@ -264,12 +264,12 @@ pub(crate) mod tests {
         let (folder, paper) = project(&[
             ("cfs", &[3.0]),
             ("fifo", &[2.0]),
-            ("flsched:variant=paper", &[6.0]),
+            ("flsched_paper", &[6.0]),
             ("flsched", &[2.0]),
         ]);
         let judged = assess(&paper, &Results::new(folder.path())).unwrap();
         let best = &judged[0];
-        assert_eq!(best.verdict_of("flsched:paper"), Verdict::Not);
+        assert_eq!(best.verdict_of("flsched_paper"), Verdict::Not);
         assert_eq!(best.verdict_of("flsched"), Verdict::OrderOnly);
         assert_eq!(best.verdict(), Verdict::Not);
         let why: Vec<&str> = best.lines.iter().map(|line| line.why.as_str()).collect();
@@ -304,7 +304,7 @@ pub(crate) mod tests {
         let paper = Paper::parse("p", &format!("{head}{row}")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("results")).unwrap();
-        for (name, policy, eevdf_ns) in [("a", "flsched", 100.0), ("b", "flsched:variant=paper", 200.0)] {
+        for (name, policy, eevdf_ns) in [("a", "flsched", 100.0), ("b", "flsched_paper", 200.0)] {
             let costs = costs(policy, eevdf_ns, 50.0).to_string();
             std::fs::write(folder.path().join(format!("results/{name}.json")), costs).unwrap();
         }
@@ -312,7 +312,7 @@ pub(crate) mod tests {
         let of_eevdf =
             |line: &Line<'_>| line.here.iter().find(|it| it.0 == "eevdf").unwrap().1.unwrap().value;
         let [of_paper, ours] = &judged[0].lines[..] else { panic!("{judged:?}") };
-        assert_eq!((of_paper.subject, of_eevdf(of_paper)), (Some("flsched:paper"), 200.0));
+        assert_eq!((of_paper.subject, of_eevdf(of_paper)), (Some("flsched_paper"), 200.0));
         assert_eq!((ours.subject, of_eevdf(ours)), (Some("flsched"), 100.0));
     }
 
@@ -330,8 +330,8 @@ pub(crate) mod tests {
         let judged = assess(&paper, &Results::new(folder.path())).unwrap();
         assert_eq!(judged[1].verdict(), Verdict::Not);
         assert!(judged[1].lines[0].why.contains("1 of 1 runs failed"), "{}", judged[1].lines[0].why);
-        assert_eq!(judged[0].verdict_of("flsched:paper"), Verdict::Missing);
-        assert_eq!(judged[0].lines[0].why, "flsched:paper took no part in it");
+        assert_eq!(judged[0].verdict_of("flsched_paper"), Verdict::Missing);
+        assert_eq!(judged[0].lines[0].why, "flsched_paper took no part in it");
     }
 
     #[test]

@@ -287,14 +287,14 @@ mod tests {
     use crate::results::Results;
 
     const MEASURED: [(&str, &[f64]); 4] =
-        [("cfs", &[3.0]), ("fifo", &[2.0, 2.2, 2.1]), ("flsched:variant=paper", &[6.0]), ("flsched", &[2.0])];
+        [("cfs", &[3.0]), ("fifo", &[2.0, 2.2, 2.1]), ("flsched_paper", &[6.0]), ("flsched", &[2.0])];
 
     #[test]
     fn the_worst_comes_first() {
         let (folder, paper) = project(&MEASURED);
         let rows = [assess(&paper, &Results::new(folder.path())).unwrap()];
         let text = tally(&rows);
-        assert!(text.contains("| FLSCHED | `flsched:paper` | 4 | 1 | 0 | 1 | 1 | 1 |"), "{text}");
+        assert!(text.contains("| FLSCHED | `flsched_paper` | 4 | 1 | 0 | 1 | 1 | 1 |"), "{text}");
         assert!(text.contains("| FLSCHED | `flsched` | 4 | 0 | 1 | 1 | 1 | 1 |"), "{text}");
         let text = summary(&rows[0]);
         let order: Vec<&str> =
@@ -312,7 +312,7 @@ mod tests {
             text.starts_with("### best\n\nAbstract (printed): hackbench is up to 3.12 times faster.\n"),
             "{text}"
         );
-        let columns = "| paper, × | model: `flsched:paper` | model: `flsched` | parallel: `flsched:paper` | parallel: `flsched` |";
+        let columns = "| paper, × | model: `flsched_paper` | model: `flsched` | parallel: `flsched_paper` | parallel: `flsched` |";
         assert!(text.contains(columns), "{text}");
         assert!(text.contains("| best | 3.12 | 0.500 | 1.50 | – | – |"), "{text}");
         assert!(

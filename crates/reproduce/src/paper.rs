@@ -471,7 +471,7 @@ mod tests {
     const PAPER: &str = r#"
         name = "P"
         cited = "somebody"
-        subject = { name = "flsched", here = ["flsched:paper", "flsched"] }
+        subject = { name = "flsched", here = ["flsched_paper", "flsched"] }
         [[measurement]]
         name = "a"
         command = "compare --on sim --workload hogs"
@@ -541,7 +541,7 @@ mod tests {
             ("cg = 1.5 }", "cg = \"1.5\" }", "row `figure-1`: `cg` = \"1.5\" is not a number"),
             ("neutral = 1", "order = \"a < b\"", "row `figure-1`: `values` and `order` exclude each other"),
             ("neutral = 1", "missing = \"all\"", "row `figure-1`: exactly one of [[row.way]], `missing` and"),
-            ("here = [\"flsched:paper\", \"flsched\"]", "here = []", "subject: `here` names no scheduler"),
+            ("here = [\"flsched_paper\", \"flsched\"]", "here = []", "subject: `here` names no scheduler"),
         ] {
             assert!(PAPER.contains(old), "{old}");
             let error = Paper::parse("p", &PAPER.replacen(old, new, 1)).expect_err(new);

@@ -203,7 +203,7 @@ mod tests {
     fn reads_what_it_prints() {
         for text in [
             "time of cfs on hackbench:process-pipe:200:100",
-            "lock_wait_percent of flsched:paper on npb:cg:*",
+            "lock_wait_percent of flsched_paper on npb:cg:*",
             "time of cfs over flsched on npb:*",
             "time of cfs on hackbench:process-pipe:200:* over hackbench:process-pipe:50:*",
             "gain of rr2 over rr2:grouping=off on co-threads:9:3:16384:2",
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn schedulers_are_replaced_wherever_they_stand() {
         let reading = Reading::parse("time of cfs over flsched on W").unwrap();
-        let replaced = reading.with_schedulers(&|name| name.replace("flsched", "flsched:paper"));
-        assert_eq!(replaced.to_string(), "time of cfs over flsched:paper on W");
-        assert!(replaced.names("flsched:paper") && replaced.names("cfs") && !replaced.names("W"));
+        let replaced = reading.with_schedulers(&|name| name.replace("flsched", "flsched_paper"));
+        assert_eq!(replaced.to_string(), "time of cfs over flsched_paper on W");
+        assert!(replaced.names("flsched_paper") && replaced.names("cfs") && !replaced.names("W"));
     }
 }

@@ -497,17 +497,17 @@ pub(crate) mod tests {
             "x",
             &[
                 ("hogs:1:1", "cfs", &[2.0, 3.0, 4.0]),
-                ("hogs:1:1", "flsched:variant=paper", &[1.5]),
+                ("hogs:1:1", "flsched_paper", &[1.5]),
                 ("hogs:2:1", "cfs", &[8.0]),
-                ("hogs:2:1", "flsched:variant=paper", &[2.0]),
+                ("hogs:2:1", "flsched_paper", &[2.0]),
                 ("npb:ep:4", "fifo", &[]),
             ],
         ));
         let from = [report];
         assert_eq!(taken("time of cfs on hogs:1:1", &from), Ok(3.0));
         // Both spellings are the same scheduler.
-        assert_eq!(taken("time of cfs over flsched:paper on hogs:1:*", &from), Ok(2.0));
-        assert_eq!(taken("gain of flsched:paper over cfs on hogs:1:1", &from), Ok(100.0));
+        assert_eq!(taken("time of cfs over flsched_paper on hogs:1:*", &from), Ok(2.0));
+        assert_eq!(taken("gain of flsched_paper over cfs on hogs:1:1", &from), Ok(100.0));
         assert_eq!(taken("switches of cfs on hogs:2:1", &from), Ok(10.0));
         assert_eq!(taken("time of cfs on hogs:2:* over hogs:1:*", &from), Ok(8.0 / 3.0));
         assert!(matches!(taken("time of cfs on hogs:2:* over hogs:*", &from), Err(Gap::Wrong(_))));
@@ -519,7 +519,7 @@ pub(crate) mod tests {
         let failed = taken("time of fifo on npb:ep:4", &from).unwrap_err();
         let words = "fifo on npb:ep:4: 1 of 1 runs failed (no end within 300 s of real time)";
         assert_eq!(failed, Gap::Failed(words.into()));
-        let reading = Reading::parse("time of cfs over flsched:paper on hogs:*").unwrap();
+        let reading = Reading::parse("time of cfs over flsched_paper on hogs:*").unwrap();
         let of = |taken: Taken| take(&taken, &from).unwrap().value;
         assert_eq!(of(Taken::Largest(reading.clone())), 4.0);
         assert_eq!(of(Taken::Smallest(reading.clone())), 2.0);
@@ -555,11 +555,11 @@ pub(crate) mod tests {
                 ] },
             }))
         };
-        let from = [of("cfs", 4), of("flsched:variant=paper", 2)];
-        assert_eq!(taken("calls of enqueue under flsched:paper", &from), Ok(2.0));
+        let from = [of("cfs", 4), of("flsched_paper", 2)];
+        assert_eq!(taken("calls of enqueue under flsched_paper", &from), Ok(2.0));
         assert_eq!(taken("mean_ns of enqueue under cfs", &from), Ok(1000.0));
         assert_eq!(taken("total_ms of enqueue under cfs", &from), Ok(0.004));
-        assert_eq!(taken("calls of enqueue under cfs over flsched:paper", &from), Ok(2.0));
+        assert_eq!(taken("calls of enqueue under cfs over flsched_paper", &from), Ok(2.0));
         assert!(matches!(taken("mean_ns of yield under cfs", &from), Err(Gap::Failed(_))));
         assert!(matches!(taken("calls of enqueue under rr", &from), Err(Gap::Missing(_))));
         assert_eq!((from[0].clock().as_str(), from[0].machine().as_str()), ("model", "knc-31s1p, 228 CPUs"));
@@ -568,10 +568,10 @@ pub(crate) mod tests {
     #[test]
     fn a_ratio_of_costs_is_of_one_run() {
         let of = |policy: &str, fair_ns: f64, scx_ns: f64| found(&costs(policy, fair_ns, scx_ns));
-        let from = [of("flsched", 100.0, 50.0), of("flsched:variant=paper", 200.0, 50.0)];
+        let from = [of("flsched", 100.0, 50.0), of("flsched_paper", 200.0, 50.0)];
         assert_eq!(taken("mean_ns of enqueue_task under flsched over eevdf", &from), Ok(0.5));
-        assert_eq!(taken("mean_ns of enqueue_task under flsched:paper over eevdf", &from), Ok(0.25));
-        assert_eq!(taken("mean_ns of enqueue_task under eevdf over flsched:paper", &from), Ok(4.0));
+        assert_eq!(taken("mean_ns of enqueue_task under flsched_paper over eevdf", &from), Ok(0.25));
+        assert_eq!(taken("mean_ns of enqueue_task under eevdf over flsched_paper", &from), Ok(4.0));
         assert_eq!(taken("mean_ns of enqueue_task under eevdf", &from), Ok(100.0));
         assert!(matches!(taken("mean_ns of enqueue_task under rr2 over eevdf", &from), Err(Gap::Missing(_))));
     }

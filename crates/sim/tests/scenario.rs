@@ -51,7 +51,7 @@ fn no_cpu_idles_while_a_task_waits() {
 #[test]
 fn a_cpu_that_idles_while_a_task_waits_is_found() {
     let found = (0..400).find(|&seed| {
-        let scenario = draw(seed, &["flsched:paper".to_owned()]);
+        let scenario = draw(seed, &["flsched_paper".to_owned()]);
         let mut simulation = scenario.simulation().unwrap();
         simulation.must_keep_cpus_busy();
         matches!(simulation.run(), Err(Error::Violation(violation)) if violation.what.contains("idles"))

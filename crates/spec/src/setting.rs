@@ -71,13 +71,14 @@ impl PolicySpec {
 impl FromStr for PolicySpec {
     type Err = UsageError;
 
-    /// `NAME[:KNOB=VALUE[,KNOB=VALUE…]]`. A value that has a name may be given alone: `flsched:paper`. Processes in a
+    /// `NAME[:KNOB=VALUE[,KNOB=VALUE…]]`. A value that has a name may be given alone: `smove:local`. Processes in a
     /// list have plus signs between them: `rr2:pids=12+34`.
     fn from_str(text: &str) -> Result<Self, UsageError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let policy = Policy::find(name)?;
         let (mut knobs, mut pids) = (BTreeMap::new(), BTreeMap::new());
         for setting in settings.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            refuse_variant(policy, setting)?;
             let Some((name, value)) = setting.split_once('=') else {
                 let (knob, value) = policy.choice(setting)?;
                 knobs.insert(knob.name.clone(), value);
@@ -93,6 +94,18 @@ impl FromStr for PolicySpec {
             }
         }
         Self::new(policy).set(knobs, pids)
+    }
+}
+
+/// FLSCHED had the published algorithm as a variant. It is a policy of its own now.
+fn refuse_variant(policy: &Policy, setting: &str) -> Result<(), UsageError> {
+    let is_variant = setting == "paper" || setting == "bounded" || setting.starts_with("variant=");
+    match policy.name == "flsched" && is_variant {
+        true => Err(UsageError(format!(
+            "`flsched:{setting}`: FLSCHED has no variants any more. The published algorithm is the policy \
+             `flsched_paper`; for ours leave `{setting}` out"
+        ))),
+        false => Ok(()),
     }
 }
 
@@ -166,9 +179,17 @@ mod tests {
 
     #[test]
     fn a_value_that_has_a_name_may_stand_alone() {
-        assert_eq!(read("flsched:paper,slice_us=5000").to_string(), "flsched:slice_us=5000,variant=paper");
-        let error = error("flsched:papers");
-        assert!(error.contains("`papers`; did you mean `paper`? (valid: bounded, paper"), "{error}");
+        assert_eq!(read("smove:local,slice_us=5000").to_string(), "smove:slice_us=5000,strategy=local");
+        let error = error("smove:locally");
+        assert!(error.contains("`locally`; did you mean `local`? (valid: kernel, test, smove, local, off"), "{error}");
+    }
+
+    #[test]
+    fn the_former_variant_is_named() {
+        for setting in ["paper", "variant=paper", "slice_us=5000,variant=paper"] {
+            let error = error(&format!("flsched:{setting}"));
+            assert!(error.contains("the policy `flsched_paper`"), "{error}");
+        }
     }
 
     #[test]

@@ -29,10 +29,8 @@ pub(crate) fn scheduling(scheduler: &Scheduler) -> Scheduling {
 /// published, which only pushes, nor a Smove whose tasks may wait for ticks.
 pub fn keeps_cpus_busy(scheduler: &Scheduler) -> bool {
     let Scheduler::Policy(spec) = scheduler else { return false };
-    let chosen = spec.policy.choice("paper");
-    let is_published = chosen.is_ok_and(|(knob, paper)| spec.value(&knob.name) == Some(paper));
     let waits = spec.knobs().get("delay_us").is_some_and(|&delay_us| delay_us > SHORT_US);
-    !is_published && !waits
+    spec.policy.name != "flsched_paper" && !waits
 }
 
 /// What the user should know about this scheduler on this machine.
