@@ -26,16 +26,15 @@
  * What is given up, on purpose: fairness, responsiveness, cgroup weights and limits.
  */
 #include "balance.bpf.h"
-#include "later.bpf.h"
+#include "held.bpf.h"
+#include "order.bpf.h"
+#include "turns.bpf.h"
 
 POLICY_BOILERPLATE(flsched)
 
 /* The paper's slice. It ends a turn only where another task waits, so it is long. */
 KNOB(slice_us, 100000, 1000, 10000000,
      "longest turn of a task while others wait for its CPU, in microseconds");
-
-KNOB(max_delay_us, 100000, 1000, 10000000,
-     "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
 /* clang-format off */
 STATS(
@@ -51,9 +50,6 @@ STATS(
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
 /* clang-format on */
 
-#define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
-#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
-
 /*
  * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
  * its run-queue lock. A queue without its has_ flag is empty.
@@ -61,6 +57,7 @@ STATS(
 struct cpu_state {
 	u32 has_queued;
 	s32 ended; /* the task whose turn was ended: it has not yielded */
+	s32 held;  /* a CPU where a task waits in vain, which is taken; or NO_CPU */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -75,40 +72,15 @@ static u64 turn_ns(void)
 	return US_TO_NS(slice_us);
 }
 
-/* Would @p preempt a running task under other schedulers? */
-static bool would_preempt(const struct task_struct *p)
-{
-	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
-}
-
-/* Is @p to run when no other task wants to? */
-static bool is_background(const struct task_struct *p)
-{
-	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
-}
-
 /* Did @p end its turn itself? sched_yield() leaves nothing of the slice. */
 static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
 {
 	return !p->scx.slice && state->ended != p->pid;
 }
 
-static u64 longest_wait_ticks(void)
+static void turn_is_over(s32 cpu, s32 pid)
 {
-	return US_TO_NS(max_delay_us) / tick_ns;
-}
-
-/*
- * How much later a task of the background is eligible. The background as a whole has a turn each
- * longest wait, so a task waits for that time as often as there are others; with very many it must
- * have its turn before the kernel ejects the policy.
- */
-static u64 background_ticks(s32 cpu)
-{
-	u64 ticks = (nr_queued(later_queue(cpu)) + 1) * longest_wait_ticks();
-	u64 longest = LONGEST_NS / tick_ns;
-
-	return ticks * longest / (ticks + longest);
+	cpu_state(cpu)->ended = pid;
 }
 
 /*
@@ -155,8 +127,8 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state *state = cpu_state(cpu);
 	bool is_turn_over = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ));
 	bool yields = is_turn_over && has_yielded(p, state);
-	struct queues *queues = &run_queues;
-	u64 key = p->scx.runnable_at;
+	bool is_before = (enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p);
+	struct queues *queues = &later_queues;
 
 	if (is_turn_over)
 		state->ended = NO_TASK;
@@ -167,47 +139,43 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_background(p)) {
 		COUNT(background);
-		queues = &later_queues;
-		insert_later(p, cpu, tick_ns, key + background_ticks(cpu), enq_flags);
+		insert_later(p, cpu, tick_ns, key_in_background(p, cpu), enq_flags);
 	} else if (yields) {
-		/* A task that yields in a loop waits for another one, which must run first. */
 		COUNT(yielded);
-		queues = &later_queues;
-		insert_later(p, cpu, turn_ns(), key + 1 + later_state(cpu)->nr_queued / CROWD,
-			     enq_flags);
+		insert_later(p, cpu, turn_ns(), key_after_yield(p, cpu), enq_flags);
 	} else {
-		if ((enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p)) {
-			COUNT(queued_head);
-			key -= longest_wait_ticks();
-		} else {
-			COUNT(queued_tail);
-		}
+		COUNT_MANY(queued_head, is_before);
+		COUNT_MANY(queued_tail, !is_before);
+		queues = &run_queues;
 		state->has_queued = true;
-		scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), key, enq_flags);
+		scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(),
+					 is_before ? key_before_others(p) : p->scx.runnable_at,
+					 enq_flags);
 	}
 	if (may_leave(p, enq_flags) && offer(queues, p, cpu, NEARBY))
 		COUNT(pushed);
 }
 
-static bool take_queued(s32 cpu, struct cpu_state *state)
-{
-	if (take(run_queue(cpu), &state->has_queued))
-		return true;
-	remove_cpu(&run_queues.cpus, cpu);
-	return false;
-}
-
-/* Takes the task that has been eligible for longest. */
+/* Takes the task of @cpu's that has been eligible for longest. */
 static bool take_next(s32 cpu, struct cpu_state *state)
 {
-	if (is_later_due(cpu)) {
-		u64 later = later_state(cpu)->first_key;
+	bool is_later = is_later_next(cpu, state->has_queued) && take_later(cpu);
 
-		if (!(state->has_queued && time_before(first_key(run_queue(cpu), later), later)) &&
-		    take_later(cpu))
-			return true;
+	if (!is_later && !take(run_queue(cpu), &state->has_queued)) {
+		remove_cpu(&run_queues.cpus, cpu);
+		return false;
 	}
-	return take_queued(cpu, state);
+	limit_turn(cpu, is_later ? LATER_TURN : TURN);
+	return true;
+}
+
+/* Takes a task that waits in vain on a CPU which a higher class holds. */
+static bool take_held(struct cpu_state *state)
+{
+	s32 held = state->held;
+
+	state->held = NO_CPU;
+	return held >= 0 && scx_bpf_dsq_move_to_local(run_queue(held), 0);
 }
 
 /*
@@ -247,7 +215,8 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool works = goes_on && !yields && !is_background(prev);
 
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (goes_on && !yields && pull_longer(works ? &run_queues : &later_queues, cpu, 0)) {
+	if (take_held(state) ||
+	    (goes_on && !yields && pull_longer(works ? &run_queues : &later_queues, cpu, 0))) {
 		COUNT(balanced);
 		return;
 	}
@@ -275,31 +244,11 @@ void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 		remove_cpu(&idle_cpus, cpu);
 }
 
-/*
- * Must the running task of @cpu go to the end, so that no other task waits for too long?
- *
- * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
- * has waited no longer than the first. So while the wait of the first and N ticks together are less
- * than the bound, no wait can exceed it, and there is no reason to switch: tasks that soon block by
- * themselves, as most do, are never interrupted.
- */
-static bool is_due(s32 cpu)
-{
-	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
-	u64 bound = US_TO_NS(max_delay_us), now = bpf_jiffies64();
-
-	if (waiting >= CROWD)
-		bound = bound * (waiting + 1) / CROWD;
-	if (bound > LONGEST_NS)
-		bound = LONGEST_NS;
-	return (now - first_key(run_queue(cpu), now) + waiting) * tick_ns >= bound;
-}
-
 /* Does the turn of @p end, so that a waiting task runs? */
 static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu))
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu) || state->held >= 0)
 		return true;
 	if (is_background(p) && (state->has_queued || *cpus_in(&run_queues.cpus, group_of(cpu))))
 		return true;
@@ -318,6 +267,9 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	struct cpu_state *state = cpu_state(cpu);
 
 	remove_cpu(&idle_cpus, cpu);
+	state->held = find_held(cpu);
+	if (state->held >= 0 && !nr_queued(run_queue(state->held)))
+		state->held = NO_CPU;
 	if (ends_turn(p, cpu, state)) {
 		COUNT(turn_ended);
 		scx_bpf_task_set_slice(p, 0);
@@ -328,6 +280,8 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 		COUNT_MANY(pushed, offer_waiting(&run_queues, cpu, false));
 	if (check_later(cpu))
 		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, false));
+	set_turns(cpu, state->has_queued ? nr_queued(run_queue(cpu)) : 0,
+		  later_state(cpu)->nr_queued);
 }
 
 /* A task of a higher class takes the CPU: the tasks in its local queue are enqueued again. */
@@ -340,10 +294,12 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 static s32 init_cpu(s32 cpu)
 {
 	cpu_state(cpu)->ended = NO_TASK;
+	cpu_state(cpu)->held = NO_CPU;
 	later_state(cpu)->lender = NO_CPU;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
-	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu);
+	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu)
+						 ?: create_turn_timer(cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)

@@ -21,10 +21,10 @@ struct queues {
 static struct queues run_queues;
 
 /*
- * Takes a task from a queue of @group, the nearest to bit @from first. A queue that has none for
- * this CPU is empty, or all its tasks are bound to other CPUs. It leaves the set until a task is
- * added or its CPU has a tick, so that other CPUs do not search it in vain. A task that is just
- * being added is missed until then, too. Queues with fewer than @least tasks are left alone.
+ * Takes a task from a queue of @group, the nearest to bit @from first. A queue that is empty leaves
+ * the set until a task is added or its CPU has a tick, so that other CPUs do not search it in vain;
+ * a task that is just being added is missed until then, too. One whose tasks may not run on this
+ * CPU stays: other CPUs may take them. Queues with fewer than @least tasks are left alone.
  */
 __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from,
 			  u32 least)
@@ -45,7 +45,8 @@ __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 bu
 			continue;
 		if (scx_bpf_dsq_move_to_local(queues->first + cpu, 0))
 			return true;
-		remove_cpu(&queues->cpus, cpu);
+		if (!nr_queued(queues->first + cpu))
+			remove_cpu(&queues->cpus, cpu);
 	}
 	return false;
 }

@@ -21,9 +21,11 @@
  * never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
  */
 #include "balance.bpf.h"
+#include "held.bpf.h"
 #include "levels.bpf.h"
 #include "load.bpf.h"
 #include "teams.bpf.h"
+#include "turns.bpf.h"
 
 POLICY_BOILERPLATE(rr2)
 
@@ -57,6 +59,7 @@ struct cpu_state {
 	bool has_yielded; /* the task that runs called sched_yield() */
 	bool is_trickle;  /* it is below others, and has a turn of one tick */
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
+	s32 held;	  /* a CPU where a task waits in vain, which is taken; or NO_CPU */
 	u32 starving;	  /* level of a task that is to have a turn of one tick, or NO_LEVEL */
 	u64 trickled_at;  /* when the last such turn began */
 	u64 levels;	  /* levels of the tasks that wait, unless another CPU took them */
@@ -191,10 +194,11 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
 }
 
 /*
- * A task has to wait. Two kinds are first in their level: tasks preempted by more important ones,
- * with the rest of their turn, as in SCHED_RR; and kernel threads that wake up, because other tasks
- * wait for them. Not where their level waits for a trickle: one that often wakes up would have all
- * turns.
+ * A task has to wait. In its level those come first that became runnable first. Two kinds come
+ * before others: tasks preempted by more important ones, with the rest of their turn, as in
+ * SCHED_RR; and kernel threads that wake up, because other tasks wait for them. Not where their
+ * level waits for a trickle: one that often wakes up would have all turns; nor before tasks that
+ * have waited for a slice.
  */
 void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -202,14 +206,17 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state *state = cpu_state(cpu);
 	bool has_woken = enq_flags & SCX_ENQ_WAKEUP;
 	u64 slice_ns = US_TO_NS(slice_us), now = scx_bpf_now();
+	u64 key = p->scx.runnable_at;
 	u32 level = level_of(p);
 	bool gives_way = !has_woken && state->current == p->pid && now < state->turn_ends_at;
 	bool serves = has_woken && (p->flags & PF_KTHREAD);
 
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
-	if (gives_way || (serves && level <= state->level && !state->is_trickle))
-		enq_flags |= SCX_ENQ_HEAD;
+	if (gives_way)
+		key -= LONGEST_NS / tick_ns;
+	else if (serves && level <= state->level && !state->is_trickle)
+		key -= US_TO_NS(slice_us) / tick_ns;
 	state->levels |= level_bit(level);
 	if (is_loaded())
 		count_thread(p, cpu);
@@ -219,7 +226,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 		else
 			push(p, cpu, level);
 	}
-	scx_bpf_dsq_insert(p, level_queue(level, cpu), slice_ns, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, level_queue(level, cpu), slice_ns, key, enq_flags);
 	if (level < state->level && is_outranked(state)) {
 		COUNT(preempted);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -286,6 +293,27 @@ static bool balance(s32 cpu, const struct cpu_state *state, u32 level)
 	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_waiting() + 2);
 }
 
+static void turn_is_over(s32 cpu, s32 pid)
+{
+	cpu_state(cpu)->turn_ends_at = 0;
+}
+
+/*
+ * Takes a task that waits in vain on a CPU which a higher class holds, unless it is less important
+ * than the one that goes on here.
+ */
+static bool take_held(struct cpu_state *state, u32 own)
+{
+	s32 held = state->held;
+	u64 levels = held >= 0 ? cpu_state(held)->levels : 0;
+	u32 level = levels ? first_level(levels) : IDLE;
+	u64 queue = level_queue(level, held);
+
+	state->held = NO_CPU;
+	return level < IDLE && (level <= own || first_waited_ns(queue) >= LONGEST_NS) &&
+	       scx_bpf_dsq_move_to_local(queue, 0);
+}
+
 /* A turn begins, as long as the task's slice. */
 static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
@@ -329,6 +357,10 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		state->trickled_at = scx_bpf_now();
 		return;
 	}
+	if (take_held(state, own)) {
+		COUNT(balanced);
+		return;
+	}
 	if (prev && state->may_gather && is_loaded())
 		rr2_gather(cpu, level_of(prev), team_of(prev));
 	bpf_for (tries, 0, LEVELS + 1) {
@@ -347,6 +379,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		if (first > own || first == IDLE)
 			break;
 		if (take_level(cpu, &state->levels, first)) {
+			limit_turn(cpu, TURN);
 			if (first == own)
 				state->turn_ends_at = 0;
 			return;
@@ -426,8 +459,11 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 
 	set_level(cpu, state, level);
 	state->may_gather = true;
+	state->held = find_held(cpu);
+	if (state->held >= 0 && !cpu_state(state->held)->levels)
+		state->held = NO_CPU;
 	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu))
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || state->held >= 0)
 		scx_bpf_task_set_slice(p, 0);
 	if (state->is_trickle)
 		return;
@@ -438,6 +474,7 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 		levels &= levels - 1;
 	}
 	set_load(cpu, nr_here);
+	set_turns(cpu, nr_here, 0);
 	if (!state->levels)
 		return;
 	if (trickle_us && now - state->trickled_at >= US_TO_NS(trickle_us))
@@ -460,14 +497,16 @@ void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 /* All CPUs count as idle at first; a CPU that is not leaves the set at its next tick. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
-	s32 cpu;
+	s32 cpu, err = init_levels();
 
 	init_load();
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
+		err = err ?: create_turn_timer(cpu);
 		cpu_state(cpu)->starving = NO_LEVEL;
+		cpu_state(cpu)->held = NO_CPU;
 		set_level(cpu, cpu_state(cpu), IDLE);
 	}
-	return init_levels();
+	return err;
 }
 
 /* clang-format off */

@@ -23,7 +23,9 @@
  */
 #include "balance.bpf.h"
 #include "frequency.bpf.h"
+#include "held.bpf.h"
 #include "offers.bpf.h"
+#include "turns.bpf.h"
 
 POLICY_BOILERPLATE(smove)
 
@@ -70,6 +72,11 @@ enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
 
 #define NICE_0 100
 #define LAG_NS 48000000 /* a task of low weight is due so much later at most */
+
+/* For each CPU another one, where a task waits in vain. Written only by the CPU itself. */
+static struct {
+	s32 cpu __attribute__((aligned(64)));
+} helds[MAX_CPUS];
 
 /* Each CPU has a timer for the tasks that stay there. */
 struct delay_timer {
@@ -190,19 +197,21 @@ static u64 due_again(const struct task_struct *p)
 }
 
 /*
- * Adds @p to its CPU's run queue, in the order in which tasks are due. A task that a higher class
- * has preempted stays for a moment first: most tasks of that class are done in microseconds.
+ * Adds @p to its CPU's run queue, in the order in which tasks are due: when they became runnable,
+ * or later. So whatever has a waiting task enqueued again does not send it back. A task that a
+ * higher class has preempted stays for a moment first: most tasks of that class are done in
+ * microseconds.
  */
 void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 due = p->scx.dsq_vtime;
-	u64 now = scx_bpf_now();
+	u64 since = scx_bpf_now() - (bpf_jiffies64() - p->scx.runnable_at) * tick_ns;
 
 	if ((enq_flags & SCX_ENQ_REENQ) && stay(p, cpu, enq_flags))
 		return;
-	if (time_before(due, now) || time_after(due, now + LAG_NS))
-		due = now;
+	if (time_before(due, since) || time_after(due, since + LAG_NS))
+		due = since;
 	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), due, enq_flags);
 	if (!may_leave(p, enq_flags))
 		return;
@@ -240,10 +249,26 @@ static bool take_stayed(s32 cpu)
 
 static bool take_queued(s32 cpu)
 {
-	if (scx_bpf_dsq_move_to_local(run_queue(cpu), 0))
+	if (scx_bpf_dsq_move_to_local(run_queue(cpu), 0)) {
+		limit_turn(cpu, TURN);
 		return true;
+	}
 	remove_cpu(&run_queues.cpus, cpu);
 	return false;
+}
+
+/* The order follows from when tasks are due, so that nothing needs to be noted. */
+static void turn_is_over(s32 cpu, s32 pid)
+{
+}
+
+/* Takes a task that waits in vain on a CPU which a higher class holds. */
+static bool take_held(s32 cpu)
+{
+	s32 held = helds[cpu & (MAX_CPUS - 1)].cpu;
+
+	helds[cpu & (MAX_CPUS - 1)].cpu = NO_CPU;
+	return held >= 0 && scx_bpf_dsq_move_to_local(run_queue(held), 0);
 }
 
 /* Takes a task from another CPU: one that was offered, else one that waits nearby. */
@@ -262,7 +287,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (take_stayed(cpu))
 		return;
-	if (goes_on && pull_longer(&run_queues, cpu, 0)) {
+	if (goes_on && (take_held(cpu) || pull_longer(&run_queues, cpu, 0))) {
 		COUNT(balanced);
 		return;
 	}
@@ -300,8 +325,14 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 waiting = nr_queued(run_queue(cpu));
+	s32 held = find_held(cpu);
 
 	remove_cpu(&idle_cpus, cpu);
+	if (held >= 0 && nr_queued(run_queue(held))) {
+		helds[cpu & (MAX_CPUS - 1)].cpu = held;
+		scx_bpf_task_set_slice(p, 0);
+	}
+	set_turns(cpu, waiting, 0);
 	if (strategy == STRATEGY_SMOVE)
 		record_frequency(cpu);
 	/*
@@ -361,9 +392,11 @@ static s32 init_cpu(s32 cpu)
 		return -E2BIG;
 	bpf_timer_init(&timer->timer, &delay_timers, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&timer->timer, end_delays);
+	helds[cpu & (MAX_CPUS - 1)].cpu = NO_CPU;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
-	return create_queue(run_queue(cpu), cpu) ?: create_queue(stay_queue(cpu), cpu);
+	return create_queue(run_queue(cpu), cpu) ?: create_queue(stay_queue(cpu), cpu)
+						 ?: create_turn_timer(cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(smove_init)
@@ -389,5 +422,5 @@ SCX_OPS_DEFINE(smove_ops,
 	       .cpu_release	= (void *)smove_cpu_release,
 	       .init		= (void *)smove_init,
 	       .exit		= (void *)smove_exit,
-	       .flags		= POLICY_FLAGS,
+	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_EXITING,
 	       .name		= "smove");

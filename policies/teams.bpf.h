@@ -206,7 +206,7 @@ __noinline bool gather_from(u64 from, u64 to, s32 cpu, u64 team)
 		if (team_of(p) != team || is_migration_disabled(p) ||
 		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		gathered = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
+		gathered = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0);
 		if (gathered)
 			count_thread(p, cpu);
 	}

@@ -261,12 +261,8 @@ pub(crate) mod tests {
 
     #[test]
     fn each_scheduler_is_judged_by_itself() {
-        let (folder, paper) = project(&[
-            ("cfs", &[3.0]),
-            ("fifo", &[2.0]),
-            ("flsched_paper", &[6.0]),
-            ("flsched", &[2.0]),
-        ]);
+        let (folder, paper) =
+            project(&[("cfs", &[3.0]), ("fifo", &[2.0]), ("flsched_paper", &[6.0]), ("flsched", &[2.0])]);
         let judged = assess(&paper, &Results::new(folder.path())).unwrap();
         let best = &judged[0];
         assert_eq!(best.verdict_of("flsched_paper"), Verdict::Not);

@@ -181,7 +181,10 @@ mod tests {
     fn a_value_that_has_a_name_may_stand_alone() {
         assert_eq!(read("smove:local,slice_us=5000").to_string(), "smove:slice_us=5000,strategy=local");
         let error = error("smove:locally");
-        assert!(error.contains("`locally`; did you mean `local`? (valid: kernel, test, smove, local, off"), "{error}");
+        assert!(
+            error.contains("`locally`; did you mean `local`? (valid: kernel, test, smove, local, off"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -18,7 +18,8 @@ struct Dsq {
     tail: u32,
     len: u32,
     seq: u64,
-    by_vtime: BTreeMap<(u64, u64), TaskId>,
+    /// Virtual times compare as in `time_before64()`: one that has wrapped below 0 comes before small ones.
+    by_vtime: BTreeMap<(i64, u64), TaskId>,
 }
 
 /// A task's position in a queue.
@@ -29,7 +30,7 @@ struct Link {
     prev: u32,
     seq: u64,
     /// The task's key in `by_vtime`; `None`: the task is in the list.
-    vtime: Option<u64>,
+    vtime: Option<i64>,
 }
 
 const UNLINKED: Link = Link { dsq: NONE, next: NONE, prev: NONE, seq: 0, vtime: None };
@@ -188,6 +189,7 @@ impl Dsqs {
         if self.links[task].dsq != NONE {
             return Err("it is in a queue already");
         }
+        let vtime = vtime.map(u64::cast_signed);
         let queue = &mut self.dsqs[dsq];
         queue.seq += 1;
         let seq = queue.seq;

@@ -3,6 +3,7 @@
 mod commands;
 mod cpus;
 mod delay;
+mod paper;
 mod rr2;
 mod smove;
 mod tasks;
@@ -43,6 +44,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         cpus::SCENARIOS,
         smove::SCENARIOS,
         rr2::SCENARIOS,
+        paper::SCENARIOS,
     ];
     all.into_iter().flatten()
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The order in which FLSCHED's tasks run: each has a key, the tick from which it is eligible, and
+ * the one that has been so for longest is next. A task with work is eligible when it becomes
+ * runnable. That follows from when it did: whatever has it enqueued again does not send it back.
+ */
+#ifndef FLSCHED_ORDER_BPF_H
+#define FLSCHED_ORDER_BPF_H
+
+#include "later.bpf.h"
+
+KNOB(max_delay_us, 100000, 1000, 10000000,
+     "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
+
+#define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
+#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+
+/* Would @p preempt a running task under other schedulers? */
+static bool would_preempt(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
+}
+
+/* Is @p to run when no other task wants to? */
+static bool is_background(const struct task_struct *p)
+{
+	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
+}
+
+static u64 longest_wait_ticks(void)
+{
+	return US_TO_NS(max_delay_us) / tick_ns;
+}
+
+/* Before tasks that have waited for less than the longest wait: a stream of such tasks ends there.
+ */
+static u64 key_before_others(const struct task_struct *p)
+{
+	return p->scx.runnable_at - longest_wait_ticks();
+}
+
+/*
+ * A task that yields waits for another one. All those that are runnable now come first, and with a
+ * crowd of tasks that yield, others have time between their turns.
+ */
+static u64 key_after_yield(const struct task_struct *p, s32 cpu)
+{
+	return p->scx.runnable_at + 1 + later_state(cpu)->nr_queued / CROWD;
+}
+
+/*
+ * The background as a whole has a turn each longest wait, so a task waits for that time as often as
+ * there are others. But it must have its turn before the kernel ejects the policy.
+ */
+static u64 key_in_background(const struct task_struct *p, s32 cpu)
+{
+	u64 ticks = (nr_queued(later_queue(cpu)) + 1) * longest_wait_ticks();
+	u64 longest = LONGEST_NS / tick_ns;
+
+	return p->scx.runnable_at + ticks * longest / (ticks + longest);
+}
+
+/* Is the first task of @cpu's later queue next? @has_queued: tasks wait in the run queue, too. */
+static bool is_later_next(s32 cpu, bool has_queued)
+{
+	u64 later;
+
+	if (!is_later_due(cpu))
+		return false;
+	later = later_state(cpu)->first_key;
+	return !has_queued || !time_before(first_key(run_queue(cpu), later), later);
+}
+
+/*
+ * Must the running task of @cpu go to the end, so that no other task waits for too long?
+ *
+ * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
+ * has waited no longer than the first. So while the wait of the first and N ticks together are less
+ * than the bound, no wait can exceed it, and there is no reason to switch: tasks that soon block by
+ * themselves, as most do, are never interrupted.
+ */
+static bool is_due(s32 cpu)
+{
+	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
+	u64 bound = US_TO_NS(max_delay_us), now = bpf_jiffies64();
+
+	if (waiting >= CROWD)
+		bound = bound * (waiting + 1) / CROWD;
+	if (bound > LONGEST_NS)
+		bound = LONGEST_NS;
+	return (now - first_key(run_queue(cpu), now) + waiting) * tick_ns >= bound;
+}
+
+#endif /* FLSCHED_ORDER_BPF_H */
