@@ -41,12 +41,16 @@ static u64 short_turn_ns(u64 waiting)
 	return turn_ns > SHORTEST_TURN_NS ? turn_ns : SHORTEST_TURN_NS;
 }
 
-/* At a tick of @cpu, where so many tasks of each kind wait. */
-static void set_turns(s32 cpu, u64 waiting, u64 later)
+/*
+ * At a tick of @cpu, where so many tasks of each kind wait. It is global, so that the verifier
+ * continues after it in one state.
+ */
+__noinline int set_turns(s32 cpu, u64 waiting, u64 later)
 {
 	turns[cpu & (MAX_CPUS - 1)].ns[TURN] = short_turn_ns(waiting);
 	turns[cpu & (MAX_CPUS - 1)].ns[LATER_TURN] =
 		waiting ? short_turn_ns(LATER_PART * later) : 0;
+	return 0;
 }
 
 /* A turn begins on @cpu. */

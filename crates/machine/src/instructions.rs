@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn every_scheduler_has_every_function() {
         let prices = priced(&Sourced::new(1500, "", Certainty::Measured));
-        for scheduler in ["default", "eevdf", "cfs", "rt", "flsched", "smove", "rr2"] {
+        for scheduler in ["default", "eevdf", "cfs", "rt", "flsched", "flsched_paper", "smove", "rr2"] {
             for callback in Callback::ALL {
                 assert!(prices[scheduler].contains_key(callback.name()), "{scheduler}: {callback:?}");
             }

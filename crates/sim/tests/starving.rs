@@ -1,0 +1,110 @@
+//! What users do without privileges, or administrators with them, that once starved tasks or had a policy ejected.
+use flsched_sim::Error;
+use flsched_sim::core::Recording;
+use flsched_sim::output::Outcome;
+use flsched_sim::scenario::Scenario;
+
+const POLICIES: [&str; 3] = ["flsched", "smove", "rr2"];
+
+fn play(policy: &str, cpus: usize, limit_ms: u64, tasks: &str) -> (Option<Outcome>, Recording) {
+    play_on("parallel-clock", policy, cpus, limit_ms, tasks)
+}
+
+/// Runs a scenario, to its end or to `limit_ms`. The policy must stay in force.
+fn play_on(
+    machine: &str,
+    policy: &str,
+    cpus: usize,
+    limit_ms: u64,
+    tasks: &str,
+) -> (Option<Outcome>, Recording) {
+    let text = format!(
+        "seed = 1\nmachine = \"{machine}\"\ncpus = {cpus}\nscheduler = \"{policy}\"\nlimit_ms = {limit_ms}\n{tasks}"
+    );
+    let (outcome, recording) = Scenario::parse(&text, "it").unwrap().simulation().unwrap().run_recorded();
+    match outcome {
+        Ok(outcome) => (Some(outcome), recording),
+        Err(Error::Violation(violation)) => panic!("{policy}: {violation}"),
+        Err(_) => (None, recording),
+    }
+}
+
+/// The CPU time of each task of that name until `until_ms`, in ms.
+fn cpu_times(recording: &Recording, name: &str, until_ms: u64) -> Vec<f64> {
+    let until = until_ms * 1_000_000;
+    let named = |(index, (task, _)): (usize, &(String, i32))| (task == name).then_some(index);
+    let tasks = recording.tasks.iter().enumerate().filter_map(named);
+    let time = |task| {
+        let slices = recording.slices.iter().filter(|slice| slice.task == task && slice.from < until);
+        slices.map(|slice| (slice.to.min(until) - slice.from) as f64 / 1e6).sum()
+    };
+    tasks.map(time).collect()
+}
+
+fn task(name: &str, other: &str, steps: &str) -> String {
+    format!("[[task]]\nname = \"{name}\"\n{other}\nsteps = [{steps}]\n")
+}
+
+/// Each task of the background was due by itself, and due tasks came first: 25 took a whole CPU.
+#[test]
+fn the_background_leaves_a_cpu_to_others() {
+    for count in [10, 26, 200] {
+        let tasks = task("normal", "", "{ run_us = 4000000 }")
+            + &task("background", &format!("nice = 19\ncount = {count}"), "{ run_us = 4000000 }");
+        let (_, recording) = play("flsched", 1, 4000, &tasks);
+        let had = cpu_times(&recording, "normal", 4000)[0];
+        assert!(had > 0.9 * 3900.0, "beside {count} it had {had} ms of 4 s");
+        let background: f64 = cpu_times(&recording, "background", 4000).iter().sum();
+        assert!(background > 20.0, "{count} had {background} ms");
+    }
+}
+
+#[test]
+fn the_background_is_balanced_over_cpus() {
+    let tasks = task("background", "nice = 10\ncount = 8", "{ run_us = 1000000 }");
+    let (_, recording) = play("flsched", 2, 2000, &tasks);
+    let had = cpu_times(&recording, "background", 2000);
+    let (least, most) =
+        (had.iter().copied().fold(f64::MAX, f64::min), had.iter().copied().fold(0.0, f64::max));
+    assert!(most < 1.5 * least, "{had:?}");
+}
+
+/// The task went to the tail each time, and the kernel counted how long it had waited in all.
+#[test]
+fn a_waiting_task_whose_affinity_changes_keeps_its_place() {
+    let mut tasks = task("hog", "cpus = [0]\ncount = 2", "{ run_us = 40000000 }")
+        + &task("busy", "cpus = [1]\ncount = 3", "{ run_us = 40000000 }")
+        + &task("changed", "cpus = [0]\nstart_us = 1000", "{ run_us = 50000 }");
+    for (number, at_ms) in (10..35000).step_by(3).enumerate() {
+        let cpus = if number % 2 == 0 { "0, 1" } else { "0" };
+        tasks += &format!("[[event]]\nat_us = {at_ms}000\naffinity = {{ task = 6, cpus = [{cpus}] }}\n");
+    }
+    for policy in POLICIES {
+        let (_, recording) = play(policy, 2, 35000, &tasks);
+        assert!(cpu_times(&recording, "changed", 35000)[0] > 49.0, "{policy}: it did not get its turns");
+    }
+}
+
+/// With a tick for each, the last of them had its first turn after 35 s, as this machine's ticks are of 10 ms.
+#[test]
+fn thousands_of_tasks_on_a_cpu_have_turns_in_time() {
+    for policy in POLICIES {
+        play_on(
+            "knc-31s1p",
+            policy,
+            2,
+            40000,
+            &task("hog", "cpus = [1]\ncount = 3500", "{ run_us = 100000 }"),
+        );
+    }
+}
+
+/// Tasks that had yielded came first as soon as a tick was over: a wake-up waited for 96 ms.
+#[test]
+fn tasks_that_yield_do_not_delay_wake_ups() {
+    let tasks = task("yields", "count = 1000\nrounds = 500", "{ yields = 1 }")
+        + &task("sleeps", "rounds = 500", "{ sleep_us = 1000 }, { run_us = 10 }");
+    let (outcome, _) = play("flsched", 2, 20000, &tasks);
+    let longest_ms = outcome.expect("it ends").wakeup_latency_us["max"] / 1e3;
+    assert!(longest_ms < 20.0, "{longest_ms} ms");
+}
