@@ -142,6 +142,7 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
         let machines = match policy {
             "flsched" => "work,jitter,wall,odd",
             "smove" => "work,odd",
+            "flsched_paper" => "work",
             _ => "work,nodes",
         };
         let kernels = if policy == "flsched" { KERNELS } else { KERNEL };

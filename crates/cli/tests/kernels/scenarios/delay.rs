@@ -1,5 +1,5 @@
 //! How long tasks wait, and how CPU time is shared.
-use super::{EVERYWHERE, REPEATABLE, Scenario, scenario};
+use super::{BOUNDED, EVERYWHERE, REPEATABLE, Scenario, scenario};
 use crate::guest::{machine, policy, rounds};
 use crate::load::*;
 use crate::machine::Machine;
@@ -18,14 +18,14 @@ use std::thread::{sleep, spawn, yield_now};
 use std::time::{Duration, Instant};
 
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(pinned_task_beside_a_hog_keeps_the_bound, EVERYWHERE),
-    scenario!(sixteen_tasks_on_a_cpu_keep_the_bound, EVERYWHERE),
-    scenario!(one_that_yields_among_hogs_keeps_the_bound, REPEATABLE),
-    scenario!(many_pinned_tasks_beside_idle_cpus, EVERYWHERE),
-    scenario!(real_time_tasks_take_cpus_away, REPEATABLE),
-    scenario!(kernel_threads_run_beside_hogs, EVERYWHERE),
-    scenario!(background_work_cannot_take_half, REPEATABLE),
-    scenario!(key_to_echo_under_hackbench, REPEATABLE),
+    scenario!(pinned_task_beside_a_hog_keeps_the_bound, EVERYWHERE, BOUNDED),
+    scenario!(sixteen_tasks_on_a_cpu_keep_the_bound, EVERYWHERE, BOUNDED),
+    scenario!(one_that_yields_among_hogs_keeps_the_bound, REPEATABLE, BOUNDED),
+    scenario!(many_pinned_tasks_beside_idle_cpus, EVERYWHERE, BOUNDED),
+    scenario!(real_time_tasks_take_cpus_away, REPEATABLE, BOUNDED),
+    scenario!(kernel_threads_run_beside_hogs, EVERYWHERE, BOUNDED),
+    scenario!(background_work_cannot_take_half, REPEATABLE, BOUNDED),
+    scenario!(key_to_echo_under_hackbench, REPEATABLE, BOUNDED),
 ];
 
 /// Up to this number of tasks on a CPU, `max_delay_us` is the bound of a wait.

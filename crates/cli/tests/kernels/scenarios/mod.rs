@@ -24,9 +24,9 @@ impl Scenario {
             && (self.policies.is_empty() || self.policies.contains(&policy))
     }
 
-    /// Whether it is about single policies.
+    /// Whether it is about single policies. What FLSCHED plays for others, too, is about what they share.
     pub fn is_about_one(&self) -> bool {
-        !self.policies.is_empty()
+        self.policies.len() == 1 || !(self.policies.is_empty() || self.policies.contains(&"flsched"))
     }
 
     /// Whether its name contains one of the parts in `wanted`, which are separated by commas. An empty `wanted` selects
@@ -59,6 +59,9 @@ macro_rules! scenario {
     };
 }
 use scenario;
+
+/// The policies for use. FLSCHED as published, which is a control, bounds no wait.
+const BOUNDED: &[&str] = &["flsched", "smove", "rr2"];
 
 const EVERYWHERE: &[Machine] = &crate::machine::ALL;
 /// The machine on which delays can be measured. It exists once for each kernel.
