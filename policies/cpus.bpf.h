@@ -16,6 +16,7 @@
 #include "topology.bpf.h"
 
 #define NO_GROUP   MAX_GROUPS
+#define NO_MORE	   (MAX_GROUPS + 1)
 #define SUMMARY	   64 /* bits of the machine's word; with more groups several share one */
 #define FAR_GROUPS 4  /* groups beyond the near ones that a search nearby checks */
 
@@ -48,16 +49,16 @@ static __always_inline bool remove_cpu(struct cpu_set *set, s32 cpu)
 }
 
 /*
- * The first group that has CPUs in @set among those that share @bit of the machine's word. It is
- * global, like other functions with loops here, so that the verifier checks it once and not at each
- * call.
+ * The first group that has CPUs in @set, of the group @from and those after it that share its bit
+ * of the machine's word. It is global, like other functions with loops here, so that the verifier
+ * checks it once and not at each call.
  */
-__noinline u32 first_group(struct cpu_set *set __arg_nonnull, u32 bit)
+__noinline u32 first_group(struct cpu_set *set __arg_nonnull, u32 from)
 {
 	u32 step;
 
 	bpf_for (step, 0, MAX_GROUPS / SUMMARY) {
-		u32 group = step * SUMMARY + bit;
+		u32 group = from + step * SUMMARY;
 
 		if (group >= nr_groups)
 			break;
@@ -86,11 +87,12 @@ struct walk {
 	u32 near;  /* how many others are near */
 	u32 tries; /* groups that it visits at most */
 	u64 far;   /* bits of the machine's word not searched yet */
+	u32 next;  /* where to go on among the groups that share a bit */
 };
 
 static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
 {
-	struct walk walk = {.own = group_of(cpu), .far = ~0ULL};
+	struct walk walk = {.own = group_of(cpu), .far = ~0ULL, .next = NO_GROUP};
 	u32 near = group_facts(walk.own)->nr_near;
 
 	walk.near = reach < near ? reach : near;
@@ -98,11 +100,11 @@ static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
 	return walk;
 }
 
-/* The group at @step, 0 being the own one; NO_GROUP if there is nothing more to find. */
+/* The group at @step, 0 being the own one; NO_GROUP if a step finds none; or NO_MORE. */
 static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 {
+	u32 bit, group = NO_GROUP;
 	u64 far;
-	u32 bit;
 
 	if (step <= walk->near) {
 		u32 group = near_group(walk->own, step);
@@ -113,12 +115,18 @@ static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 			first_group_or_clear(set, group % SUMMARY);
 		return group;
 	}
-	far = walk->far & set->groups;
-	if (!far)
-		return NO_GROUP;
-	bit = first_bit_from(far, walk->own % SUMMARY);
-	walk->far &= ~(1ULL << bit);
-	return first_group_or_clear(set, bit);
+	if (walk->next < nr_groups)
+		group = first_group(set, walk->next);
+	if (group == NO_GROUP) {
+		far = walk->far & set->groups;
+		if (!far)
+			return NO_MORE;
+		bit = first_bit_from(far, walk->own % SUMMARY);
+		walk->far &= ~(1ULL << bit);
+		group = first_group_or_clear(set, bit);
+	}
+	walk->next = group + SUMMARY;
+	return group;
 }
 
 /* The lock is for timers and others that may be called where RCU is not held. */
@@ -174,14 +182,16 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 
 	if (!set->groups)
 		return NO_CPU;
-	walk = walk_from(cpu, reach, extent == NEARBY ? FAR_GROUPS : SUMMARY);
+	walk = walk_from(cpu, reach, extent == NEARBY ? FAR_GROUPS : nr_groups);
 	bpf_for (step, 0, walk.tries) {
 		u32 group = walk_to(set, &walk, step);
 		u64 among = ~0ULL;
 		s32 found;
 
-		if (group == NO_GROUP)
+		if (group == NO_MORE)
 			break;
+		if (group == NO_GROUP)
+			continue;
 		if (extent == WHOLE_CORES)
 			among = whole_cores(group, *cpus_in(set, group));
 		found = claim_in(set, group, among, from_bit(cpu), p);

@@ -68,7 +68,7 @@ __noinline s32 idle_in(struct task_struct *p __arg_trusted, u32 group, u64 among
  */
 __noinline s32 idle_for(struct task_struct *p __arg_trusted, s32 last, bool claims)
 {
-	struct walk walk = walk_from(last, MAX_NEAR, SUMMARY);
+	struct walk walk = walk_from(last, MAX_NEAR, nr_groups);
 	u32 step, own = group_of(last);
 	s32 cpu;
 
@@ -78,11 +78,12 @@ __noinline s32 idle_for(struct task_struct *p __arg_trusted, s32 last, bool clai
 	if (cpu < 0)
 		cpu = idle_in(p, own, core_bits(last), claims);
 	bpf_for (step, 0, walk.tries) {
-		u32 group = cpu < 0 ? walk_to(&idle_cpus, &walk, step) : NO_GROUP;
+		u32 group = cpu < 0 ? walk_to(&idle_cpus, &walk, step) : NO_MORE;
 
-		if (group == NO_GROUP)
+		if (group == NO_MORE)
 			break;
-		cpu = idle_in(p, group, ~0ULL, claims);
+		if (group != NO_GROUP)
+			cpu = idle_in(p, group, ~0ULL, claims);
 	}
 	return cpu;
 }

@@ -66,8 +66,10 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 leas
 	bpf_for (step, 0, walk.tries) {
 		u32 group = walk_to(&queues->cpus, &walk, step);
 
-		if (group == NO_GROUP)
+		if (group == NO_MORE)
 			break;
+		if (group == NO_GROUP)
+			continue;
 		if (pull_from(queues, group, group == walk.own ? bit_of(cpu) : 0, from_bit(cpu),
 			      least))
 			return true;

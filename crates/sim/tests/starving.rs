@@ -108,3 +108,22 @@ fn tasks_that_yield_do_not_delay_wake_ups() {
     let longest_ms = outcome.expect("it ends").wakeup_latency_us["max"] / 1e3;
     assert!(longest_ms < 20.0, "{longest_ms} ms");
 }
+
+/// 128 caches share 64 bits: a cache was never looked at if another one of its bit had an idle CPU.
+#[test]
+fn an_idle_cpu_is_found_among_more_than_64_caches() {
+    let settings =
+        ["topology.caches_per_node=64", "topology.cores_per_cache=2"].map(|it| it.parse().unwrap());
+    let far = 2 * 2 * 100;
+    for policy in ["flsched", "flsched_paper", "smove"] {
+        let text = format!(
+            "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 512\nscheduler = \"{policy}\"\nlimit_ms = 1000\n{}{}",
+            task("hog", "cpus = [0]", "{ run_us = 100000 }, { sleep_us = 1 }, { run_us = 400000 }"),
+            task("waits", &format!("start_us = 1000\ncpus = [0, {far}]"), "{ run_us = 1000 }"),
+        );
+        let scenario = Scenario::parse(&text, "it").unwrap();
+        let (outcome, recording) = scenario.simulation_with(&settings).unwrap().run_recorded();
+        outcome.unwrap();
+        assert!(cpu_times(&recording, "waits", 120)[0] > 0.9, "{policy}: it did not run on CPU {far}");
+    }
+}
