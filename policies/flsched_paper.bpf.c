@@ -105,13 +105,20 @@ static bool would_preempt(const struct task_struct *p, s32 cpu)
 {
 	struct task_struct *running;
 	bool would;
+	s32 pid;
 
-	if (!is_pinned(p))
+	if (!is_pinned(p) || !idle_cpus.groups)
 		return false;
 	bpf_rcu_read_lock();
 	running = __COMPAT_scx_bpf_cpu_curr(cpu);
-	would = running && !is_pinned(running) && idle_for(running, cpu, false) >= 0;
+	pid = running ? running->pid : 0;
 	bpf_rcu_read_unlock();
+	/* Before 6.18 the kernel does not vouch for the task that it says runs. */
+	running = bpf_task_from_pid(pid);
+	if (!running)
+		return false;
+	would = !is_pinned(running) && idle_for(running, cpu, false) >= 0;
+	bpf_task_release(running);
 	return would;
 }
 

@@ -114,16 +114,16 @@ fn tasks_that_yield_do_not_delay_wake_ups() {
 fn an_idle_cpu_is_found_among_more_than_64_caches() {
     let settings =
         ["topology.caches_per_node=64", "topology.cores_per_cache=2"].map(|it| it.parse().unwrap());
-    let far = 2 * 2 * 100;
     for policy in ["flsched", "flsched_paper", "smove"] {
         let text = format!(
-            "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 512\nscheduler = \"{policy}\"\nlimit_ms = 1000\n{}{}",
-            task("hog", "cpus = [0]", "{ run_us = 100000 }, { sleep_us = 1 }, { run_us = 400000 }"),
-            task("waits", &format!("start_us = 1000\ncpus = [0, {far}]"), "{ run_us = 1000 }"),
+            "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 512\nscheduler = \"{policy}\"\nlimit_ms = 1000\n{}{}{}",
+            task("waits", "cpus = [0]", "{ run_us = 1000 }, { sleep_us = 10000 }, { run_us = 1000 }"),
+            task("hog", "start_us = 5000\ncpus = [0]", "{ run_us = 400000 }"),
+            "[[event]]\nat_us = 6000\naffinity = { task = 1, cpus = [0, 400] }\n",
         );
         let scenario = Scenario::parse(&text, "it").unwrap();
         let (outcome, recording) = scenario.simulation_with(&settings).unwrap().run_recorded();
         outcome.unwrap();
-        assert!(cpu_times(&recording, "waits", 120)[0] > 0.9, "{policy}: it did not run on CPU {far}");
+        assert!(cpu_times(&recording, "waits", 30)[0] > 1.9, "{policy}: it did not run on CPU 400");
     }
 }
