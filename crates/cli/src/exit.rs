@@ -1,5 +1,6 @@
 //! From errors to exit codes: 2 what was asked for does not exist or makes no sense, 3 the kernel ejected a policy too
 //! often, 1 it failed, 128 + N signal N ended it; a command that was run passes on its own.
+use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
 /// An error that the caller can correct: exit code 2.
@@ -14,6 +15,17 @@ pub const GIVEN_UP: u8 = 3;
 pub const NOT_EXECUTABLE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 pub const INTERRUPTED: u8 = 130;
+
+/// Runs the program. A panic is a defect, of ours or of a library: it is said in one line, all that was attached is
+/// detached while the stack unwinds, and the exit code is that of a failure.
+pub fn without_panics(program: impl FnOnce() -> ExitCode) -> ExitCode {
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|place| format!(" ({place})")).unwrap_or_default();
+        let what = info.payload_as_str().unwrap_or("no reason given").replace('\n', " ");
+        eprintln!("flsched: internal error{place}: {what}; please report this with the command line");
+    }));
+    panic::catch_unwind(AssertUnwindSafe(program)).unwrap_or(FAILURE.into())
+}
 
 /// Prints the error, if any, and returns the exit code.
 pub fn report(outcome: anyhow::Result<u8>) -> ExitCode {
@@ -70,6 +82,15 @@ mod tests {
     use std::process::ExitStatus;
 
     #[test]
+    fn a_panic_is_a_failure() {
+        let code = without_panics(|| panic!("of a library"));
+        let _ = panic::take_hook();
+        assert_eq!(code, FAILURE.into());
+        assert_eq!(without_panics(|| 0.into()), 0.into());
+        let _ = panic::take_hook();
+    }
+
+    #[test]
     fn passes_codes_and_signals() {
         assert_eq!(of_status(ExitStatus::from_raw(7 << 8)), 7);
         assert_eq!(of_status(ExitStatus::from_raw(0)), 0);
@@ -80,7 +101,7 @@ mod tests {
     fn usage_errors_and_failures_have_different_codes() {
         assert_eq!(code_of(&Usage("x".into()).into()), 2);
         assert_eq!(code_of(&"nosuch".parse::<flsched_spec::PolicySpec>().unwrap_err().into()), 2);
-        assert_eq!(code_of(&flsched_host::Error::Privileges.into()), 1);
+        assert_eq!(code_of(&flsched_host::Error::Forbidden { is_filtered: true }.into()), 1);
         let ejected = flsched_host::Error::EjectedRepeatedly {
             policy: "x".into(),
             count: 3,

@@ -24,6 +24,10 @@ pub fn main() -> ExitCode {
     if flsched_vm::guest::is_guest_init() {
         flsched_vm::guest::main();
     }
+    exit::without_panics(dispatch)
+}
+
+fn dispatch() -> ExitCode {
     let outcome = match args::Cli::parse().command {
         args::Command::Doctor(args) => commands::doctor::run(&args),
         args::Command::Attach(args) => commands::attach::run(args),

@@ -41,7 +41,7 @@ impl Folder {
         let output = self.run(arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-        assert!(!text.contains("panicked"), "{text}");
+        assert!(!text.contains("internal error"), "{text}");
         text
     }
 }

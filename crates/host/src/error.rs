@@ -1,4 +1,6 @@
 //! What can go wrong, each with its remedy.
+use crate::access::Lack;
+use crate::log::indented;
 use crate::partial::{Obstacle, REMEDY};
 use flsched_spec::UsageError;
 
@@ -21,9 +23,44 @@ pub enum Error {
         /// `uname -r`.
         release: String,
     },
-    /// Not root.
-    #[error("attaching a scheduler needs root (CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON): run it with sudo")]
-    Privileges,
+    /// Not root, or root without a capability.
+    #[error("{0}")]
+    Privileges(Lack),
+    /// The kernel refuses bpf() to a process with the capabilities.
+    #[error(
+        "the kernel refused bpf() (EPERM) to this process, which has the capabilities: {}, or a security module such as \
+         SELinux: allow bpf() there, or run it outside",
+        if *is_filtered { "its seccomp filter forbids it, as those of containers and services do" } else { "lockdown" }
+    )]
+    Forbidden {
+        /// It has a seccomp filter.
+        is_filtered: bool,
+    },
+    /// No type information of the kernel.
+    #[error(
+        "{what} needs the kernel's type information (BTF), and this kernel ({release}) shows none in \
+         /sys/kernel/btf/vmlinux: boot one built with CONFIG_DEBUG_INFO_BTF=y, or, in a container, mount the host's \
+         /sys; or try it in a VM: flsched vm -- CMD"
+    )]
+    NoBtf {
+        /// As the subject of a sentence.
+        what: &'static str,
+        /// `uname -r`.
+        release: String,
+    },
+    /// The kernel was built without these.
+    #[error(
+        "{what} needs options that this kernel ({release}) was built without: {}; boot one that has them, or try it in a \
+         VM: flsched vm -- CMD", missing.join(", ")
+    )]
+    KernelOptions {
+        /// As the subject of a sentence.
+        what: &'static str,
+        /// `uname -r`.
+        release: String,
+        /// Of its configuration.
+        missing: Vec<&'static str>,
+    },
     /// Another scheduler is attached to this machine.
     #[error(
         "scheduler '{ops}' is attached already{}: stop it first, one sched_ext scheduler runs a machine at a time",
@@ -61,7 +98,7 @@ pub enum Error {
     #[error("CPUs went on- or offline while the scheduler was being attached")]
     HotplugRace,
     /// The kernel refused the program.
-    #[error("the kernel refused policy {policy}: {cause:#}{}", indent(log))]
+    #[error("the kernel refused policy {policy}: {cause:#}{}", indented(log))]
     Load {
         /// The policy.
         policy: String,
@@ -103,8 +140,4 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_))
     }
-}
-
-fn indent(log: &[String]) -> String {
-    log.iter().map(|line| format!("\n  {line}")).collect()
 }

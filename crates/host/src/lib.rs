@@ -3,7 +3,9 @@
 //! Nothing here depends on a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
 //! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
 //! reads the state that the kernel reports.
+mod access;
 mod class;
+mod config;
 mod constants;
 mod cpu_list;
 pub mod doctor;
@@ -11,6 +13,7 @@ mod error;
 mod exit;
 mod frequency;
 mod loader;
+pub mod log;
 mod object;
 mod partial;
 mod processes;
@@ -20,6 +23,7 @@ pub mod status;
 mod supervise;
 mod topology;
 
+pub use access::{Lack, Purpose};
 pub use class::start_in_sched_ext;
 pub use cpu_list::read_cpu_list;
 pub use error::Error;
@@ -34,9 +38,5 @@ pub use topology::cpu_locations;
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler
 /// loads; empty on a healthy kernel. Source: `/sys/kernel/btf/vmlinux`.
 pub fn malformed_kfuncs() -> Vec<String> {
-    if std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        scx_utils::compat::malformed_scx_kfuncs()
-    } else {
-        Vec::new()
-    }
+    if config::has_btf() { scx_utils::compat::malformed_scx_kfuncs() } else { Vec::new() }
 }

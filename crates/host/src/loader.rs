@@ -1,17 +1,16 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
+use crate::config::release;
 use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
 use crate::{
-    Error, ExitReport, Frequencies, constants, exit, object, partial, processes, sched_ext, topology,
+    Error, ExitReport, Frequencies, Purpose, access, constants, exit, log, object, partial, processes,
+    sched_ext, topology,
 };
 use flsched_machine::Places;
 use flsched_spec::{Policy, PolicySpec};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{
-    Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, PrintLevel, Program, ProgramType,
-};
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, Program, ProgramType};
 use nix::sys::time::TimeValLike;
 use scx_utils::compat;
-use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -64,7 +63,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
     }
     check_machine()?;
 
-    let _log = LogCapture::start();
+    log::capture();
     let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
     let refused = |cause| refused(policy, cause);
     let links = attach(&mut object, policy.name).map_err(|e| {
@@ -88,7 +87,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
 /// Does everything but the last step: the kernel's verifier checks the policy, but nothing is
 /// attached.
 pub fn try_load(policy: &'static Policy) -> Result<(), Error> {
-    let _log = LogCapture::start();
+    log::capture();
     let btf = btf_of(policy)?;
     load(&PolicySpec::new(policy), Scope::Machine, &btf, frequencies_for(&btf).as_ref()).map(drop)
 }
@@ -119,17 +118,15 @@ fn load(
 }
 
 fn refused(policy: &Policy, cause: anyhow::Error) -> Error {
-    let log = LogCapture::tail();
+    let log = log::tail();
     // libbpf's error is ENOENT, as for much else, so its message decides.
     if log.iter().any(|line| line.contains("failed to open system Kconfig")) {
         return Error::NoKernelConfig { release: release() };
     }
+    if is_forbidden(&cause) {
+        return access::forbidden();
+    }
     Error::Load { policy: policy.name.to_owned(), cause, log }
-}
-
-/// `uname -r`.
-fn release() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
 }
 
 fn malformed(policy: &Policy, what: impl ToString) -> Error {
@@ -209,9 +206,7 @@ pub fn check_machine() -> Result<(), Error> {
     let Some(status) = sched_ext::status() else {
         return Err(Error::NoSchedExt { release: release() });
     };
-    if !nix::unistd::geteuid().is_root() {
-        return Err(Error::Privileges);
-    }
+    Purpose::ATTACH.check()?;
     if status.is_active() {
         let ops = status.ops.unwrap_or_else(|| "(unnamed)".into());
         let holder = sched_ext::holder(&ops);
@@ -330,28 +325,15 @@ fn attach(object: &mut Object, name: &str) -> anyhow::Result<Vec<Link>> {
     Ok(links)
 }
 
+/// EPERM: the capabilities were checked before.
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<libbpf_rs::Error>())
+        .any(|cause| cause.kind() == libbpf_rs::ErrorKind::PermissionDenied)
+}
+
 fn is_busy(error: &anyhow::Error) -> bool {
     // libbpf-rs has no error kind for EBUSY, so its text decides.
     error.chain().any(|cause| cause.to_string().contains("busy"))
-}
-
-/// Collects libbpf's messages for the error message instead of printing them to the terminal.
-struct LogCapture;
-static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
-const LOG_LINES: usize = 30;
-
-impl LogCapture {
-    fn start() -> Self {
-        LOG.lock().unwrap_or_else(|e| e.into_inner()).clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
-            let mut log = LOG.lock().unwrap_or_else(|e| e.into_inner());
-            log.extend(message.lines().map(|line| line.trim_end().to_owned()));
-        })));
-        Self
-    }
-
-    fn tail() -> Vec<String> {
-        let log = LOG.lock().unwrap_or_else(|e| e.into_inner());
-        log[log.len().saturating_sub(LOG_LINES)..].to_vec()
-    }
 }

@@ -47,8 +47,8 @@ fn status_in(root: &Path) -> Option<Status> {
 /// deadline server for sched_ext. Without it they run only where no task of the default class is
 /// runnable.
 pub fn has_deadline_server() -> bool {
-    let is_built_in = Path::new("/sys/kernel/btf/vmlinux").exists()
-        && scx_utils::compat::struct_has_field("rq", "ext_server").unwrap_or(false);
+    let is_built_in =
+        crate::config::has_btf() && scx_utils::compat::struct_has_field("rq", "ext_server").unwrap_or(false);
     is_built_in && !is_off(Path::new("/sys/kernel/debug/sched/ext_server"))
 }
 

@@ -4,7 +4,7 @@ use crate::probe::{self, map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
-use flsched_host::{Running, check_machine};
+use flsched_host::{Purpose, Running, check_machine};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
@@ -102,6 +102,7 @@ pub struct CallbackCost {
 /// Measures the costs.
 pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
     check_machine()?;
+    Purpose::FUNCTIONS.check()?;
     let symbols = Symbols::of_this_kernel()?;
     let probe = calibrate()?;
     let by_default = request.by_default(|request, scheduler, _| {

@@ -1,4 +1,5 @@
 //! What can go wrong, each with its remedy.
+use crate::probe::Refusal;
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
@@ -36,15 +37,17 @@ pub enum Error {
     #[error("interrupted; the default scheduler is back")]
     Interrupted,
     /// Addresses of kernel symbols are hidden or lacking.
-    #[error("/proc/kallsyms shows no addresses: run it as root, with kernel.kptr_restrict below 2")]
+    #[error(
+        "/proc/kallsyms shows no addresses: run it as root, with CAP_SYSLOG and with kernel.kptr_restrict below 2"
+    )]
     NoSymbols,
     /// The kernel refused a probe.
-    #[error("the kernel refused the probe {probe}: {cause:#} (it needs root, BTF, and CONFIG_FPROBE=y)")]
+    #[error("the kernel refused the probe {probe}: {refusal}")]
     Probe {
         /// Which.
         probe: &'static str,
-        /// libbpf's reason.
-        cause: libbpf_rs::Error,
+        /// Its reason.
+        refusal: Refusal,
     },
     /// The probe's own cost could not be measured, so it could not be subtracted.
     #[error(

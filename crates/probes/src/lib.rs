@@ -26,6 +26,7 @@ pub use anatomy::Anatomy;
 pub use costs::{CostsReport, costs};
 pub use error::Error;
 pub use locks::{LocksReport, locks};
+pub use probe::Refusal;
 pub use report::{
     CostsPart, LocksPart, render_costs, render_costs_part, render_locks, render_locks_part,
     render_source_locks,

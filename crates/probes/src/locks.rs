@@ -6,7 +6,7 @@ use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::waits::{ContentionProbe, Waits};
 use crate::{Anatomy, Error, anatomy};
-use flsched_host::{Running, check_machine};
+use flsched_host::{Purpose, Running, check_machine};
 use flsched_spec::Policy;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 use scx_utils::compat;
@@ -90,6 +90,7 @@ pub struct LockUse {
 /// Measures.
 pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     check_machine()?;
+    Purpose::FUNCTIONS.check()?;
     let symbols = Symbols::of_this_kernel()?;
     let anatomy = Anatomy::of(request.spec.policy)?.on_this_kernel(|kfunc| symbols.address(kfunc).is_some());
     let machine = Machine::here();

@@ -1,9 +1,11 @@
 //! BPF programs on kernel functions: loading, attaching, reading their counts.
 use crate::Error;
+use flsched_host::log;
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{
     KprobeMultiOpts, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut,
 };
+use std::fmt;
 use std::fs::read_to_string;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
@@ -14,7 +16,26 @@ pub(crate) fn open(name: &'static str, object: &[u8]) -> Result<OpenObject, Erro
 
 /// The error for a probe that the kernel refuses.
 pub(crate) fn refused(probe: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
-    move |cause| Error::Probe { probe, cause }
+    move |cause| Error::Probe { probe, refusal: Refusal::of(&cause) }
+}
+
+/// Why the kernel refused a probe: libbpf's error, and the end of its messages.
+#[derive(Debug)]
+pub struct Refusal {
+    cause: String,
+    log: Vec<String>,
+}
+
+impl Refusal {
+    pub(crate) fn of(cause: &libbpf_rs::Error) -> Self {
+        Self { cause: format!("{cause:#}"), log: log::tail() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}{}", self.cause, log::indented(&self.log))
+    }
 }
 
 /// A program of the probe, by its name in the C source.

@@ -15,7 +15,14 @@ pub fn run(options: &[&str], command: &[&str]) -> (i32, String) {
 
 /// Runs `flsched` to its end. Returns exit code and output.
 pub fn flsched(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new("flsched").args(arguments).output().expect("flsched starts");
+    let mut command = Command::new("flsched");
+    command.args(arguments);
+    outcome_of(command)
+}
+
+/// Runs a command to its end. Returns exit code and output.
+pub fn outcome_of(mut command: Command) -> (i32, String) {
+    let output = command.output().expect("it starts");
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.code().unwrap_or(-1), text)

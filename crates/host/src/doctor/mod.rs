@@ -1,10 +1,10 @@
 //! Checks whether this machine can run the policies. Each finding has its remedy.
 mod frequency;
 
+use crate::config::{has_btf, missing_options, of_this_kernel, release};
 use crate::error::NO_CONFIG_REMEDY;
-use crate::{Error, malformed_kfuncs, partial, sched_ext, try_load};
+use crate::{Error, Purpose, malformed_kfuncs, partial, sched_ext, try_load};
 use flsched_spec::Policy;
-use nix::unistd::geteuid;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -62,6 +62,9 @@ pub fn examine() -> Vec<Finding> {
     if can_run(&findings) {
         findings.extend(Policy::all().into_iter().map(loads));
     }
+    if Purpose::ATTACH.lack().is_none() {
+        findings.extend(other_privileges());
+    }
     findings.push(partial_mode());
     findings.extend(frequency::findings());
     findings.push(cgroup_limits(Path::new("/sys/fs/cgroup")));
@@ -71,10 +74,6 @@ pub fn examine() -> Vec<Finding> {
 /// Whether none of these is a failure.
 pub fn can_run(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.verdict != Verdict::Failure)
-}
-
-fn release() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Major and minor number of a release.
@@ -112,14 +111,10 @@ fn sched_ext_present() -> Finding {
     }
 }
 
-/// Options without which no policy loads, or a part of it does not work.
-const NEEDED: &[&str] =
-    &["CONFIG_SCHED_CLASS_EXT", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF"];
-
 fn kernel_config() -> Finding {
     const CHECK: &str = "config";
     let release = release();
-    let Some(config) = read_config(&release) else {
+    let Some(config) = of_this_kernel() else {
         return failure(
             CHECK,
             format!(
@@ -128,9 +123,10 @@ fn kernel_config() -> Finding {
             NO_CONFIG_REMEDY,
         );
     };
-    let missing = missing_options(&config);
+    let needed = Purpose::ATTACH.options();
+    let missing = missing_options(&config, needed);
     if missing.is_empty() {
-        return ok(CHECK, format!("{} are set", NEEDED.join(", ")));
+        return ok(CHECK, format!("{} are set", needed.join(", ")));
     }
     failure(
         CHECK,
@@ -139,25 +135,9 @@ fn kernel_config() -> Finding {
     )
 }
 
-fn missing_options(config: &str) -> Vec<&'static str> {
-    NEEDED
-        .iter()
-        .copied()
-        .filter(|option| !config.lines().any(|line| line == format!("{option}=y")))
-        .collect()
-}
-
-/// Where libbpf searches, too.
-fn read_config(release: &str) -> Option<String> {
-    fs::read_to_string(format!("/boot/config-{release}")).ok().or_else(|| {
-        let packed = fs::File::open("/proc/config.gz").ok()?;
-        std::io::read_to_string(flate2::read::GzDecoder::new(packed)).ok()
-    })
-}
-
 fn kfunc_types() -> Finding {
     const CHECK: &str = "BTF";
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+    if !has_btf() {
         return failure(
             CHECK,
             "no /sys/kernel/btf/vmlinux",
@@ -189,11 +169,25 @@ fn privileges() -> Finding {
             "boot without lockdown=confidentiality",
         );
     }
-    if geteuid().is_root() {
-        ok(CHECK, "root")
-    } else {
-        failure(CHECK, format!("user {}", geteuid()), "attaching a scheduler needs root: run it with sudo")
+    match Purpose::ATTACH.lack() {
+        Some(lack) => {
+            failure(CHECK, format!("{}: attaching a scheduler needs it", lack.found()), lack.remedy())
+        }
+        None => ok(CHECK, "CAP_BPF and CAP_PERFMON, which attaching a scheduler needs"),
     }
+}
+
+/// Of the commands that need more than attaching does, those that this process may not run.
+fn other_privileges() -> Option<Finding> {
+    let purposes = [
+        (Purpose::RECORD, "flsched record, locks, costs, and compare --why"),
+        (Purpose::REAL_TIME, "fifo and rr in comparisons"),
+    ];
+    let lacks: Vec<_> =
+        purposes.into_iter().filter_map(|(purpose, who)| purpose.lack().map(|lack| (lack, who))).collect();
+    let (first, _) = lacks.first()?;
+    let found = lacks.iter().map(|(lack, who)| format!("{}: {who} will be refused", lack.found()));
+    Some(warning("privileges", found.collect::<Vec<_>>().join("; "), first.remedy()))
 }
 
 fn attached() -> Finding {
@@ -290,12 +284,6 @@ mod tests {
         assert_eq!(version_of("7.0-rc1"), Some((7, 0)));
         assert_eq!(version_of("x"), None);
         assert!((6, 9) < FIRST_SCHED_EXT && (7, 0) > OLDEST_TESTED);
-    }
-
-    #[test]
-    fn names_missing_options() {
-        let config = "CONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n# CONFIG_SCHED_CLASS_EXT is not set\nCONFIG_DEBUG_INFO_BTF=y\n";
-        assert_eq!(missing_options(config), ["CONFIG_SCHED_CLASS_EXT"]);
     }
 
     #[test]

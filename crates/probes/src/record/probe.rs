@@ -2,8 +2,9 @@
 use super::log::{Chunk, Identity, MAX_CPUS};
 use super::merge::{Logs, Merged};
 use crate::mapped::{Mapped, available_memory};
-use crate::probe;
+use crate::probe::{self, Refusal};
 use crate::run::CLOCK_VARIABLE;
+use flsched_host::Purpose;
 use flsched_recording::{Cpu, Header, Recording};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, OpenObject};
@@ -26,14 +27,14 @@ const MIB: u64 = 1 << 20;
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not root.
-    #[error("record needs root: it watches all tasks of this machine")]
-    Privileges,
+    /// This process or this kernel lacks what the probe needs.
+    #[error(transparent)]
+    Access(#[from] flsched_host::Error),
     /// The kernel refused the probe.
-    #[error("the kernel refused the probe of record: {0} (it needs BTF and Linux 5.18 or newer)")]
-    Refused(#[from] libbpf_rs::Error),
+    #[error("the kernel refused the probe of record, which needs Linux 5.18 or newer: {0}")]
+    Refused(Refusal),
     /// What it has written cannot be read.
-    #[error("what the probe has written cannot be read: {0}")]
+    #[error("what the probe has written cannot be read")]
     Unreadable(#[from] std::io::Error),
     /// More CPUs than the probe has room for.
     #[error("record takes {MAX_CPUS} CPUs at most; the highest here has the number {0}")]
@@ -41,6 +42,12 @@ pub enum Error {
     /// A log that holds nothing.
     #[error("too little memory is free for a recording")]
     NoMemory,
+}
+
+impl From<libbpf_rs::Error> for Error {
+    fn from(cause: libbpf_rs::Error) -> Self {
+        Self::Refused(Refusal::of(&cause))
+    }
 }
 
 /// How much may be recorded.
@@ -81,9 +88,7 @@ impl Watch<'_> {
 
 /// Records all tasks of this machine while `work` is done.
 pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result<(Recording, T), Error> {
-    if !nix::unistd::geteuid().is_root() {
-        return Err(Error::Privileges);
-    }
+    Purpose::RECORD.check()?;
     let cpus = flsched_host::cpu_locations();
     if let Some(cpu) = cpus.iter().find(|cpu| cpu.cpu >= MAX_CPUS) {
         return Err(Error::TooManyCpus(cpu.cpu as u32));

@@ -1,6 +1,8 @@
 //! The probe: into the kernel, and what it has written out of it.
 use super::record::{OpenTurn, Recording, Switched, Woken};
 use crate::mapped::{Mapped, available_memory};
+use crate::probe::Refusal;
+use flsched_host::Purpose;
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::{MaybeUninit, size_of};
@@ -23,11 +25,14 @@ const MEMORY: Range<u64> = 16 << 20..1 << 30;
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// This process or this kernel lacks what the probe needs.
+    #[error(transparent)]
+    Access(#[from] flsched_host::Error),
     /// The kernel refused the probe.
-    #[error("the kernel refused the probe of --why: {0} (it needs root, BTF and Linux 6.16 or newer)")]
-    Refused(#[from] libbpf_rs::Error),
+    #[error("the kernel refused the probe of --why, which needs Linux 6.16 or newer: {0}")]
+    Refused(Refusal),
     /// The clock that samples cannot be had.
-    #[error("the kernel refused the clock of --why: {0} (it needs root)")]
+    #[error("the kernel refused the clock of --why (perf_event_open): {0}")]
     NoClock(std::io::Error),
     /// Its records cannot be read.
     #[error("the records of --why cannot be read: {0}")]
@@ -37,8 +42,15 @@ pub enum Error {
     TooManyCpus(usize),
 }
 
+impl From<libbpf_rs::Error> for Error {
+    fn from(cause: libbpf_rs::Error) -> Self {
+        Self::Refused(Refusal::of(&cause))
+    }
+}
+
 /// Does `work` with the probe in the kernel, on a machine that has these CPUs online.
 pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recording, T), Error> {
+    Purpose::WHY.check()?;
     let slots = cpus.iter().max().map_or(1, |highest| highest + 1);
     if slots > MAX_CPUS {
         return Err(Error::TooManyCpus(slots - 1));

@@ -4,6 +4,8 @@ use crate::common::allow;
 use crate::guest::{policy, release};
 use crate::load::*;
 use crate::scheduler::*;
+use nix::libc;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread::{sleep, spawn};
 use std::time::Duration;
@@ -11,6 +13,8 @@ use std::time::Duration;
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(doctor_finds_nothing_wrong, EVERYWHERE),
     scenario!(without_the_kernels_configuration_says_so, ONCE, &["flsched"]),
+    scenario!(missing_capabilities_are_named, ONCE, &["flsched"]),
+    scenario!(missing_types_are_named, ONCE, &["flsched"]),
     scenario!(attaches_schedules_detaches, EVERYWHERE),
     scenario!(status_names_policy_and_version, REPEATABLE),
     scenario!(run_passes_exit_codes_and_signals, ONCE),
@@ -42,6 +46,69 @@ fn without_the_kernels_configuration_says_so() {
             text.contains(&there) && text.contains("put the configuration of this kernel there"),
             "{text}"
         );
+    }
+}
+
+/// As root of a container is: without these capabilities, CAP_SYS_ADMIN among them.
+fn without_capabilities(dropped: &'static [(i32, &str)], arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::new("flsched");
+    let drop_all = || {
+        for (capability, _) in dropped {
+            // SAFETY: takes integers only.
+            nix::errno::Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, *capability, 0, 0, 0) })?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made.
+    unsafe { command.args(arguments).pre_exec(drop_all) };
+    outcome_of(command)
+}
+
+fn missing_capabilities_are_named() {
+    const SYS_ADMIN: (i32, &str) = (21, "CAP_SYS_ADMIN");
+    const PERFMON: (i32, &str) = (38, "CAP_PERFMON");
+    const BPF: (i32, &str) = (39, "CAP_BPF");
+    let attach = ["run", "--", "true"];
+    let record = ["record", "--out", "/tmp/load", "--", "true"];
+    let of_container: &[_] = &[SYS_ADMIN, PERFMON, BPF];
+    for (dropped, arguments, named, not_named) in [
+        (of_container, &attach[..], "CAP_BPF and CAP_PERFMON", "CAP_SYS_ADMIN"),
+        (of_container, &["doctor"], "root, without CAP_BPF and CAP_PERFMON", "loads on this kernel"),
+        (of_container, &record, "CAP_SYS_ADMIN", "BTF"),
+        (&[SYS_ADMIN, PERFMON], &attach, "needs CAP_PERFMON", "CAP_BPF"),
+        (&[SYS_ADMIN, BPF], &attach, "needs CAP_BPF", "CAP_PERFMON"),
+        (&[SYS_ADMIN], &record, "needs CAP_SYS_ADMIN", "Operation not permitted"),
+        (&[SYS_ADMIN], &["costs", "--", "true"], "needs CAP_SYS_ADMIN", "libbpf"),
+    ] {
+        let (code, text) = without_capabilities(dropped, arguments);
+        assert_eq!(code, 1, "{dropped:?} {arguments:?}: {text}");
+        assert!(text.contains(named) && !text.contains(not_named), "{dropped:?} {arguments:?}: {text}");
+        assert!(!text.contains("MEMLOCK") && !text.contains("please report"), "{text}");
+    }
+    assert_eq!(without_capabilities(&[SYS_ADMIN], &attach).0, 0, "the two are enough");
+}
+
+/// As on a kernel without CONFIG_DEBUG_INFO_BTF, for which the file is hidden.
+fn missing_types_are_named() {
+    let btf = "/sys/kernel/btf";
+    let none: Option<&str> = None;
+    nix::mount::mount(Some("none"), btf, Some("tmpfs"), nix::mount::MsFlags::empty(), none)
+        .expect("root may");
+    let outcomes = [
+        run(&[], &["true"]),
+        flsched(&["attach", "flsched"]),
+        flsched(&["record", "--out", "/tmp/load", "--", "true"]),
+        flsched(&["costs", "--", "true"]),
+        flsched(&["doctor"]),
+    ];
+    nix::mount::umount(btf).expect("it is mounted");
+    for (code, text) in outcomes {
+        assert_eq!(code, 1, "{text}");
+        assert!(
+            text.contains("/sys/kernel/btf/vmlinux") && text.contains("CONFIG_DEBUG_INFO_BTF=y"),
+            "{text}"
+        );
+        assert!(!text.contains("libbpf") && !text.contains("internal error"), "{text}");
     }
 }
 

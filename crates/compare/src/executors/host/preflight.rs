@@ -2,17 +2,20 @@
 use super::{attach, why};
 use crate::execute::ExecError;
 use crate::{Contender, Scheduler, Workload, workload};
+use flsched_host::{Lack, Purpose};
 
 /// Checks whether these schedulers and workloads can run on this machine, with breakdowns if `with_why`. The error lists
 /// every obstacle with its remedy.
 pub fn check(schedulers: &[Contender], workloads: &[Workload], with_why: bool) -> Result<(), ExecError> {
-    let root = nix::unistd::geteuid().is_root();
-    let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), root);
+    let may = May {
+        is_root: nix::unistd::geteuid().is_root(),
+        attach: Purpose::ATTACH.lack(),
+        be_real_time: Purpose::REAL_TIME.lack(),
+    };
+    let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), &may);
     if with_why {
-        obstacles.extend(match root {
-            true => why::check().err().map(|error| format!("{error}; leave out --why, or use --on vm")),
-            false => Some("root is needed for --why; run this with sudo, or use --on vm".into()),
-        });
+        let refused = why::check().err();
+        obstacles.extend(refused.map(|error| format!("{error}; leave out --why, or use --on vm")));
     }
     for programs in workloads.iter().map(workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
@@ -24,8 +27,16 @@ pub fn check(schedulers: &[Contender], workloads: &[Workload], with_why: bool) -
     }
 }
 
+/// What this process may do.
+#[derive(Default)]
+struct May {
+    is_root: bool,
+    attach: Option<Lack>,
+    be_real_time: Option<Lack>,
+}
+
 /// Requirements of the schedulers that this machine does not meet.
-fn obstacles(schedulers: &[Contender], has_sched_ext: bool, root: bool) -> Vec<String> {
+fn obstacles(schedulers: &[Contender], has_sched_ext: bool, may: &May) -> Vec<String> {
     let names = |wanted: &dyn Fn(&Scheduler) -> bool| {
         let names: Vec<_> =
             schedulers.iter().filter(|it| wanted(&it.scheduler)).map(Contender::to_string).collect();
@@ -38,8 +49,19 @@ fn obstacles(schedulers: &[Contender], has_sched_ext: bool, root: bool) -> Vec<S
              CONFIG_SCHED_CLASS_EXT=y); use --on vm, which brings a kernel of its own"
         ));
     }
-    if !root && let Some(names) = names(&Scheduler::needs_root) {
+    if !may.is_root
+        && let Some(names) = names(&Scheduler::needs_root)
+    {
         obstacles.push(format!("root is needed for {names}; run this with sudo, or use --on vm"));
+        return obstacles;
+    }
+    // Root of a container may lack capabilities.
+    for (lack, wanted) in
+        [(&may.attach, Scheduler::is_sched_ext as fn(&_) -> _), (&may.be_real_time, Scheduler::is_realtime)]
+    {
+        if let (Some(lack), Some(names)) = (lack, names(&wanted)) {
+            obstacles.push(format!("{names}: {lack}; or use --on vm"));
+        }
     }
     obstacles
 }
@@ -55,8 +77,8 @@ mod tests {
     #[test]
     fn each_obstacle_has_its_remedy() {
         let schedulers = ["eevdf", "flsched"].map(contender);
-        assert!(obstacles(&schedulers, true, true).is_empty());
-        let found = obstacles(&schedulers, false, false);
+        assert!(obstacles(&schedulers, true, &May { is_root: true, ..May::default() }).is_empty());
+        let found = obstacles(&schedulers, false, &May::default());
         assert!(found[0].contains("which flsched needs") && found[0].contains("--on vm"), "{found:?}");
         assert!(found[1].contains("flsched; run this with sudo"), "{found:?}");
     }
@@ -64,9 +86,9 @@ mod tests {
     #[test]
     fn the_default_class_needs_nothing() {
         let schedulers = ["eevdf", "batch"].map(contender);
-        assert!(obstacles(&schedulers, false, false).is_empty());
+        assert!(obstacles(&schedulers, false, &May::default()).is_empty());
         for privileged in ["fifo", "eevdf:slice_us=100"] {
-            assert_eq!(obstacles(&[contender(privileged)], false, false).len(), 1);
+            assert_eq!(obstacles(&[contender(privileged)], false, &May::default()).len(), 1);
         }
     }
 }
