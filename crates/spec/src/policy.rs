@@ -39,6 +39,10 @@ pub struct PolicyFile {
 const EXTENSION: &str = ".bpf.c";
 /// Names of other projects' schedulers begin with this.
 pub(crate) const PEERS: &str = "scx_";
+
+/// Those that `cargo install` brings. Any other name may be a program of anybody: it must not be advised to install it.
+pub(crate) const KNOWN_PEERS: [&str; 6] =
+    ["scx_bpfland", "scx_cosmos", "scx_flash", "scx_lavd", "scx_p2dq", "scx_rusty"];
 /// Digits of the hash that are the version of a policy from a file.
 const VERSION_DIGITS: usize = 12;
 

@@ -1,6 +1,6 @@
 //! A scheduler as the user names it: one of the kernel's own, a policy of this build, or another project's
 //! program.
-use crate::policy::PEERS;
+use crate::policy::{KNOWN_PEERS, PEERS};
 use crate::{Kernel, KernelSpec, Policy, PolicyFile, PolicySpec, Target, UsageError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -62,12 +62,19 @@ impl Scheduler {
         if let Err(error) = PolicyFile::refuse_path(name) {
             return error;
         }
-        let UsageError(message) = UsageError::unknown("scheduler", name, &Self::names(target));
+        if target != Target::Sim && KNOWN_PEERS.contains(&name) {
+            return UsageError(format!(
+                "`{name}` is not in PATH: install it, for example with `cargo install {name}`, or leave it out"
+            ));
+        }
+        let mut names = Self::names(target);
+        if target != Target::Sim && name.starts_with(PEERS) {
+            let known = KNOWN_PEERS.iter().filter(|peer| !names.iter().any(|name| name == *peer));
+            names.extend(known.map(|peer| (*peer).to_owned()).collect::<Vec<_>>());
+        }
+        let UsageError(message) = UsageError::unknown("scheduler", name, &names);
         UsageError(match target {
             Target::Sim => message,
-            Target::Host | Target::Vm if name.starts_with(PEERS) => format!(
-                "{message}; `{name}` is not in PATH: install it, for example with `cargo install {name}`, or leave it out"
-            ),
             Target::Host | Target::Vm => {
                 format!("{message}; or a program in PATH whose name begins with {PEERS}")
             }
@@ -222,12 +229,23 @@ mod tests {
         );
         let message = error("flshced", Target::Sim);
         assert!(message.contains("did you mean `flsched`?") && !message.contains("PATH"), "{message}");
-        let message = error("scx_not_there", Target::Host);
-        assert!(message.contains("unknown scheduler `scx_not_there`"), "{message}");
+    }
+
+    #[test]
+    fn only_known_programs_are_advised() {
+        let message = error("scx_nope", Target::Host);
         assert!(
-            message.contains("not in PATH: install it, for example with `cargo install scx_not_there`"),
+            message.contains("unknown scheduler `scx_nope`") && !message.contains("install"),
             "{message}"
         );
+        let message = error("scx_rustie", Target::Vm);
+        assert!(message.contains("did you mean `scx_rusty`?") && message.contains("scx_lavd"), "{message}");
+        if which::which("scx_lavd").is_err() {
+            let message = error("scx_lavd", Target::Host);
+            assert!(
+                message.contains("not in PATH: install it") && message.contains("`cargo install scx_lavd`")
+            );
+        }
     }
 
     #[test]
