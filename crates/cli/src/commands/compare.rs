@@ -1,6 +1,7 @@
 //! `flsched compare`: schedulers side by side.
 use crate::args;
 use crate::exit::Usage;
+use crate::files::check_distinct;
 use crate::machine;
 use crate::policy_file;
 use crate::progress::Progress;
@@ -71,6 +72,7 @@ pub struct Plan {
 
 /// Reads the command line, and builds the programs that it needs.
 pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
+    check_distinct([("--json", args.json.as_ref()), ("--html", args.html.as_ref())])?;
     policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
     let place = place_of(args)?;
     let mut spec = spec_of(args, place, words)?;

@@ -1,7 +1,7 @@
 //! `flsched sim`, and `replay`: a workload, or a scenario, on a simulated machine.
 use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
-use crate::files::{check, write};
+use crate::files::{check, check_distinct, write};
 use crate::{machine, policy_file, signals};
 use anyhow::Result;
 use flsched_machine::{Machine, Setting, with_settings};
@@ -12,7 +12,7 @@ use flsched_sim::{Error, Setup, Simulation, classes, load, output};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,6 +25,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         Some(args::SimOther::Draw(args)) => return draw_real(args),
         None => {}
     }
+    check_files(&args.showing.drawing, [("--against", args.against.as_ref())])?;
     let setup = setup(args)?;
     let title = format!(
         "{} under {}, on {} ({} CPUs), seed {}; clock: model",
@@ -74,6 +75,7 @@ const MACHINE: &str = "machine.";
 
 /// A scenario from a file.
 fn replay(args: &args::Replay) -> Result<u8> {
+    check_files(&args.showing.drawing, [("the scenario", Some(&args.file))])?;
     policy_file::add_all(&args.policies, true)?;
     let (path, text) = read(&args.file)?;
     let (of_machine, mut of_scenario): (Vec<_>, Vec<_>) =
@@ -91,6 +93,15 @@ fn replay(args: &args::Replay) -> Result<u8> {
         writeln!(io::stdout(), "{title}")?;
     }
     play(simulation, &title, &args.showing, None)
+}
+
+/// What is written must not take the place of what is read, nor of each other.
+fn check_files<'a>(
+    drawing: &'a Drawing,
+    read: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>,
+) -> Result<(), Usage> {
+    let written = [("--trace", drawing.trace.as_ref()), ("--svg", drawing.svg.as_ref())];
+    check_distinct(read.into_iter().chain(written))
 }
 
 /// The machine's frequencies must vary if they are to be drawn.
@@ -143,6 +154,7 @@ fn draw_real(args: &args::Draw) -> Result<u8> {
     if trace.is_none() && svg.is_none() {
         return Err(Usage("draw: nothing to write; add --svg FILE or --trace FILE".into()).into());
     }
+    check_files(&args.drawing, [("FILE", Some(&args.file))])?;
     let (path, text) = read(&args.file)?;
     let recording = output::read_perf_script(&text, &path)?;
     if *svg_colours == SvgColours::Frequency && recording.tunings.is_empty() {

@@ -1,7 +1,7 @@
 //! `flsched sim sweep`: how a result depends on one number of the machine.
 use crate::args;
 use crate::exit::{INTERRUPTED, Usage};
-use crate::files::{check, write};
+use crate::files::{check, check_distinct, write};
 use crate::progress::Progress;
 use crate::{machine, policy_file, signals};
 use anyhow::Result;
@@ -16,6 +16,7 @@ use std::io::{self, Write};
 /// All values with all schedulers.
 pub fn sweep(args: &args::Sweep) -> Result<u8> {
     let sweep = plan(args)?;
+    check_distinct([("--csv", args.csv.as_ref()), ("--svg", args.svg.as_ref())])?;
     args.csv.iter().chain(&args.svg).try_for_each(|path| check(path))?;
     let stop = signals::stop_flag()?;
     let progress = Progress::start();
