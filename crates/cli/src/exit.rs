@@ -1,5 +1,5 @@
-//! From errors to exit codes: 2 what was asked for does not exist or makes no sense, 3 the kernel ejected a policy too
-//! often, 1 it failed, 128 + N signal N ended it; a command that was run passes on its own.
+//! From errors to exit codes: 2 what was asked for does not exist or makes no sense, 1 it failed, 128 + N signal N ended it;
+//! a command that was run passes on its own.
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
@@ -11,7 +11,6 @@ pub struct Usage(pub String);
 /// Codes of `flsched` itself, as in `docs/reference/exit-codes.md`.
 pub const FAILURE: u8 = 1;
 pub const USAGE: u8 = 2;
-pub const GIVEN_UP: u8 = 3;
 pub const NOT_EXECUTABLE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 pub const INTERRUPTED: u8 = 130;
@@ -58,9 +57,6 @@ fn code_of(error: &anyhow::Error) -> u8 {
         if usage {
             return USAGE;
         }
-        if let Some(flsched_host::Error::EjectedRepeatedly { .. }) = cause.downcast_ref() {
-            return GIVEN_UP;
-        }
         if let Some(error) = cause.downcast_ref::<flsched_vm::VmError>() {
             return u8::try_from(error.exit_code()).unwrap_or(FAILURE);
         }
@@ -102,12 +98,5 @@ mod tests {
         assert_eq!(code_of(&Usage("x".into()).into()), 2);
         assert_eq!(code_of(&"nosuch".parse::<flsched_spec::PolicySpec>().unwrap_err().into()), 2);
         assert_eq!(code_of(&flsched_host::Error::Forbidden { is_filtered: true }.into()), 1);
-        let ejected = flsched_host::Error::EjectedRepeatedly {
-            policy: "x".into(),
-            count: 3,
-            window: std::time::Duration::from_secs(600),
-            last: "stall".into(),
-        };
-        assert_eq!(code_of(&anyhow::Error::from(ejected).context("attach")), 3);
     }
 }

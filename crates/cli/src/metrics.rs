@@ -3,7 +3,7 @@
 //! The file is in Prometheus's text format and not in OpenMetrics: the collector reads neither OpenMetrics's names of
 //! counters, so that it would lose their types and help texts, nor all of its types, for which it would refuse the file.
 use anyhow::{Context, Result};
-use flsched_host::{Running, Scope};
+use flsched_host::{Running, Scope, Waiter};
 use flsched_spec::{Policy, PolicySpec};
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -23,6 +23,8 @@ pub struct Metrics {
     policy: &'static Policy,
     labels: [(&'static str, String); 4],
     ejections: u64,
+    /// Whose wait was the reason of the last one.
+    waiter: Option<Waiter>,
     is_attached: bool,
     due: Instant,
     /// The last write failed, and a warning was printed.
@@ -44,6 +46,7 @@ impl Metrics {
                 ("scope", scope.to_owned()),
             ],
             ejections: 0,
+            waiter: None,
             is_attached: false,
             due: Instant::now(),
             is_failing: false,
@@ -56,9 +59,11 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts an ejection.
-    pub fn add_ejection(&mut self) {
+    /// Counts an ejection, for which this task had waited. Only the last one is named: users can name tasks at will, and
+    /// Prometheus keeps each label that it has ever read.
+    pub fn add_ejection(&mut self, waiter: Option<&Waiter>) {
         self.ejections += 1;
+        self.waiter = waiter.cloned();
     }
 
     /// Writes the file if that is due, or if the policy was attached or detached. A failure is a warning.
@@ -104,6 +109,16 @@ impl Metrics {
             "How often the kernel ejected the policy since flsched was started",
             ConstCounter::new(self.ejections),
         );
+        if let Some(Waiter { task, pid, uid, .. }) = &self.waiter {
+            let uid = uid.map_or("unknown".into(), |uid| uid.to_string());
+            let labels = [("task", task.clone()), ("pid", pid.to_string()), ("uid", uid)];
+            let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into()));
+            registry.sub_registry_with_labels(labels).register(
+                "last_waiter",
+                "The task whose wait was the reason of the last ejection, and its user",
+                ConstGauge::<i64>::new(1),
+            );
+        }
         // The policy's name is part of the metric's, as two policies may mean different things by a name.
         let of_policy = registry.sub_registry_with_prefix(self.policy.name);
         for (statistic, (_, count)) in self.policy.statistics.iter().zip(statistics) {
@@ -142,6 +157,10 @@ mod tests {
         Metrics::start(file, &"flsched:slice_us=5000".parse().unwrap(), Scope::Machine)
     }
 
+    fn waiter() -> Waiter {
+        Waiter { task: "sh".into(), pid: 7, uid: Some(1000), user: None }
+    }
+
     #[test]
     fn the_file_has_names_and_help_texts_of_the_policys_statistics() {
         let folder = tempfile::tempdir().unwrap();
@@ -149,7 +168,7 @@ mod tests {
         let statistics: Vec<_> =
             metrics.policy.statistics.iter().zip(7..).map(|(it, count)| (it.name.clone(), count)).collect();
         metrics.is_attached = true;
-        metrics.add_ejection();
+        metrics.add_ejection(None);
         let text = metrics.text(&statistics);
         for expected in [
             "# TYPE flsched_attached gauge\n",
@@ -186,7 +205,8 @@ mod tests {
         let mut written = BTreeSet::new();
         for policy in Policy::all() {
             let spec = PolicySpec::new(policy);
-            let metrics = Metrics::start(folder.path().join(policy.name), &spec, Scope::Machine).unwrap();
+            let mut metrics = Metrics::start(folder.path().join(policy.name), &spec, Scope::Machine).unwrap();
+            metrics.add_ejection(Some(&waiter()));
             let statistics: Vec<_> = policy.statistics.iter().map(|it| (it.name.clone(), 0)).collect();
             let text = metrics.text(&statistics);
             let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -200,9 +220,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.prom");
         let mut metrics = start(file.clone()).unwrap();
-        metrics.add_ejection();
+        metrics.add_ejection(Some(&waiter()));
         drop(metrics);
         let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("flsched_last_waiter{task=\"sh\",pid=\"7\",uid=\"1000\"} 1\n"), "{text}");
         assert!(text.contains("scope=\"machine\"} 0\n") && text.contains("ejections_total 1\n"), "{text}");
         start(file.clone()).unwrap().remove();
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);

@@ -1,4 +1,5 @@
 //! What can go wrong, each with its remedy.
+use crate::ExitReport;
 use crate::access::Lack;
 use crate::log::indented;
 use crate::partial::{Obstacle, REMEDY};
@@ -118,20 +119,16 @@ pub enum Error {
     /// In partial mode its tasks would starve.
     #[error("{0}; {REMEDY}; to attach nevertheless: --force")]
     CpusBusy(Obstacle),
-    /// Ejected again and again; the machine stays on the default scheduler.
+    /// Ejected while it was being attached.
     #[error(
-        "the kernel ejected {policy} {count} times within {} s: the machine stays on the default scheduler \
-         (last reason: {last})", window.as_secs()
+        "the kernel ejected {policy} as soon as it was attached: {}{}", report.reason,
+        indented(&report.dump.iter().flat_map(|dump| dump.lines().take(20)).map(str::to_owned).collect::<Vec<_>>())
     )]
-    EjectedRepeatedly {
+    EjectedAtOnce {
         /// The policy.
         policy: String,
-        /// How often it was ejected.
-        count: usize,
-        /// Within this time.
-        window: std::time::Duration,
-        /// The kernel's last reason.
-        last: String,
+        /// The kernel's report.
+        report: Box<ExitReport>,
     },
 }
 

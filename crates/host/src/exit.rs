@@ -3,6 +3,8 @@ use crate::object::variables;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{MapCore, MapFlags, Object};
 use scx_utils::ScxExitKind;
+use std::fmt;
+use std::fs;
 
 /// From `struct user_exit_info`, which UEI_RECORD() fills in a policy's `exit` callback.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -13,8 +15,63 @@ pub struct ExitReport {
     pub ejected: bool,
     /// The kernel requests a restart (CPU hotplug).
     pub restart: bool,
+    /// The task whose wait was the reason.
+    pub waiter: Option<Waiter>,
     /// The kernel's debug dump, if it made one.
     pub dump: Option<String>,
+}
+
+/// A task that waited until the kernel's watchdog ejected the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Waiter {
+    /// Its name, in printable characters: any user can give it any name.
+    pub task: String,
+    /// Its number.
+    pub pid: u32,
+    /// Whose it is; `None`: it has ended.
+    pub uid: Option<u32>,
+    /// That user's name.
+    pub user: Option<String>,
+}
+
+impl Waiter {
+    /// From the watchdog's text, `NAME[PID] failed to run for 30.012s`.
+    pub(crate) fn read(message: &str) -> Option<Self> {
+        let (task, _) = message.split_once("] failed to run for ")?;
+        let (name, pid) = task.rsplit_once('[')?;
+        let pid = pid.parse().ok()?;
+        let uid = uid_of(pid, name);
+        let user = uid.and_then(|uid| nix::unistd::User::from_uid(uid.into()).ok()?).map(|user| user.name);
+        Some(Self { task: printable(name), pid, uid, user })
+    }
+}
+
+impl fmt::Display for Waiter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} (pid {}) of ", self.task, self.pid)?;
+        match (&self.user, self.uid) {
+            (Some(user), Some(uid)) => write!(out, "user {user} ({uid})"),
+            (None, Some(uid)) => write!(out, "user {uid}"),
+            (_, None) => out.write_str("an unknown user (it has ended)"),
+        }
+    }
+}
+
+/// The user of this task, unless its number belongs to another one by now.
+fn uid_of(pid: u32, name: &str) -> Option<u32> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    if printable(read("comm")?.trim_end_matches('\n')) != printable(name) {
+        return None;
+    }
+    let status = read("status")?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().next()?.parse().ok()
+}
+
+/// For logs, terminals and the labels of metrics.
+fn printable(text: &str) -> String {
+    let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !['"', '\\'].contains(&c);
+    text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
 /// Bit of the exit code by which the kernel requests a restart (SCX_ECODE_ACT_RESTART).
@@ -43,11 +100,14 @@ fn parse(info: &[u8], dump: impl FnOnce() -> Option<String>) -> Option<ExitRepor
     let code = i64::from_ne_bytes(info.get(EXIT_CODE..EXIT_CODE + 8)?.try_into().ok()?);
     let reason = text(info.get(REASON)?);
     let message = text(info.get(MSG)?);
+    let waiter = (kind == ScxExitKind::ErrorStall as i32).then(|| Waiter::read(&message)).flatten();
+    let message = printable(&message);
     let asked = kind == ScxExitKind::UnregBPF as i32 || kind == ScxExitKind::UnregKern as i32;
     Some(ExitReport {
         reason: if message.is_empty() { reason } else { format!("{reason}: {message}") },
         ejected: kind > ScxExitKind::UnregKern as i32,
         restart: asked && code & ACT_RESTART != 0,
+        waiter,
         dump: dump(),
     })
 }
@@ -87,6 +147,22 @@ mod tests {
         assert!(report.ejected && !report.restart);
         assert_eq!(report.reason, "runnable task stall: sh[7] failed to run");
         assert_eq!(report.dump.as_deref(), Some("dump"));
+    }
+
+    #[test]
+    fn a_stall_names_the_task_and_its_user() {
+        let own = fs::read_to_string("/proc/self/comm").unwrap().trim_end().to_owned();
+        let waiter = |name: &str, pid: u32| Waiter::read(&format!("{name}[{pid}] failed to run for 30.012s"));
+        let found = waiter(&own, std::process::id()).unwrap();
+        assert_eq!(found.uid, Some(nix::unistd::getuid().as_raw()), "{found}");
+        let other = waiter("another", std::process::id()).unwrap();
+        assert_eq!(other.uid, None, "the number is another task's by now");
+        assert_eq!(
+            other.to_string(),
+            format!("another (pid {}) of an unknown user (it has ended)", other.pid)
+        );
+        assert_eq!(waiter("a[1] \"\n", u32::MAX).unwrap().task, "a[1] __");
+        assert_eq!(Waiter::read("CPU 3 did not respond"), None);
     }
 
     #[test]

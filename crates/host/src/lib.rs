@@ -1,7 +1,7 @@
 //! Schedulers on this machine, with one generic loader.
 //!
 //! Nothing here depends on a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
-//! [`Supervisor`] keeps it attached through CPU hotplug and gives up after repeated ejections, and [`sched_ext`]
+//! [`Supervisor`] keeps it attached through CPU hotplug and ejections, and [`sched_ext`]
 //! reads the state that the kernel reports.
 mod access;
 mod class;
@@ -27,12 +27,12 @@ pub use access::{Lack, Purpose};
 pub use class::start_in_sched_ext;
 pub use cpu_list::read_cpu_list;
 pub use error::Error;
-pub use exit::ExitReport;
+pub use exit::{ExitReport, Waiter};
 pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, check_partial, start, try_load};
 pub use partial::Obstacle;
 pub use starvation::{StarvationWatch, release_children};
-pub use supervise::{Backoff, Change, Supervisor};
+pub use supervise::{Change, Supervisor};
 pub use topology::cpu_locations;
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler

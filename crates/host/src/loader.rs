@@ -72,14 +72,9 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
     let running = Running { policy, links, object, btf, warnings };
     match running.exited() {
         Some(report) if report.restart => Err(Error::HotplugRace),
-        Some(report) if report.ejected => Err(Error::Load {
-            policy: policy.name.to_owned(),
-            cause: anyhow::anyhow!("{}", report.reason),
-            log: report
-                .dump
-                .map(|dump| dump.lines().take(20).map(str::to_owned).collect())
-                .unwrap_or_default(),
-        }),
+        Some(report) if report.ejected => {
+            Err(Error::EjectedAtOnce { policy: policy.name.to_owned(), report: Box::new(report) })
+        }
         _ => Ok(running),
     }
 }

@@ -1,4 +1,5 @@
 //! Which scheduler runs this machine, and since when.
+use crate::Waiter;
 use crate::class::SCHED_EXT;
 use crate::sched_ext;
 use flsched_spec::Policy;
@@ -26,6 +27,8 @@ pub struct Status {
     pub enabled_since_boot: u64,
     /// Schedulers that the kernel has ejected since boot, from its log; none: the log cannot be read.
     pub ejections_since_boot: Option<u64>,
+    /// The task whose wait was the reason of the last ejection that the kernel's log has.
+    pub last_waiter: Option<Waiter>,
     /// The kernel's log no longer reaches back to boot.
     pub log_is_partial: bool,
 }
@@ -53,6 +56,7 @@ pub fn status() -> Status {
         tasks: active.map_or(0, |status| count_tasks(status.switch_all)),
         enabled_since_boot: status.as_ref().map_or(0, |status| status.enable_seq),
         ejections_since_boot: log.as_ref().map(|log| log.ejections),
+        last_waiter: log.as_ref().and_then(|log| log.last_waiter.clone()),
         log_is_partial: log.is_some_and(|log| log.partial),
     }
 }
@@ -123,6 +127,7 @@ fn policy_of(stat: &str) -> Option<u32> {
 
 struct Log {
     ejections: u64,
+    last_waiter: Option<Waiter>,
     partial: bool,
 }
 
@@ -141,8 +146,15 @@ fn count_ejections(log: &str) -> Log {
                 .iter()
                 .any(|normal| line.contains(normal))
     };
+    // `sched_ext: NAME: TASK[PID] failed to run for 30.012s`; a task's name may contain a colon, a scheduler's not.
+    let waiter = |line: &str| Waiter::read(line.split_once("sched_ext: ")?.1.split_once(": ")?.1);
+    let last_waiter = log.lines().rev().find_map(waiter);
     let first = log.lines().next().unwrap_or_default();
-    Log { ejections: log.lines().filter(ejected).count() as u64, partial: !first.contains("Linux version") }
+    Log {
+        ejections: log.lines().filter(ejected).count() as u64,
+        last_waiter,
+        partial: !first.contains("Linux version"),
+    }
 }
 
 #[cfg(test)]
@@ -159,6 +171,8 @@ mod tests {
             [   15.1] sched_ext: BPF scheduler \"x\" disabled (runtime error)\n";
         let counted = count_ejections(log);
         assert_eq!((counted.ejections, counted.partial), (2, false));
+        let waiter = counted.last_waiter.unwrap();
+        assert_eq!((waiter.task.as_str(), waiter.pid), ("sh", 1));
         assert!(count_ejections("[ 99.0] eth0: up\n").partial);
     }
 

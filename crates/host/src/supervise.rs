@@ -1,32 +1,16 @@
-//! Keeps a policy attached: starts it again after CPU hotplug and after ejections. After too many
-//! ejections the machine stays with the default scheduler.
+//! Keeps a policy attached: starts it again after CPU hotplug and after ejections. Whoever has it ejected again and again
+//! gains nothing but longer and longer pauses, in which the default scheduler runs the machine.
 use crate::loader::start_once;
 use crate::{Error, ExitReport, Running, Scope};
 use flsched_spec::PolicySpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How many ejections are tolerated, and how long to wait after each.
-#[derive(Debug, Clone, Copy)]
-pub struct Backoff {
-    /// Ejections within `window` after which the policy stays off.
-    pub give_up_after: usize,
-    /// The time in which they count.
-    pub window: Duration,
-    /// Wait before the first restart; doubles with each further ejection in the window.
-    pub first_wait: Duration,
-}
-
-impl Backoff {
-    /// Gives up at the first ejection.
-    pub const NEVER: Self = Self { give_up_after: 1, window: Duration::ZERO, first_wait: Duration::ZERO };
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { give_up_after: 3, window: Duration::from_secs(600), first_wait: Duration::from_secs(1) }
-    }
-}
+/// How long the policy stays off after the first, second, … ejection; after the last of these, each time.
+const PAUSES: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
+/// An ejection after this time without one is the first again.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// What has happened to a policy that is kept attached.
 #[derive(Debug)]
@@ -37,8 +21,8 @@ pub enum Change {
     Hotplug,
     /// The kernel ejected it; it starts again after the wait.
     Ejected(ExitReport, Duration),
-    /// The kernel ejected it too often: it stays off.
-    GivenUp(ExitReport),
+    /// It could not be attached again, for a reason that may pass, such as a lack of memory; the next try is after the wait.
+    Refused(Error, Duration),
     /// It ended in another way, and stays off.
     Ended(ExitReport),
 }
@@ -65,14 +49,9 @@ enum State {
 
 impl<'a> Supervisor<'a> {
     /// Attaches it. `stop` ends a wait for CPUs that come and go.
-    pub fn attach(
-        spec: &'a PolicySpec,
-        scope: Scope,
-        backoff: Backoff,
-        stop: &'a AtomicBool,
-    ) -> Result<Self, Error> {
+    pub fn attach(spec: &'a PolicySpec, scope: Scope, stop: &'a AtomicBool) -> Result<Self, Error> {
         let state = State::Attached(start(spec, scope, stop)?);
-        Ok(Self { spec, scope, stop, ejections: Ejections::new(backoff), state })
+        Ok(Self { spec, scope, stop, ejections: Ejections::default(), state })
     }
 
     /// While it is attached.
@@ -99,8 +78,20 @@ impl<'a> Supervisor<'a> {
                 }
             },
             State::Waiting { until } if until <= now => {
-                self.state = State::Attached(start(self.spec, self.scope, self.stop)?);
-                Ok(Some(Change::Attached))
+                match start(self.spec, self.scope, self.stop) {
+                    Ok(running) => {
+                        self.state = State::Attached(running);
+                        Ok(Some(Change::Attached))
+                    }
+                    Err(Error::EjectedAtOnce { report, .. }) => Ok(Some(self.ended(*report, now))),
+                    // Somebody has decided for another scheduler, or for none.
+                    Err(error @ (Error::Busy { .. } | Error::Usage(_) | Error::Privileges(_))) => Err(error),
+                    Err(error) => {
+                        let wait = self.ejections.add(now);
+                        self.state = State::Waiting { until: Instant::now() + wait };
+                        Ok(Some(Change::Refused(error, wait)))
+                    }
+                }
             }
             state => {
                 self.state = state;
@@ -117,13 +108,9 @@ impl<'a> Supervisor<'a> {
         if !report.ejected {
             return Change::Ended(report);
         }
-        match self.ejections.add(now) {
-            Some(wait) => {
-                self.state = State::Waiting { until: now + wait };
-                Change::Ejected(report, wait)
-            }
-            None => Change::GivenUp(report),
-        }
+        let wait = self.ejections.add(now);
+        self.state = State::Waiting { until: now + wait };
+        Change::Ejected(report, wait)
     }
 
     /// Restores the default scheduler; `None`: it was already in force.
@@ -146,22 +133,22 @@ fn start(spec: &PolicySpec, scope: Scope, stop: &AtomicBool) -> Result<Running, 
 }
 
 /// The ejections that still count.
+#[derive(Default)]
 struct Ejections {
-    backoff: Backoff,
-    times: Vec<Instant>,
+    count: usize,
+    last: Option<Instant>,
 }
 
 impl Ejections {
-    fn new(backoff: Backoff) -> Self {
-        Self { backoff, times: Vec::new() }
-    }
-
-    /// How long to wait before the restart; `None`: stay off.
-    fn add(&mut self, now: Instant) -> Option<Duration> {
-        self.times.retain(|time| now.duration_since(*time) < self.backoff.window);
-        self.times.push(now);
-        let count = self.times.len();
-        (count < self.backoff.give_up_after).then(|| self.backoff.first_wait * (1 << (count - 1).min(16)))
+    /// How long to wait before the restart.
+    fn add(&mut self, now: Instant) -> Duration {
+        if self.last.is_some_and(|last| now.duration_since(last) >= FORGOTTEN) {
+            self.count = 0;
+        }
+        self.last = Some(now);
+        let pause = PAUSES[self.count.min(PAUSES.len() - 1)];
+        self.count += 1;
+        pause
     }
 }
 
@@ -170,26 +157,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backs_off_then_gives_up() {
-        let mut ejections = Ejections::new(Backoff::default());
-        let now = Instant::now();
-        assert_eq!(ejections.add(now), Some(Duration::from_secs(1)));
-        assert_eq!(ejections.add(now), Some(Duration::from_secs(2)));
-        assert_eq!(ejections.add(now), None);
+    fn pauses_grow_and_never_end() {
+        let mut ejections = Ejections::default();
+        let mut now = Instant::now();
+        let pauses: Vec<u64> = (0..6)
+            .map(|_| {
+                let pause = ejections.add(now);
+                now += pause + Duration::from_secs(40);
+                pause.as_secs()
+            })
+            .collect();
+        assert_eq!(pauses, [1, 10, 60, 600, 600, 600]);
     }
 
     #[test]
-    fn without_a_second_try_the_first_ejection_is_the_last() {
-        assert_eq!(Ejections::new(Backoff::NEVER).add(Instant::now()), None);
-    }
-
-    #[test]
-    fn old_ejections_do_not_count() {
-        let mut ejections = Ejections::new(Backoff::default());
+    fn after_an_hour_without_one_they_are_forgotten() {
+        let mut ejections = Ejections::default();
         let start = Instant::now();
-        for hour in 0..10 {
-            let wait = ejections.add(start + Duration::from_secs(3600 * hour));
-            assert_eq!(wait, Some(Duration::from_secs(1)));
+        for second in [0, 1, 2, 3] {
+            ejections.add(start + Duration::from_secs(second));
         }
+        assert_eq!(ejections.add(start + Duration::from_secs(3 + 3599)).as_secs(), 600);
+        assert_eq!(ejections.add(start + Duration::from_secs(3 + 3599 + 3600)).as_secs(), 1);
     }
 }

@@ -8,7 +8,7 @@ use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_host::{Backoff, Change, Error, Running, Scope, Supervisor, check_machine, check_partial};
+use flsched_host::{Change, Running, Scope, Supervisor, check_machine, check_partial};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -167,18 +167,15 @@ fn keep_attached(
     let policy = spec.policy;
     let name = name_of(spec);
     let scheduled = if scope == Scope::Partial { "SCHED_EXT tasks" } else { "this machine" };
-    let backoff = Backoff::default();
-    let mut supervisor = Supervisor::attach(spec, scope, backoff, stop)?;
+    let mut supervisor = Supervisor::attach(spec, scope, stop)?;
     let mut change = Some(Change::Attached);
-    let mut last = None;
     while !stop.load(Ordering::Relaxed) {
-        if let (Some(Change::Ejected(..) | Change::GivenUp(_)), Some(metrics)) = (&change, &mut *metrics) {
-            metrics.add_ejection();
+        if let (Some(Change::Ejected(report, _)), Some(metrics)) = (&change, &mut *metrics) {
+            metrics.add_ejection(report.waiter.as_ref());
         }
         match change {
             None => thread::sleep(CHECK_INTERVAL),
             Some(Change::Attached) => {
-                last = None;
                 let schedules = format!("{name} schedules {scheduled}");
                 eprintln!(
                     "{schedules}; cgroup CPU weights and limits have no effect; Ctrl-C restores the default scheduler"
@@ -198,23 +195,17 @@ fn keep_attached(
                     policy.name,
                     wait.as_secs()
                 );
-                eprintln!("EJECTED by the kernel: {}\n{next}", report.reason);
-                service_manager::status(&format!("ejected by the kernel; {next}"));
-                last = Some(report);
+                let waited = report.waiter.as_ref();
+                let waited = waited.map(|waiter| format!("; {waiter} waited")).unwrap_or_default();
+                eprintln!("EJECTED by the kernel: {}{waited}\n{next}", report.reason);
+                service_manager::status(&format!("ejected by the kernel{waited}; {next}"));
             }
-            Some(Change::GivenUp(report)) => {
-                return Err(Error::EjectedRepeatedly {
-                    policy: policy.name.to_owned(),
-                    count: backoff.give_up_after,
-                    window: backoff.window,
-                    last: report.reason,
-                }
-                .into());
+            Some(Change::Refused(error, wait)) => {
+                let next = format!("the next try is in {} s", wait.as_secs());
+                eprintln!("{} cannot be attached again: {error}\n{next}", policy.name);
+                service_manager::status(&format!("cannot be attached again; {next}"));
             }
-            Some(Change::Ended(_)) => {
-                last = None;
-                break;
-            }
+            Some(Change::Ended(_)) => break,
         }
         if let (Some(stats), Some(running)) = (&mut stats, supervisor.running()) {
             stats.tick(running);
@@ -225,7 +216,7 @@ fn keep_attached(
         change = supervisor.check()?;
     }
     service_manager::stopping();
-    match supervisor.detach()?.or(last) {
+    match supervisor.detach()? {
         Some(report) if report.ejected => Err(anyhow::anyhow!("ejected by the kernel: {}", report.reason)),
         _ => Ok(()),
     }

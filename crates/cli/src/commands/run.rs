@@ -5,8 +5,7 @@ use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
-    Backoff, Change, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children,
-    start_in_sched_ext,
+    Change, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children, start_in_sched_ext,
 };
 use flsched_process::wait_for;
 use nix::unistd::Pid;
@@ -30,7 +29,7 @@ pub fn run(args: &Run) -> Result<u8> {
     }
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let stop = AtomicBool::new(false);
-    let mut supervisor = Supervisor::attach(&spec, scope, Backoff::NEVER, &stop)?;
+    let mut supervisor = Supervisor::attach(&spec, scope, &stop)?;
     for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
         eprintln!("flsched: warning: {warning}");
     }
@@ -100,13 +99,26 @@ fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<StarvationWatc
     detach(supervisor)
 }
 
-/// Reports loudly if the kernel ejected the policy.
+/// Reports loudly if the kernel ejected the policy, and when it is attached again.
 fn check(supervisor: &mut Supervisor<'_>, policy: &str) {
     const REST: &str = "the rest of the command runs under the default scheduler";
+    let until = |wait: Duration| format!("the default scheduler takes over for {} s", wait.as_secs());
     match supervisor.check() {
-        Ok(None | Some(Change::Attached | Change::Hotplug)) => {}
-        Ok(Some(Change::Ejected(report, _) | Change::GivenUp(report) | Change::Ended(report))) => {
-            eprintln!("flsched: *** EJECTED *** the kernel ejected {policy} ({}): {REST}", report.reason)
+        Ok(None | Some(Change::Hotplug)) => {}
+        Ok(Some(Change::Attached)) => eprintln!("flsched: {policy} schedules this machine again"),
+        Ok(Some(Change::Ejected(report, wait))) => {
+            let waited = report.waiter.map(|waiter| format!("; {waiter} waited")).unwrap_or_default();
+            eprintln!(
+                "flsched: *** EJECTED *** the kernel ejected {policy} ({}{waited}): {}",
+                report.reason,
+                until(wait)
+            );
+        }
+        Ok(Some(Change::Refused(error, wait))) => {
+            eprintln!("flsched: {policy} cannot be attached again ({error}): {}", until(wait));
+        }
+        Ok(Some(Change::Ended(report))) => {
+            eprintln!("flsched: *** DETACHED *** the kernel ended {policy} ({}): {REST}", report.reason);
         }
         Err(error) => eprintln!("flsched: *** DETACHED *** {error}: {REST}"),
     }

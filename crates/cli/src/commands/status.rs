@@ -37,6 +37,9 @@ fn print(status: &Status, mut out: impl Write) -> io::Result<()> {
         Some(count) => writeln!(out, "ejections   {count} since boot")?,
         None => writeln!(out, "ejections   unknown: reading the kernel's log needs root")?,
     }
+    if let Some(waiter) = &status.last_waiter {
+        writeln!(out, "waited      {waiter}: the reason of the last ejection in that log")?;
+    }
     writeln!(out, "kernel      {}", status.kernel)?;
     Ok(())
 }

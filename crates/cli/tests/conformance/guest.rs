@@ -3,7 +3,7 @@ use crate::common::{enter_class, set_online};
 use crate::player::{self, FIRST, TASK, wait_for_tick};
 use crate::read;
 use flsched_compare::workload::runnable;
-use flsched_host::{Backoff, Change, Error, Scope, Supervisor};
+use flsched_host::{Change, Error, Scope, Supervisor};
 use flsched_probes::tally::{TaskFilter, counted};
 use flsched_sim::conformance::{Figures, latencies};
 use flsched_sim::scenario::Scenario;
@@ -108,11 +108,11 @@ fn under(
     scope(|threads| {
         let (spec, stop) = (&spec, &stop);
         let keeper = threads.spawn(move || -> Result<(), Error> {
-            let mut supervisor = Supervisor::attach(spec, Scope::Machine, Backoff::default(), stop)?;
+            let mut supervisor = Supervisor::attach(spec, Scope::Machine, stop)?;
             drop(status.send(Ok(())));
             while !stop.load(Ordering::Relaxed) {
                 match supervisor.check()? {
-                    Some(Change::Ejected(report, _) | Change::GivenUp(report)) => {
+                    Some(Change::Ejected(report, _)) => {
                         drop(status.send(Err(report.reason)));
                     }
                     Some(_) => {}

@@ -94,7 +94,8 @@ pub fn parse_outcome(line: &str) -> Option<(String, Result<(), String>)> {
     }
 }
 
-fn clear_kernel_log() {
+/// Also for scenarios that have the scheduler ejected.
+pub fn clear_kernel_log() {
     let _ = Command::new("dmesg").arg("-c").output();
 }
 

@@ -50,8 +50,7 @@ const ON_NEWEST: &str = "partial_beside";
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
 /// Scenarios that take many seconds of all CPUs. Only `./test.sh matrix` plays them.
-const LONG: &str =
-    "a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
+const LONG: &str = "a_stall_names_the_task,a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
 
 /// The results of a machine: the outcomes of scenarios by name, and its other output.
 struct MachineResults {

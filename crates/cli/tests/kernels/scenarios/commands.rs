@@ -1,14 +1,17 @@
 //! The commands `attach`, `run`, `status` and `doctor`.
 use super::{EVERYWHERE, ONCE, REPEATABLE, Scenario, scenario};
 use crate::common::allow;
-use crate::guest::{policy, release};
+use crate::guest::{clear_kernel_log, policy, release};
 use crate::load::*;
 use crate::scheduler::*;
 use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread::{sleep, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(doctor_finds_nothing_wrong, EVERYWHERE),
@@ -24,7 +27,17 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(waits_reach_the_command, ONCE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
+    scenario!(ejected_and_attached_again, ONCE, &["flsched"]),
+    scenario!(run_goes_on_after_an_ejection, ONCE, &["flsched"]),
+    scenario!(a_stall_names_the_task_and_its_user, ONCE, &["flsched"]),
 ];
+
+/// Has the kernel eject the scheduler, as an administrator can.
+const EJECT: &str = "echo S > /proc/sysrq-trigger";
+
+fn eject() {
+    assert!(Command::new("sh").args(["-c", EJECT]).status().expect("it starts").success());
+}
 
 fn doctor_finds_nothing_wrong() {
     let (code, text) = flsched(&["doctor"]);
@@ -52,7 +65,7 @@ fn without_the_kernels_configuration_says_so() {
 /// As root of a container is: without these capabilities, CAP_SYS_ADMIN among them.
 fn without_capabilities(dropped: &'static [(i32, &str)], arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new("flsched");
-    let drop_all = || {
+    let drop_all = move || {
         for (capability, _) in dropped {
             // SAFETY: takes integers only.
             nix::errno::Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, *capability, 0, 0, 0) })?;
@@ -224,4 +237,77 @@ fn sigkill_restores_the_default_scheduler() {
     attached.0.wait().expect("waitable");
     wait_until("the default scheduler is back", || !is_any_attached());
     Hackbench::start("-p -g 2 -l 20").finish();
+}
+
+fn ejected_and_attached_again() {
+    let attached = Attached::with(&[]);
+    for _ in 1..=2 {
+        let before = sched_ext("enable_seq");
+        eject();
+        wait_until("it is attached again", || sched_ext("enable_seq") != before && is_attached());
+    }
+    eject();
+    wait_until("the default scheduler is back", || !is_any_attached());
+    sleep(Duration::from_secs(3));
+    assert!(!is_any_attached(), "the third pause is a minute");
+    let began = Instant::now();
+    assert!(attached.interrupt().success());
+    assert!(began.elapsed() < Duration::from_secs(2), "{:.1?}", began.elapsed());
+    clear_kernel_log();
+}
+
+fn run_goes_on_after_an_ejection() {
+    let script = format!("{EJECT}; sleep 4; cat /sys/kernel/sched_ext/state; exit 9");
+    let (code, text) = run(&[], &["sh", "-c", &script]);
+    assert_eq!(code, 9, "{text}");
+    assert!(text.starts_with("enabled"), "{text}");
+    assert!(text.contains("*** EJECTED ***") && text.contains("takes over for 1 s"), "{text}");
+    assert!(text.contains("flsched schedules this machine again"), "{text}");
+    clear_kernel_log();
+}
+
+/// A real-time task that never sleeps, on a kernel whose sched_ext has no deadline server.
+fn a_stall_names_the_task_and_its_user() {
+    const THROTTLE: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+    if flsched_host::sched_ext::has_deadline_server() {
+        return;
+    }
+    let throttle = std::fs::read_to_string(THROTTLE).expect("readable");
+    std::fs::write(THROTTLE, "-1").expect("root may");
+    let cpu = *cpus_in("online").last().expect("a CPU");
+    let mut attach = Command::new("flsched");
+    attach.args(["attach", "flsched"]).stderr(Stdio::piped());
+    let mut attached = Attached(attach.spawn().expect("it starts"));
+    wait_until("the policy is attached", is_attached);
+    let mut waits = Command::new("sh");
+    waits.args(["-c", "while :; do :; done"]).uid(1234);
+    // SAFETY: between fork and exec only a system call is made.
+    unsafe {
+        waits.pre_exec(move || {
+            pin_to(cpu);
+            Ok(())
+        })
+    };
+    let mut waits = waits.spawn().expect("it starts");
+    let hog = Hogs::repeating(1, Some(cpu), |_| {
+        enter_class(libc::SCHED_FIFO, 1).expect("root may");
+        work_for(Duration::from_secs(40));
+    });
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while is_any_attached() && Instant::now() < deadline {
+        sleep(millis(100));
+    }
+    let (_, status) = flsched(&["status"]);
+    let expected = format!("sh (pid {}) of user 1234", waits.id());
+    waits.kill().expect("it runs");
+    hog.stop();
+    waits.wait().expect("waitable");
+    std::fs::write(THROTTLE, throttle).expect("root may");
+    kill(Pid::from_raw(attached.0.id() as i32), Signal::SIGINT).expect("it runs");
+    let mut log = String::new();
+    attached.0.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
+    assert!(attached.0.wait().expect("waitable").success(), "{log}");
+    assert!(log.contains("EJECTED") && log.contains(&expected), "{expected}: {log}");
+    assert!(status.contains(&format!("waited      {expected}")), "{expected}: {status}");
+    clear_kernel_log();
 }
