@@ -39,10 +39,13 @@ impl Waiter {
     pub(crate) fn read(message: &str) -> Option<Self> {
         let (task, _) = message.split_once("] failed to run for ")?;
         let (name, pid) = task.rsplit_once('[')?;
-        let pid = pid.parse().ok()?;
+        Some(Self::named(pid.parse().ok()?, name))
+    }
+
+    pub(crate) fn named(pid: u32, name: &str) -> Self {
         let uid = uid_of(pid, name);
         let user = uid.and_then(|uid| nix::unistd::User::from_uid(uid.into()).ok()?).map(|user| user.name);
-        Some(Self { task: printable(name), pid, uid, user })
+        Self { task: printable(name), pid, uid, user }
     }
 }
 

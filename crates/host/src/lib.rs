@@ -31,7 +31,7 @@ pub use exit::{ExitReport, Waiter};
 pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, check_partial, start, try_load};
 pub use partial::Obstacle;
-pub use starvation::{StarvationWatch, release_children};
+pub use starvation::{StarvationWatch, StarvedTask, Starving, release, release_children};
 pub use supervise::{Change, Supervisor};
 pub use topology::cpu_locations;
 

@@ -1,91 +1,196 @@
-//! Detects a starving command: it has runnable tasks, and none of them gets a CPU.
+//! Detects tasks of partial mode that starve: runnable, and not given a CPU. The kernel prefers tasks of the default class,
+//! and after 30 s without a CPU for one task of SCHED_EXT it takes the scheduler from all.
+use crate::Waiter;
+use crate::class::SCHED_EXT;
+use crate::status::policy_of;
+use nix::errno::Errno;
 use nix::libc;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// It starves after this time without progress …
-const LIMIT: Duration = Duration::from_secs(2);
-/// … and this number of samples: a pause of the whole machine does not count.
+/// A command starves after this time in which none of its tasks has run …
+const COMMAND_LIMIT: Duration = Duration::from_secs(2);
+/// … and a task after this one: half of what the kernel's watchdog allows.
+const TASK_LIMIT: Duration = Duration::from_secs(15);
+/// It takes this number of samples, too: a pause of the whole machine does not count.
 const SAMPLES: u32 = 4;
 /// Time between two samples.
 const EVERY: Duration = Duration::from_millis(400);
 /// Sampling may take at most 1 / `COST` of the time.
 const COST: u32 = 100;
 
-/// Watches the descendants of this process.
+/// Watches each task of SCHED_EXT, among the descendants of this process or on the whole machine.
 pub struct StarvationWatch {
+    is_of_command: bool,
     due: Instant,
-    since: Instant,
-    samples: u32,
-    last: Vec<Task>,
+    /// By number.
+    seen: BTreeMap<u32, Seen>,
+    command: Still,
+}
+
+/// What starves.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Starving {
+    /// The command: it has runnable tasks, and none has run for 2 s.
+    Command,
+    /// These tasks, while others of the command, or of the machine, run.
+    Tasks(Vec<StarvedTask>),
+}
+
+/// A task of SCHED_EXT that is runnable and has not run for 15 s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StarvedTask {
+    who: Waiter,
+    waited: Duration,
+}
+
+impl fmt::Display for StarvedTask {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} has not run for {} s", self.who, self.waited.as_secs())
+    }
 }
 
 /// What shows whether a task has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Task {
     id: u32,
+    name: String,
     /// `schedstat` without the time spent waiting: time on a CPU, and number of timeslices.
     ran: (u64, u64),
     runnable: bool,
 }
 
-impl Default for StarvationWatch {
-    fn default() -> Self {
-        let now = Instant::now();
-        Self { due: now + EVERY, since: now, samples: 0, last: Vec::new() }
+/// A task at the last sample, and since when it has been like that.
+struct Seen {
+    task: Task,
+    still: Still,
+}
+
+/// For how long nothing has changed.
+#[derive(Debug, Clone, Copy)]
+struct Still {
+    since: Instant,
+    samples: u32,
+}
+
+impl Still {
+    fn from(now: Instant) -> Self {
+        Self { since: now, samples: 0 }
+    }
+
+    /// One more sample without a change. Whether that is enough for this limit.
+    fn go_on(&mut self, now: Instant, limit: Duration) -> bool {
+        self.samples += 1;
+        self.samples >= SAMPLES && now - self.since >= limit
     }
 }
 
 impl StarvationWatch {
-    /// Takes a sample if it is due. True: the command has made no progress for 2 s.
-    pub fn is_starving(&mut self) -> bool {
+    /// Watches the descendants of this process.
+    pub fn of_command() -> Self {
+        Self::new(true)
+    }
+
+    /// Watches all tasks of SCHED_EXT.
+    pub fn of_machine() -> Self {
+        Self::new(false)
+    }
+
+    fn new(is_of_command: bool) -> Self {
+        let now = Instant::now();
+        Self { is_of_command, due: now + EVERY, seen: BTreeMap::new(), command: Still::from(now) }
+    }
+
+    /// Takes a sample if it is due. A task is returned once; it is watched anew if it goes on starving.
+    pub fn check(&mut self) -> Option<Starving> {
         let began = Instant::now();
         if began < self.due {
-            return false;
+            return None;
         }
-        let found = self.add(tasks(), began);
+        let tasks = if self.is_of_command { tasks_of_command() } else { tasks_of_machine() };
+        let found = self.add(tasks, began);
         self.due = Instant::now() + EVERY.max(began.elapsed() * COST);
         found
     }
 
-    /// A task that has started or ended since the last sample counts as progress.
-    fn add(&mut self, tasks: Vec<Task>, now: Instant) -> bool {
-        if tasks != self.last || !tasks.iter().any(|task| task.runnable) {
-            self.last = tasks;
-            self.since = now;
-            self.samples = 0;
-            return false;
+    fn add(&mut self, tasks: Vec<Task>, now: Instant) -> Option<Starving> {
+        let mut starved = Vec::new();
+        // A task that has started or ended since the last sample counts as progress of the command.
+        let mut progress = tasks.len() != self.seen.len();
+        let mut runnable = false;
+        let mut seen = BTreeMap::new();
+        for task in tasks {
+            let before = self.seen.remove(&task.id).filter(|before| before.task == task);
+            progress |= before.is_none();
+            runnable |= task.runnable;
+            let mut still = before.map_or(Still::from(now), |before| before.still);
+            if still.since < now && task.runnable && still.go_on(now, TASK_LIMIT) {
+                let waited = now - still.since;
+                starved.push(StarvedTask { who: Waiter::named(task.id, &task.name), waited });
+                still = Still::from(now);
+            }
+            seen.insert(task.id, Seen { task, still });
         }
-        self.samples += 1;
-        self.samples >= SAMPLES && now - self.since >= LIMIT
+        self.seen = seen;
+        if progress || !runnable {
+            self.command = Still::from(now);
+        } else if self.is_of_command && self.command.go_on(now, COMMAND_LIMIT) {
+            return Some(Starving::Command);
+        }
+        (!starved.is_empty()).then_some(Starving::Tasks(starved))
     }
 }
 
 /// Moves all tasks of the command into the default class, where they run at once. Call this before the
 /// scheduler is detached: the kernel then waits for tasks in the middle of a fork, and those may starve, too.
 pub fn release_children() {
-    let none = libc::sched_param { sched_priority: 0 };
-    for task in tasks() {
-        // SAFETY: the parameter outlives the call. A task that has ended needs no class, so the
-        // result does not matter.
-        unsafe { libc::sched_setscheduler(task.id as libc::pid_t, libc::SCHED_OTHER, &none) };
+    for task in tasks_of_command() {
+        // A task that has ended needs no class.
+        let _ = into_default_class(task.id);
     }
 }
 
-/// All tasks of all descendants of this process.
-fn tasks() -> Vec<Task> {
+/// Moves these tasks into the default class, where they run at once. An error if the kernel refuses one of them, as it does
+/// without CAP_SYS_NICE for tasks of other users.
+pub fn release(tasks: &[StarvedTask]) -> Result<(), Errno> {
+    tasks.iter().try_for_each(|task| match into_default_class(task.who.pid) {
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(error) => Err(error),
+    })
+}
+
+fn into_default_class(task: u32) -> Result<(), Errno> {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter outlives the call.
+    let outcome = unsafe { libc::sched_setscheduler(task as libc::pid_t, libc::SCHED_OTHER, &none) };
+    Errno::result(outcome).map(drop)
+}
+
+/// The tasks of SCHED_EXT of all descendants of this process.
+fn tasks_of_command() -> Vec<Task> {
     let mut processes = children(std::process::id());
     let mut tasks = Vec::new();
     while let Some(process) = processes.pop() {
         processes.extend(children(process));
         tasks.extend(threads(process).filter_map(|thread| task(process, thread)));
     }
-    tasks.sort_by_key(|task| task.id);
     tasks
 }
 
+/// All tasks of SCHED_EXT.
+fn tasks_of_machine() -> Vec<Task> {
+    let processes = numbers_in("/proc");
+    processes.flat_map(|process| threads(process).filter_map(move |thread| task(process, thread))).collect()
+}
+
 fn threads(process: u32) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    numbers_in(&format!("/proc/{process}/task"))
+}
+
+fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
@@ -95,16 +200,21 @@ fn children(process: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|word| word.parse().ok()).collect()
 }
 
-/// `None`: the task has just ended.
+/// `None`: the task has just ended, or is of another class.
 fn task(process: u32, id: u32) -> Option<Task> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
+    let stat = read("stat")?;
+    if policy_of(&stat) != Some(SCHED_EXT) {
+        return None;
+    }
+    // The fields follow the name, which may contain anything.
+    let (head, fields) = stat.rsplit_once(") ")?;
+    let runnable = fields.starts_with('R');
+    let name = head.split_once('(')?.1.to_owned();
     let schedstat = read("schedstat")?;
     let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
     let (time, _waited, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    let stat = read("stat")?;
-    // The fields follow the name, which may contain anything.
-    let runnable = stat.rsplit_once(") ")?.1.starts_with('R');
-    Some(Task { id, ran: (time, turns), runnable })
+    Some(Task { id, name, ran: (time, turns), runnable })
 }
 
 #[cfg(test)]
@@ -112,25 +222,22 @@ mod tests {
     use super::*;
 
     fn task(id: u32, time: u64, runnable: bool) -> Task {
-        Task { id, ran: (time, 1), runnable }
+        Task { id, name: "x".into(), ran: (time, 1), runnable }
     }
 
-    /// Whether it starves at the last of these samples, which are 500 ms apart.
+    /// What is found at each of these samples, which are 500 ms apart.
+    fn found_at(mut watch: StarvationWatch, samples: &[Vec<Task>]) -> Vec<Option<Starving>> {
+        let began = Instant::now();
+        let at = |number| began + number * Duration::from_millis(500);
+        (0..).zip(samples).map(|(number, tasks)| watch.add(tasks.clone(), at(number))).collect()
+    }
+
     fn starves_at_last(samples: &[Vec<Task>]) -> bool {
-        let mut watch = StarvationWatch::default();
-        let mut last = false;
-        for (number, tasks) in (0..).zip(samples) {
-            last = watch.add(tasks.clone(), watch_began(&watch) + number * Duration::from_millis(500));
-        }
-        last
-    }
-
-    fn watch_began(watch: &StarvationWatch) -> Instant {
-        watch.due - EVERY
+        found_at(StarvationWatch::of_command(), samples).pop().unwrap().is_some()
     }
 
     #[test]
-    fn runnable_and_not_run_for_two_seconds() {
+    fn a_command_that_does_not_run_for_two_seconds() {
         let still = vec![task(1, 7, false), task(2, 9, true)];
         assert!(!starves_at_last(&vec![still.clone(); 4]));
         assert!(starves_at_last(&vec![still.clone(); 5]));
@@ -141,28 +248,42 @@ mod tests {
 
     #[test]
     fn sleeping_tasks_do_not_starve() {
-        assert!(!starves_at_last(&vec![vec![task(1, 7, false)]; 20]));
-        assert!(!starves_at_last(&vec![Vec::new(); 20]));
+        assert!(!starves_at_last(&vec![vec![task(1, 7, false)]; 40]));
+        assert!(!starves_at_last(&vec![Vec::new(); 40]));
+    }
+
+    /// Half of what the kernel's watchdog allows, though others run.
+    #[test]
+    fn a_task_that_does_not_run_for_fifteen_seconds() {
+        let samples: Vec<_> = (0..62).map(|time| vec![task(1, 7, true), task(2, time, true)]).collect();
+        for watch in [StarvationWatch::of_command(), StarvationWatch::of_machine()] {
+            let found = found_at(watch, &samples);
+            let times: Vec<usize> = (0..62).filter(|number| found[*number].is_some()).collect();
+            assert_eq!(times, [30, 60], "once in 15 s");
+            let Some(Starving::Tasks(tasks)) = &found[30] else { panic!("{found:?}") };
+            assert_eq!((tasks.len(), tasks[0].who.pid, tasks[0].waited.as_secs()), (1, 1, 15));
+        }
     }
 
     #[test]
-    fn one_that_runs_is_enough() {
-        let samples: Vec<_> = (0..20).map(|time| vec![task(1, 7, true), task(2, time, true)]).collect();
-        assert!(!starves_at_last(&samples));
+    fn a_task_that_slept_in_between_has_not_starved() {
+        let samples: Vec<_> =
+            (0..60).map(|time| vec![task(1, 7, time % 20 != 19), task(2, time, true)]).collect();
+        assert!(found_at(StarvationWatch::of_machine(), &samples).iter().all(Option::is_none));
     }
 
     #[test]
     fn a_pause_of_the_whole_machine_is_not_starvation() {
-        let mut watch = StarvationWatch::default();
-        let began = watch_began(&watch);
-        assert!(!watch.add(vec![task(1, 7, true)], began));
-        assert!(!watch.add(vec![task(1, 7, true)], began + Duration::from_secs(60)));
+        let mut watch = StarvationWatch::of_command();
+        let began = Instant::now();
+        assert_eq!(watch.add(vec![task(1, 7, true)], began), None);
+        assert_eq!(watch.add(vec![task(1, 7, true)], began + Duration::from_secs(60)), None);
     }
 
     #[test]
-    fn finds_the_tasks_of_children() {
+    fn finds_children() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let found = tasks().iter().any(|task| task.id == child.id());
+        let found = children(std::process::id()).contains(&child.id());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found || !std::path::Path::new("/proc/self/task/1/children").exists());

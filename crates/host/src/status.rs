@@ -120,7 +120,7 @@ fn count_tasks(switch_all: bool) -> u64 {
 }
 
 /// Field 41 of `/proc/PID/stat`; the name in parentheses before it may contain anything.
-fn policy_of(stat: &str) -> Option<u32> {
+pub(crate) fn policy_of(stat: &str) -> Option<u32> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     after_name.split_whitespace().nth(41 - 3)?.parse().ok()
 }

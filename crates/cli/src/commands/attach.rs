@@ -1,4 +1,5 @@
 //! `flsched attach POLICY [knobs]`: system-wide until Ctrl-C or SIGTERM.
+use super::run::set_free;
 use crate::args::Attach;
 use crate::exit;
 use crate::metrics::Metrics;
@@ -8,7 +9,9 @@ use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use flsched_host::{Change, Running, Scope, Supervisor, check_machine, check_partial};
+use flsched_host::{
+    Change, Running, Scope, StarvationWatch, Starving, Supervisor, check_machine, check_partial,
+};
 use flsched_spec::{Knob, PidList, Policy, PolicySpec};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -168,6 +171,7 @@ fn keep_attached(
     let name = name_of(spec);
     let scheduled = if scope == Scope::Partial { "SCHED_EXT tasks" } else { "this machine" };
     let mut supervisor = Supervisor::attach(spec, scope, stop)?;
+    let mut watch = (scope == Scope::Partial).then(StarvationWatch::of_machine);
     let mut change = Some(Change::Attached);
     while !stop.load(Ordering::Relaxed) {
         if let (Some(Change::Ejected(report, _)), Some(metrics)) = (&change, &mut *metrics) {
@@ -206,6 +210,14 @@ fn keep_attached(
                 service_manager::status(&format!("cannot be attached again; {next}"));
             }
             Some(Change::Ended(_)) => break,
+        }
+        if let (Some(watch), Some(_)) = (&mut watch, supervisor.running())
+            && let Some(Starving::Tasks(tasks)) = watch.check()
+            && let Err(why) = set_free(&tasks)
+        {
+            // Detaching is what the kernel would do to everybody in another 15 s, but not as an ejection.
+            supervisor.detach()?;
+            return Err(anyhow::anyhow!("*** DETACHED *** {why}"));
         }
         if let (Some(stats), Some(running)) = (&mut stats, supervisor.running()) {
             stats.tick(running);

@@ -5,7 +5,8 @@ use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
-    Change, Running, Scope, StarvationWatch, Supervisor, check_partial, release_children, start_in_sched_ext,
+    Change, Running, Scope, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
+    release_children, start_in_sched_ext,
 };
 use flsched_process::wait_for;
 use nix::unistd::Pid;
@@ -42,7 +43,7 @@ pub fn run(args: &Run) -> Result<u8> {
     if args.partial {
         start_in_sched_ext(&mut command);
     }
-    let mut watch = args.partial.then(StarvationWatch::default);
+    let mut watch = args.partial.then(StarvationWatch::of_command);
     let mut child = match spawn(command, &mut supervisor, &mut watch)? {
         Ok(child) => child,
         Err(error) => {
@@ -85,15 +86,35 @@ fn spawn(
     spawning.join().map_err(|_| anyhow::anyhow!("the thread that starts the command has panicked"))
 }
 
+/// Gives tasks that starve in partial mode to the default scheduler, and says so. If the kernel does not let it, why the
+/// scheduler must be detached before the kernel ejects it.
+pub fn set_free(tasks: &[StarvedTask]) -> Result<(), String> {
+    let named: Vec<String> = tasks.iter().map(StarvedTask::to_string).collect();
+    let named = named.join(", ");
+    release(tasks).map_err(|error| format!("{named} and cannot leave SCHED_EXT ({error})"))?;
+    eprintln!(
+        "flsched: warning: {named}, as the kernel prefers other tasks to those of SCHED_EXT: given to the default scheduler"
+    );
+    Ok(())
+}
+
 /// Detaches the scheduler if the command starves under it.
 fn keep_going(supervisor: &mut Supervisor<'_>, watch: &mut Option<StarvationWatch>) -> Result<()> {
-    if supervisor.running().is_none() || !watch.as_mut().is_some_and(StarvationWatch::is_starving) {
+    if supervisor.running().is_none() {
         return Ok(());
     }
+    let why = match watch.as_mut().and_then(StarvationWatch::check) {
+        None => return Ok(()),
+        Some(Starving::Command) => "for 2 s no task of the command has run".to_owned(),
+        Some(Starving::Tasks(tasks)) => match set_free(&tasks) {
+            Ok(()) => return Ok(()),
+            Err(why) => why,
+        },
+    };
     *watch = None;
     eprintln!(
-        "flsched: *** DETACHED *** for 2 s no task of the command has run, as the kernel prefers other tasks to \
-         those of --partial: the rest of the command runs under the default scheduler"
+        "flsched: *** DETACHED *** {why}, as the kernel prefers other tasks to those of --partial: the rest of the \
+         command runs under the default scheduler"
     );
     release_children();
     detach(supervisor)

@@ -3,13 +3,14 @@ use super::{EVERYWHERE, ONCE, REPEATABLE, Scenario, scenario};
 use crate::common::allow;
 use crate::guest::{clear_kernel_log, policy, release};
 use crate::load::*;
+use crate::machine::Machine;
 use crate::scheduler::*;
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
     scenario!(ejected_and_attached_again, ONCE, &["flsched"]),
     scenario!(run_goes_on_after_an_ejection, ONCE, &["flsched"]),
-    scenario!(a_stall_names_the_task_and_its_user, ONCE, &["flsched"]),
+    scenario!(a_stall_names_the_task_and_its_user, &[Machine::Wall], &["flsched"]),
+    scenario!(partial_gives_a_starved_task_back, REPEATABLE, &["flsched"]),
 ];
 
 /// Has the kernel eject the scheduler, as an administrator can.
@@ -279,19 +281,10 @@ fn a_stall_names_the_task_and_its_user() {
     attach.args(["attach", "flsched"]).stderr(Stdio::piped());
     let mut attached = Attached(attach.spawn().expect("it starts"));
     wait_until("the policy is attached", is_attached);
-    let mut waits = Command::new("sh");
-    waits.args(["-c", "while :; do :; done"]).uid(1234);
-    // SAFETY: between fork and exec only a system call is made.
-    unsafe {
-        waits.pre_exec(move || {
-            pin_to(cpu);
-            Ok(())
-        })
-    };
-    let mut waits = waits.spawn().expect("it starts");
+    let mut waits = spinning(cpu, libc::SCHED_OTHER);
     let hog = Hogs::repeating(1, Some(cpu), |_| {
         enter_class(libc::SCHED_FIFO, 1).expect("root may");
-        work_for(Duration::from_secs(40));
+        work_for(Duration::from_secs(50));
     });
     let deadline = Instant::now() + Duration::from_secs(60);
     while is_any_attached() && Instant::now() < deadline {
@@ -310,4 +303,51 @@ fn a_stall_names_the_task_and_its_user() {
     assert!(log.contains("EJECTED") && log.contains(&expected), "{expected}: {log}");
     assert!(status.contains(&format!("waited      {expected}")), "{expected}: {status}");
     clear_kernel_log();
+}
+
+/// A shell of user 1234 that computes on a CPU, in this class.
+fn spinning(cpu: usize, class: i32) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", "while :; do :; done"]).uid(1234);
+    let enter = move || {
+        pin_to(cpu);
+        enter_class(class, 0)
+    };
+    // SAFETY: between fork and exec only system calls are made.
+    unsafe { command.pre_exec(enter) };
+    command.spawn().expect("it starts")
+}
+
+/// A task that starves does not take the scheduler from another one that runs.
+fn partial_gives_a_starved_task_back() {
+    const SCHED_EXT: i32 = 7;
+    let has_server = flsched_host::sched_ext::has_deadline_server();
+    let cpus = cpus_in("online");
+    let mut attach = Command::new("flsched");
+    attach.args(["attach", "flsched", "--partial", "--force"]).stderr(Stdio::piped());
+    let mut attached = Attached(attach.spawn().expect("it starts"));
+    wait_until("the policy is attached", is_attached);
+    let hog = Hogs::start(1, Some(cpus[0]));
+    let mut starves = spinning(cpus[0], SCHED_EXT);
+    let mut runs = spinning(cpus[1], SCHED_EXT);
+    let class_of = |child: &Child| {
+        let sched = std::fs::read_to_string(format!("/proc/{}/sched", child.id())).expect("it lives");
+        let line = sched.lines().find(|line| line.starts_with("policy")).expect("a policy line");
+        line.split_whitespace().last().expect("a number").to_owned()
+    };
+    sleep(Duration::from_secs(40));
+    let classes = [class_of(&starves), class_of(&runs)];
+    let still = is_attached();
+    for child in [&mut starves, &mut runs] {
+        child.kill().expect("it runs");
+        child.wait().expect("waitable");
+    }
+    hog.stop();
+    kill(Pid::from_raw(attached.0.id() as i32), Signal::SIGINT).expect("it runs");
+    let mut log = String::new();
+    attached.0.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
+    assert!(attached.0.wait().expect("waitable").success() && still, "{log}");
+    assert_eq!(classes, [if has_server { "7" } else { "0" }, "7"], "{log}");
+    let named = log.contains(&format!("sh (pid {}) of user 1234 has not run for", starves.id()));
+    assert_eq!(named, !has_server, "{log}");
 }
