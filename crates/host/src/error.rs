@@ -1,6 +1,7 @@
 //! What can go wrong, each with its remedy.
 use crate::ExitReport;
 use crate::access::Lack;
+use crate::doctor::boot::{ISOLATED_REMEDY, REAL_TIME_REMEDY};
 use crate::log::indented;
 use crate::partial::{Obstacle, REMEDY};
 use flsched_spec::UsageError;
@@ -92,6 +93,22 @@ pub enum Error {
          {NO_CONFIG_REMEDY}"
     )]
     NoKernelConfig {
+        /// `uname -r`.
+        release: String,
+    },
+    /// `isolcpus=` was given at boot.
+    #[error(
+        "sched_ext refuses to attach, as isolcpus= keeps CPUs {cpus} out of scheduling: {ISOLATED_REMEDY}"
+    )]
+    Isolated {
+        /// Which.
+        cpus: String,
+    },
+    /// A kernel with PREEMPT_RT.
+    #[error(
+        "sched_ext refuses to attach on this kernel ({release}), which is built with PREEMPT_RT: {REAL_TIME_REMEDY}"
+    )]
+    RealTimeKernel {
         /// `uname -r`.
         release: String,
     },

@@ -1,5 +1,6 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
 use crate::config::release;
+use crate::doctor::boot;
 use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
 use crate::{
     Error, ExitReport, Frequencies, Purpose, access, constants, exit, log, object, partial, processes,
@@ -67,7 +68,8 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
     let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
     let refused = |cause| refused(policy, cause);
     let links = attach(&mut object, policy.name).map_err(|e| {
-        if is_busy(&e) { check_machine().err().unwrap_or_else(|| refused(e)) } else { refused(e) }
+        let known = if is_busy(&e) { check_machine().err() } else { obstacle_of_boot() };
+        known.unwrap_or_else(|| refused(e))
     })?;
     let running = Running { policy, links, object, btf, warnings };
     match running.exited() {
@@ -318,6 +320,14 @@ fn attach(object: &mut Object, name: &str) -> anyhow::Result<Vec<Link>> {
     let mut ops = object.maps_mut().find(ops).ok_or_else(|| anyhow::anyhow!("{name} has no ops table"))?;
     links.push(ops.attach_struct_ops()?);
     Ok(links)
+}
+
+/// Why the kernel refuses any scheduler, of what it says only in its log.
+fn obstacle_of_boot() -> Option<Error> {
+    if boot::is_real_time() {
+        return Some(Error::RealTimeKernel { release: release() });
+    }
+    boot::isolated_cpus().map(|cpus| Error::Isolated { cpus })
 }
 
 /// EPERM: the capabilities were checked before.

@@ -1,4 +1,5 @@
 //! Checks whether this machine can run the policies. Each finding has its remedy.
+pub(crate) mod boot;
 mod frequency;
 
 use crate::config::{has_btf, missing_options, of_this_kernel, release};
@@ -59,6 +60,7 @@ fn failure(check: &'static str, found: impl Into<String>, remedy: impl Into<Stri
 pub fn examine() -> Vec<Finding> {
     let mut findings =
         vec![kernel_version(), sched_ext_present(), kernel_config(), kfunc_types(), privileges(), attached()];
+    findings.extend(boot::findings());
     if can_run(&findings) {
         findings.extend(Policy::all().into_iter().map(loads));
     }
