@@ -53,6 +53,9 @@ pub enum Command {
     /// (inside a comparison) run what a comparison at the other end of a pipe requests
     #[command(hide = true)]
     MeasureAgent(MeasureAgent),
+    /// (inside `run --share`) put settings of the kernel back when `run` has ended, however it has
+    #[command(hide = true)]
+    KeepServers,
     /// (inside a comparison) be one of the built-in workloads
     #[command(hide = true)]
     Workload(Workload),
@@ -92,6 +95,11 @@ pub struct Run {
     /// wait long for a CPU
     #[arg(long, requires = "partial")]
     pub force: bool,
+    /// With --partial: the command's part of each CPU that other tasks keep busy, in percent, 1 to 90. It sets the kernel's
+    /// deadline server for sched_ext, which 7.3 has, until the command has ended [default: as the server is set; the
+    /// kernel's default is 5]
+    #[arg(long, value_name = "PERCENT", requires = "partial", value_parser = clap::value_parser!(u64).range(1..=90))]
+    pub share: Option<u64>,
     /// How OpenMP threads and Open MPI processes wait for each other: sleep (a waiter releases its CPU at once,
     /// instead of spinning or yielding). This sets environment variables of the command; those that you have set
     /// stay as they are [default: the runtime's own way]

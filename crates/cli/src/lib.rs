@@ -45,6 +45,7 @@ fn dispatch() -> ExitCode {
         args::Command::Record(args) => commands::record::run(&args),
         args::Command::Sim(args) => commands::sim::run(&args),
         args::Command::MeasureAgent(args) => commands::compare::agent(&args),
+        args::Command::KeepServers => commands::run::keep_servers(),
         args::Command::Workload(args) => commands::compare::workload(&args),
     };
     exit::report(outcome)

@@ -133,6 +133,22 @@ pub enum Error {
         /// What is missing.
         what: String,
     },
+    /// A share was asked for where nobody gives it.
+    #[error(
+        "--share sets the kernel's deadline server for sched_ext, and this kernel has none: boot 7.3, or schedule the whole \
+         machine (no --partial)"
+    )]
+    NoDeadlineServer,
+    /// The kernel's deadline server cannot be set.
+    #[error("the kernel's deadline servers cannot be set to {percent} %: {cause}; {remedy}")]
+    Share {
+        /// What was wanted.
+        percent: u64,
+        /// The system's reason.
+        cause: std::io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// In partial mode its tasks would starve.
     #[error("{0}; {REMEDY}; to attach nevertheless: --force")]
     CpusBusy(Obstacle),

@@ -63,7 +63,7 @@ fn busy_cpus(cpus: &[usize]) -> usize {
 }
 
 /// CPUs that this process and its children may use.
-fn allowed_cpus() -> Vec<usize> {
+pub(crate) fn allowed_cpus() -> Vec<usize> {
     let set = sched_getaffinity(Pid::this()).unwrap_or_default();
     (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
 }

@@ -5,7 +5,7 @@ use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
-    Change, Running, Scope, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
+    Change, Running, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
     release_children, start_in_sched_ext,
 };
 use flsched_process::wait_for;
@@ -34,6 +34,8 @@ pub fn run(args: &Run) -> Result<u8> {
     for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
         eprintln!("flsched: warning: {warning}");
     }
+    let share =
+        args.share.map(|percent| Share::set(percent, keeper()?).map_err(anyhow::Error::from)).transpose()?;
     let mut command = Command::new(program);
     command.args(words);
     if let Some((waits, choice)) = &waits {
@@ -65,7 +67,20 @@ pub fn run(args: &Run) -> Result<u8> {
         keep_going(&mut supervisor, &mut watch)?;
     };
     detach(&mut supervisor)?;
+    drop(share);
     Ok(exit::of_status(status))
+}
+
+/// The process that outlives this one, should it be killed.
+fn keeper() -> Result<Command> {
+    let mut keeper = Command::new(std::env::current_exe().context("cannot find this program's file")?);
+    keeper.arg("keep-servers");
+    Ok(keeper)
+}
+
+pub fn keep_servers() -> Result<u8> {
+    flsched_host::keep_servers().context("cannot put back the settings of sched_ext's deadline servers")?;
+    Ok(0)
 }
 
 /// Starts the command. In partial mode its first task can starve before the program is loaded, and this

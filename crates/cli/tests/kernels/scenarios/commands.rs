@@ -32,6 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(run_goes_on_after_an_ejection, ONCE, &["flsched"]),
     scenario!(a_stall_names_the_task_and_its_user, &[Machine::Wall], &["flsched"]),
     scenario!(partial_gives_a_starved_task_back, REPEATABLE, &["flsched"]),
+    scenario!(partial_with_a_share, REPEATABLE, &["flsched"]),
 ];
 
 /// Has the kernel eject the scheduler, as an administrator can.
@@ -350,4 +351,38 @@ fn partial_gives_a_starved_task_back() {
     assert_eq!(classes, [if has_server { "7" } else { "0" }, "7"], "{log}");
     let named = log.contains(&format!("sh (pid {}) of user 1234 has not run for", starves.id()));
     assert_eq!(named, !has_server, "{log}");
+}
+
+/// The old settings are back after the command, and after `flsched` is killed.
+fn partial_with_a_share() {
+    const SERVERS: &str = "/sys/kernel/debug/sched/ext_server";
+    let options = ["--partial", "--share", "50", "--force"];
+    if !flsched_host::sched_ext::has_deadline_server() {
+        let (code, text) = run(&options, &["true"]);
+        assert!(code == 1 && text.contains("this kernel has none") && !is_any_attached(), "{text}");
+        return;
+    }
+    let settings = || {
+        let read = |cpu: &usize| {
+            let read = |name| std::fs::read_to_string(format!("{SERVERS}/cpu{cpu}/{name}")).expect("debugfs");
+            [read("runtime"), read("period")].map(|text| text.trim().to_owned())
+        };
+        cpus_in("online").iter().map(read).collect::<Vec<_>>()
+    };
+    let before = settings();
+    let (code, text) =
+        run(&options, &["cat", &format!("{SERVERS}/cpu0/runtime"), &format!("{SERVERS}/cpu0/period")]);
+    assert!(code == 0 && text.starts_with("50000000\n100000000\n"), "{text}");
+    assert_eq!(settings(), before);
+
+    let mut killed = Command::new("flsched");
+    killed.arg("run").args(options).args(["--", "sleep", "60"]);
+    let mut killed = killed.spawn().expect("it starts");
+    wait_until("the share is set", || settings() != before);
+    killed.kill().expect("it runs");
+    killed.wait().expect("waitable");
+    wait_until("the old settings are back", || settings() == before);
+    wait_until("the default scheduler is back", || !is_any_attached());
+    let (code, text) = run(&["--partial", "--share", "91"], &["true"]);
+    assert!(code == 2 && text.contains("1..=90"), "{text}");
 }
