@@ -47,6 +47,13 @@ impl Purpose {
         ],
     };
 
+    /// Detaching a scheduler before real-time tasks stop the machine.
+    pub const GUARD: Self = Self {
+        what: "a guard against real-time tasks that do not sleep",
+        capabilities: &[Capability::CAP_SYS_NICE],
+        options: &[],
+    };
+
     /// A real-time class, for `fifo` and `rr` in comparisons.
     pub const REAL_TIME: Self =
         Self { what: "a real-time class", capabilities: &[Capability::CAP_SYS_NICE], options: &[] };

@@ -15,6 +15,8 @@ pub struct ExitReport {
     pub ejected: bool,
     /// The kernel requests a restart (CPU hotplug).
     pub restart: bool,
+    /// It was detached by [`Supervisor`](crate::Supervisor), as real-time tasks kept all others waiting.
+    pub by_guard: bool,
     /// The task whose wait was the reason.
     pub waiter: Option<Waiter>,
     /// The kernel's debug dump, if it made one.
@@ -110,6 +112,7 @@ fn parse(info: &[u8], dump: impl FnOnce() -> Option<String>) -> Option<ExitRepor
         reason: if message.is_empty() { reason } else { format!("{reason}: {message}") },
         ejected: kind > ScxExitKind::UnregKern as i32,
         restart: asked && code & ACT_RESTART != 0,
+        by_guard: false,
         waiter,
         dump: dump(),
     })

@@ -12,6 +12,7 @@ pub mod doctor;
 mod error;
 mod exit;
 mod frequency;
+mod guard;
 mod loader;
 pub mod log;
 mod object;

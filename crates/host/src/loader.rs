@@ -12,6 +12,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, Program, ProgramType};
 use nix::sys::time::TimeValLike;
 use scx_utils::compat;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,11 @@ impl Running {
     /// Why the kernel ended it; `None` while it is attached.
     pub fn exited(&self) -> Option<ExitReport> {
         exit::read(&self.object, &self.btf)
+    }
+
+    /// The link by which it is attached.
+    pub(crate) fn link(&self) -> Option<BorrowedFd<'_>> {
+        self.links.last().map(AsFd::as_fd)
     }
 
     /// Its callbacks as programs in the kernel, in the order of its source.

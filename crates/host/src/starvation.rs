@@ -189,7 +189,7 @@ fn threads(process: u32) -> impl Iterator<Item = u32> {
     numbers_in(&format!("/proc/{process}/task"))
 }
 
-fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
+pub(crate) fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

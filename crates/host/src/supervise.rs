@@ -1,6 +1,8 @@
 //! Keeps a policy attached: starts it again after CPU hotplug and after ejections. Whoever has it ejected again and again
 //! gains nothing but longer and longer pauses, in which the default scheduler runs the machine.
+use crate::guard::Guard;
 use crate::loader::start_once;
+use crate::sched_ext;
 use crate::{Error, ExitReport, Running, Scope};
 use flsched_spec::PolicySpec;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +11,13 @@ use std::time::{Duration, Instant};
 /// How long the policy stays off after the first, second, … ejection; after the last of these, each time.
 const PAUSES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
+/// Why the guard detaches it.
+const BY_GUARD: &str = "real-time tasks kept every other task from running for 1 s, on a kernel whose sched_ext has no \
+                        deadline server";
+/// What follows if the guard cannot be started.
+pub(crate) const UNGUARDED: &str = "real-time tasks that do not sleep can stop this machine for as long as they run: its \
+                                    sched_ext has no deadline server, and flsched may not detach the scheduler in time \
+                                    without CAP_SYS_NICE and real-time classes (RestrictRealtime=no in a unit)";
 /// An ejection after this time without one is the first again.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
@@ -38,6 +47,9 @@ pub struct Supervisor<'a> {
     scope: Scope,
     stop: &'a AtomicBool,
     ejections: Ejections,
+    /// Where sched_ext has no deadline server.
+    guard: Option<Guard>,
+    is_unguarded: bool,
     state: State,
 }
 
@@ -50,8 +62,33 @@ enum State {
 impl<'a> Supervisor<'a> {
     /// Attaches it. `stop` ends a wait for CPUs that come and go.
     pub fn attach(spec: &'a PolicySpec, scope: Scope, stop: &'a AtomicBool) -> Result<Self, Error> {
-        let state = State::Attached(start(spec, scope, stop)?);
-        Ok(Self { spec, scope, stop, ejections: Ejections::default(), state })
+        let guard = (!sched_ext::has_deadline_server()).then(Guard::start);
+        let running = start(spec, scope, stop)?;
+        let is_unguarded = matches!(guard, Some(Err(_)));
+        let guard = guard.and_then(Result::ok);
+        let ejections = Ejections::default();
+        let mut supervisor = Self { spec, scope, stop, ejections, guard, is_unguarded, state: State::Off };
+        supervisor.keep(running);
+        Ok(supervisor)
+    }
+
+    /// What the user should know about it: properties of the machine that make the policy perform worse, and that nothing
+    /// detaches it in time if real-time tasks do not sleep.
+    pub fn warnings(&self) -> Vec<String> {
+        let of_policy = self.running().into_iter().flat_map(Running::warnings).cloned();
+        of_policy.chain(self.is_unguarded.then(|| UNGUARDED.to_owned())).collect()
+    }
+
+    fn keep(&mut self, running: Running) {
+        if let (Some(guard), Some(link)) = (&self.guard, running.link()) {
+            guard.watch(link);
+        }
+        self.state = State::Attached(running);
+    }
+
+    /// Before the link is closed. Whether the guard has detached it.
+    fn release(&self) -> bool {
+        self.guard.as_ref().is_some_and(Guard::release)
     }
 
     /// While it is attached.
@@ -72,15 +109,22 @@ impl<'a> Supervisor<'a> {
                     self.state = State::Attached(running);
                     Ok(None)
                 }
-                Some(report) => {
+                Some(mut report) => {
+                    if self.release() {
+                        report.by_guard = true;
+                        report.ejected = true;
+                        report.reason = BY_GUARD.into();
+                    }
                     running.stop()?;
                     Ok(Some(self.ended(report, now)))
                 }
             },
-            State::Waiting { until } if until <= now => {
+            State::Waiting { until }
+                if until <= now && !self.guard.as_ref().is_some_and(Guard::is_pressed) =>
+            {
                 match start(self.spec, self.scope, self.stop) {
                     Ok(running) => {
-                        self.state = State::Attached(running);
+                        self.keep(running);
                         Ok(Some(Change::Attached))
                     }
                     Err(Error::EjectedAtOnce { report, .. }) => Ok(Some(self.ended(*report, now))),
@@ -116,7 +160,10 @@ impl<'a> Supervisor<'a> {
     /// Restores the default scheduler; `None`: it was already in force.
     pub fn detach(&mut self) -> Result<Option<ExitReport>, Error> {
         match std::mem::replace(&mut self.state, State::Off) {
-            State::Attached(running) => running.stop().map(Some),
+            State::Attached(running) => {
+                self.release();
+                running.stop().map(Some)
+            }
             State::Waiting { .. } | State::Off => Ok(None),
         }
     }

@@ -185,7 +185,7 @@ fn keep_attached(
                     "{schedules}; cgroup CPU weights and limits have no effect; Ctrl-C restores the default scheduler"
                 );
                 service_manager::ready(&schedules);
-                for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
+                for warning in supervisor.warnings() {
                     eprintln!("warning: {warning}");
                 }
                 if let (Some(stats), Some(running)) = (&mut stats, supervisor.running()) {
@@ -201,8 +201,12 @@ fn keep_attached(
                 );
                 let waited = report.waiter.as_ref();
                 let waited = waited.map(|waiter| format!("; {waiter} waited")).unwrap_or_default();
-                eprintln!("EJECTED by the kernel: {}{waited}\n{next}", report.reason);
-                service_manager::status(&format!("ejected by the kernel{waited}; {next}"));
+                let (loud, by) = match report.by_guard {
+                    true => ("DETACHED by flsched", "detached, as real-time tasks kept all others waiting"),
+                    false => ("EJECTED by the kernel", "ejected by the kernel"),
+                };
+                eprintln!("{loud}: {}{waited}\n{next}", report.reason);
+                service_manager::status(&format!("{by}{waited}; {next}"));
             }
             Some(Change::Refused(error, wait)) => {
                 let next = format!("the next try is in {} s", wait.as_secs());

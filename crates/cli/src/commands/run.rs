@@ -5,7 +5,7 @@ use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_host::{
-    Change, Running, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
+    Change, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
     release_children, start_in_sched_ext,
 };
 use flsched_process::wait_for;
@@ -31,7 +31,7 @@ pub fn run(args: &Run) -> Result<u8> {
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let stop = AtomicBool::new(false);
     let mut supervisor = Supervisor::attach(&spec, scope, &stop)?;
-    for warning in supervisor.running().into_iter().flat_map(Running::warnings) {
+    for warning in supervisor.warnings() {
         eprintln!("flsched: warning: {warning}");
     }
     let share =
@@ -144,11 +144,12 @@ fn check(supervisor: &mut Supervisor<'_>, policy: &str) {
         Ok(Some(Change::Attached)) => eprintln!("flsched: {policy} schedules this machine again"),
         Ok(Some(Change::Ejected(report, wait))) => {
             let waited = report.waiter.map(|waiter| format!("; {waiter} waited")).unwrap_or_default();
-            eprintln!(
-                "flsched: *** EJECTED *** the kernel ejected {policy} ({}{waited}): {}",
-                report.reason,
-                until(wait)
-            );
+            let by = if report.by_guard {
+                "DETACHED *** flsched detached"
+            } else {
+                "EJECTED *** the kernel ejected"
+            };
+            eprintln!("flsched: *** {by} {policy} ({}{waited}): {}", report.reason, until(wait));
         }
         Ok(Some(Change::Refused(error, wait))) => {
             eprintln!("flsched: {policy} cannot be attached again ({error}): {}", until(wait));

@@ -4,6 +4,7 @@ mod frequency;
 
 use crate::config::{has_btf, missing_options, of_this_kernel, release};
 use crate::error::NO_CONFIG_REMEDY;
+use crate::supervise::UNGUARDED;
 use crate::{Error, Purpose, malformed_kfuncs, partial, sched_ext, try_load};
 use flsched_spec::Policy;
 use serde::Serialize;
@@ -67,6 +68,7 @@ pub fn examine() -> Vec<Finding> {
     if Purpose::ATTACH.lack().is_none() {
         findings.extend(other_privileges());
     }
+    findings.push(real_time_tasks());
     findings.push(partial_mode());
     findings.extend(frequency::findings());
     findings.push(cgroup_limits(Path::new("/sys/fs/cgroup")));
@@ -201,6 +203,24 @@ fn attached() -> Finding {
             format!("{} is {}", status.ops.as_deref().unwrap_or("a scheduler"), status.state),
             "stop it first: one sched_ext scheduler runs a machine at a time",
         ),
+    }
+}
+
+/// Whether real-time tasks that do not sleep can stop the machine.
+fn real_time_tasks() -> Finding {
+    const CHECK: &str = "real-time";
+    if sched_ext::has_deadline_server() {
+        return ok(
+            CHECK,
+            "real-time tasks that do not sleep leave the scheduler's tasks a twentieth of each CPU",
+        );
+    }
+    match Purpose::GUARD.lack() {
+        None => ok(
+            CHECK,
+            "sched_ext has no deadline server here; if real-time tasks do not sleep, flsched detaches the scheduler after 1 s",
+        ),
+        Some(lack) => warning(CHECK, UNGUARDED, lack.remedy()),
     }
 }
 

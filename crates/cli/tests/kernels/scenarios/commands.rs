@@ -33,6 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(a_stall_names_the_task_and_its_user, &[Machine::Wall], &["flsched"]),
     scenario!(partial_gives_a_starved_task_back, REPEATABLE, &["flsched"]),
     scenario!(partial_with_a_share, REPEATABLE, &["flsched"]),
+    scenario!(real_time_hogs_do_not_stop_the_machine, &[Machine::Wall], &["flsched"]),
 ];
 
 /// Has the kernel eject the scheduler, as an administrator can.
@@ -385,4 +386,45 @@ fn partial_with_a_share() {
     wait_until("the default scheduler is back", || !is_any_attached());
     let (code, text) = run(&["--partial", "--share", "91"], &["true"]);
     assert!(code == 2 && text.contains("1..=90"), "{text}");
+}
+
+/// On a kernel whose sched_ext has no deadline server: under the policy nothing but the hogs would run.
+fn real_time_hogs_do_not_stop_the_machine() {
+    const LASTS: Duration = Duration::from_secs(20);
+    if flsched_host::sched_ext::has_deadline_server() {
+        return;
+    }
+    let mut attach = Command::new("flsched");
+    attach.args(["attach", "flsched"]).stderr(Stdio::piped());
+    let mut attached = Attached(attach.spawn().expect("it starts"));
+    wait_until("the policy is attached", is_attached);
+    let end = Instant::now() + LASTS;
+    let count = 2 * cpus_in("online").len();
+    let hogs: Vec<_> = (0..count)
+        .map(|number| {
+            std::thread::spawn(move || {
+                enter_class(libc::SCHED_FIFO, 1 + 10 * number as i32).expect("root may");
+                while Instant::now() < end {
+                    work();
+                }
+            })
+        })
+        .collect();
+    // This task is not of a real-time class.
+    let mut last = Instant::now();
+    let mut longest = Duration::ZERO;
+    while last < end {
+        sleep(millis(100));
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    hogs.into_iter().for_each(|hog| hog.join().expect("it ends well"));
+    wait_until("it is attached again", is_attached);
+    kill(Pid::from_raw(attached.0.id() as i32), Signal::SIGINT).expect("it runs");
+    let mut log = String::new();
+    attached.0.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
+    assert!(attached.0.wait().expect("waitable").success(), "{log}");
+    eprintln!("longest pause: {longest:.1?}");
+    assert!(log.contains("DETACHED by flsched") && longest < LASTS / 2, "{longest:.1?}: {log}");
+    clear_kernel_log();
 }

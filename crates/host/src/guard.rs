@@ -1,0 +1,279 @@
+//! Real-time tasks that do not sleep, on a kernel whose sched_ext has no deadline server: nothing that a sched_ext scheduler
+//! runs gets a CPU beside them. RCU's threads are among that, so even detaching would wait for them. The default class keeps
+//! a twentieth of each CPU, by its own server. So a thread of a class above theirs detaches the scheduler before the machine
+//! stands still. Detaching waits for RCU and for tasks in the middle of a fork, so these get a real-time priority meanwhile.
+use crate::starvation::numbers_in;
+use crate::status::policy_of;
+use nix::errno::Errno;
+use nix::libc;
+use std::cell::Cell;
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Normal tasks may be without a CPU for so long, although they come first among their like …
+const LIMIT: Duration = Duration::from_secs(1);
+/// … while real-time tasks are runnable at so many checks in a row. Alone, a long wait may be a long queue, which any user
+/// can make.
+const CHECKS: u32 = 3;
+/// How often each of the threads here runs.
+const EVERY: Duration = Duration::from_millis(100);
+/// For so long after it the scheduler is not attached again.
+const CALM: Duration = Duration::from_secs(5);
+
+/// The threads; they end with it.
+pub(crate) struct Guard {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    began: Instant,
+    stop: AtomicBool,
+    /// When the thread of the default class last ran, in ms.
+    normal: AtomicU64,
+    /// When real-time tasks last kept it from running.
+    late: AtomicU64,
+    has_fired: AtomicBool,
+    /// What to detach; locked while that is done.
+    target: Mutex<Option<Target>>,
+}
+
+struct Target {
+    link: RawFd,
+    /// Threads of the kernel that detaching waits for.
+    helpers: Vec<libc::pid_t>,
+}
+
+impl Guard {
+    /// An error: this process may not have threads of a real-time class, as without CAP_SYS_NICE.
+    pub(crate) fn start() -> Result<Self, Errno> {
+        let shared = Arc::new(Shared {
+            began: Instant::now(),
+            stop: AtomicBool::new(false),
+            normal: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+            has_fired: AtomicBool::new(false),
+            target: Mutex::new(None),
+        });
+        // A page fault could wait for a task that starves. Without CAP_IPC_LOCK this fails, and only memory pressure
+        // makes a difference.
+        // SAFETY: takes an integer.
+        unsafe { libc::mlockall(libc::MCL_CURRENT) };
+        let mut guard = Self { shared, threads: Vec::new() };
+        guard.spawn(enter_above_all, {
+            let in_a_row = Cell::new(0);
+            move |shared| shared.check(&in_a_row)
+        })?;
+        guard.spawn(prefer, |shared| shared.normal.store(shared.now(), Relaxed))?;
+        Ok(guard)
+    }
+
+    /// A thread that enters its class and then does `each` again and again.
+    fn spawn(
+        &mut self,
+        enter: impl FnOnce() -> Result<(), Errno> + Send + 'static,
+        each: impl Fn(&Shared) + Send + 'static,
+    ) -> Result<(), Errno> {
+        let (entered, outcome) = mpsc::channel();
+        let shared = self.shared.clone();
+        self.threads.push(thread::spawn(move || {
+            let result = enter();
+            let may = result.is_ok();
+            let _ = entered.send(result);
+            while may && !shared.stop.load(Relaxed) {
+                each(&shared);
+                thread::sleep(EVERY);
+            }
+        }));
+        outcome.recv().unwrap_or(Err(Errno::EAGAIN))
+    }
+
+    /// From now on this link is detached if need be.
+    pub(crate) fn watch(&self, link: BorrowedFd<'_>) {
+        let now = self.shared.now();
+        self.shared.normal.store(now, Relaxed);
+        self.shared.has_fired.store(false, Relaxed);
+        let target = Target { link: link.as_raw_fd(), helpers: helpers() };
+        *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = Some(target);
+    }
+
+    /// Call this before the link is closed. Whether it has been detached.
+    pub(crate) fn release(&self) -> bool {
+        *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.shared.has_fired.load(Relaxed)
+    }
+
+    /// Whether real-time tasks have lately kept others waiting.
+    pub(crate) fn is_pressed(&self) -> bool {
+        let late = self.shared.late.load(Relaxed);
+        late > 0 && self.shared.now() - late < CALM.as_millis() as u64
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.release();
+        self.shared.stop.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+
+    fn check(&self, in_a_row: &Cell<u32>) {
+        let now = self.now();
+        if now.saturating_sub(self.normal.load(Relaxed)) < LIMIT.as_millis() as u64 {
+            in_a_row.set(0);
+            return;
+        }
+        // This takes longer than a reservation allows.
+        let _ = enter_class(0, libc::SCHED_FIFO, 99);
+        let runnable = runnable_tasks();
+        let is_pressed = runnable.iter().any(|task| is_real_time(task.class));
+        in_a_row.set(if is_pressed { in_a_row.get() + 1 } else { 0 });
+        if is_pressed {
+            self.late.store(now, Relaxed);
+        }
+        if in_a_row.get() >= CHECKS {
+            in_a_row.set(0);
+            self.detach(&runnable);
+        }
+        let _ = enter_above_all();
+    }
+
+    fn detach(&self, runnable: &[Runnable]) {
+        let Ok(mut target) = self.target.try_lock() else { return };
+        let Some(Target { link, helpers }) = &*target else { return };
+        for helper in helpers {
+            let _ = enter_class(*helper, libc::SCHED_FIFO, 99);
+        }
+        // Any of them can be in the middle of a fork. What they fork is of the default class again.
+        let starved = || runnable.iter().filter(|task| !is_real_time(task.class));
+        for task in starved() {
+            let _ = enter_class(task.id, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 98);
+        }
+        self.has_fired.store(true, Relaxed);
+        // SAFETY: the link is open as long as it is here.
+        unsafe { libbpf_rs::libbpf_sys::bpf_link_detach(*link) };
+        for task in starved() {
+            let _ = enter_class(task.id, task.class, 0);
+        }
+        for helper in helpers {
+            let _ = enter_class(*helper, libc::SCHED_OTHER, 0);
+        }
+        *target = None;
+    }
+}
+
+/// A task that runs or waits for a CPU.
+struct Runnable {
+    id: libc::pid_t,
+    class: libc::c_int,
+}
+
+/// All but the calling thread, which is of a real-time class itself.
+fn runnable_tasks() -> Vec<Runnable> {
+    let own = nix::unistd::gettid().as_raw() as u32;
+    let mut found = Vec::new();
+    for process in numbers_in("/proc") {
+        for id in numbers_in(&format!("/proc/{process}/task")).filter(|id| *id != own) {
+            let stat = fs::read_to_string(format!("/proc/{process}/task/{id}/stat")).unwrap_or_default();
+            let is_runnable = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'));
+            if let (true, Some(class)) = (is_runnable, policy_of(&stat)) {
+                found.push(Runnable { id: id as libc::pid_t, class: class as libc::c_int });
+            }
+        }
+    }
+    found
+}
+
+fn is_real_time(class: libc::c_int) -> bool {
+    [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&class)
+}
+
+/// SCHED_DEADLINE, whose tasks come before all real-time ones; where a cpuset forbids it, the highest priority of these.
+fn enter_above_all() -> Result<(), Errno> {
+    // SAFETY: all fields are integers, for which 0 is a value.
+    let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attr.size = size_of::<libc::sched_attr>() as u32;
+    attr.sched_policy = libc::SCHED_DEADLINE as u32;
+    attr.sched_runtime = 2_000_000;
+    attr.sched_deadline = 20_000_000;
+    attr.sched_period = 100_000_000;
+    // SAFETY: the kernel reads the structure during the call.
+    let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if outcome == 0 { Ok(()) } else { enter_class(0, libc::SCHED_FIFO, 99) }
+}
+
+fn enter_class(task: libc::pid_t, class: libc::c_int, priority: libc::c_int) -> Result<(), Errno> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call.
+    Errno::result(unsafe { libc::sched_setscheduler(task, class, &parameters) }).map(drop)
+}
+
+/// Puts the calling thread first among those of the default class.
+fn prefer() -> Result<(), Errno> {
+    // SAFETY: takes integers only; 0 is the calling thread.
+    Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).map(drop)
+}
+
+/// RCU's threads and sched_ext's own.
+fn helpers() -> Vec<libc::pid_t> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok());
+    let is_helper = |pid: &libc::pid_t| {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        // Only a thread of the kernel has no memory, and any user can use the names.
+        is_helpers_name(&read("comm")) && read("statm").starts_with("0 0 ")
+    };
+    numbers.filter(is_helper).collect()
+}
+
+fn is_helpers_name(comm: &str) -> bool {
+    let grace_periods = ["rcu_preempt", "rcu_sched", "rcu_exp_", "rcuog/", "rcuop/", "rcuos/"];
+    grace_periods.iter().chain(&["sched_ext"]).any(|start| comm.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_threads_of_the_kernel() {
+        for name in ["rcu_preempt\n", "rcu_exp_gp_kthread_worker\n", "rcuog/3\n", "sched_ext_helper\n"] {
+            assert!(is_helpers_name(name), "{name}");
+        }
+        assert!(!is_helpers_name("rcu_tasks_kthread\n") && !is_helpers_name("sh\n"));
+    }
+
+    #[test]
+    fn sees_which_tasks_are_runnable_and_of_which_class() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let id = child.id() as libc::pid_t;
+        let found = (0..200).find_map(|_| {
+            thread::sleep(Duration::from_millis(10));
+            runnable_tasks().into_iter().find(|task| task.id == id)
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_real_time(found.unwrap().class));
+        let own = nix::unistd::gettid().as_raw();
+        assert!(runnable_tasks().iter().all(|task| task.id != own));
+    }
+
+    #[test]
+    fn a_guard_without_a_target_does_nothing() {
+        let Ok(guard) = Guard::start() else { return };
+        thread::sleep(Duration::from_millis(300));
+        assert!(!guard.release());
+    }
+}
