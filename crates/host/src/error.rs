@@ -1,7 +1,7 @@
 //! What can go wrong, each with its remedy.
 use crate::ExitReport;
 use crate::access::Lack;
-use crate::doctor::boot::{ISOLATED_REMEDY, REAL_TIME_REMEDY};
+use crate::doctor::boot::{DEADLINES_REMEDY, ISOLATED_REMEDY, REAL_TIME_REMEDY};
 use crate::log::indented;
 use crate::partial::{Obstacle, REMEDY};
 use flsched_spec::UsageError;
@@ -111,6 +111,12 @@ pub enum Error {
     RealTimeKernel {
         /// `uname -r`.
         release: String,
+    },
+    /// Tasks of SCHED_DEADLINE have reserved too much.
+    #[error("{found}: {DEADLINES_REMEDY}")]
+    NoRoom {
+        /// How much.
+        found: String,
     },
     /// The CPUs changed between opening and attaching; the caller should try again.
     #[error("CPUs went on- or offline while the scheduler was being attached")]

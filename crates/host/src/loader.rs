@@ -73,7 +73,15 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
         known.unwrap_or_else(|| refused(e))
     })?;
     let running = Running { policy, links, object, btf, warnings };
-    match running.exited() {
+    let ended = running.exited();
+    // EBUSY; of what, the kernel does not say.
+    if let Some(report) = &ended
+        && report.reason.contains("failed (-16)")
+        && let Some(found) = boot::reservations()
+    {
+        return Err(Error::NoRoom { found });
+    }
+    match ended {
         Some(report) if report.restart => Err(Error::HotplugRace),
         Some(report) if report.ejected => {
             Err(Error::EjectedAtOnce { policy: policy.name.to_owned(), report: Box::new(report) })

@@ -1,5 +1,5 @@
 //! How the kernel was built and booted, and what was reserved since, as far as it keeps schedulers out.
-use super::{Finding, failure, ok, warning};
+use super::{Finding, failure, ok};
 use crate::status::policy_of;
 use crate::{read_cpu_list, sched_ext};
 use nix::libc;
@@ -44,9 +44,28 @@ pub(super) fn findings() -> Vec<Finding> {
     findings
 }
 
-/// Whether the reservations of SCHED_DEADLINE leave room for sched_ext's deadline server.
+/// What to do about reservations.
+pub(crate) const DEADLINES_REMEDY: &str =
+    "end some of these tasks (policy 6 in /proc/PID/sched), or give them less run time (chrt --deadline)";
+
+/// What SCHED_DEADLINE tasks reserve, if it leaves no room for sched_ext's deadline server.
+pub(crate) fn reservations() -> Option<String> {
+    has_room()?.err()
+}
+
 fn deadlines() -> Option<Finding> {
     const CHECK: &str = "deadlines";
+    Some(match has_room()? {
+        Ok(()) => {
+            ok(CHECK, "the reservations of SCHED_DEADLINE tasks leave room for sched_ext's deadline server")
+        }
+        Err(found) => failure(CHECK, found, DEADLINES_REMEDY),
+    })
+}
+
+/// Whether the reservations of SCHED_DEADLINE leave room for sched_ext's deadline server; `None`: there is no server, or no
+/// limit.
+fn has_room() -> Option<Result<(), String>> {
     if !sched_ext::has_deadline_server() {
         return None;
     }
@@ -57,16 +76,7 @@ fn deadlines() -> Option<Finding> {
         / number("sched_rt_period_us").filter(|period| *period > 0.0)?;
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = read_cpu_list(&online)?.len() as f64;
-    Some(match room(reserved(), cpus, limit) {
-        Ok(()) => {
-            ok(CHECK, "the reservations of SCHED_DEADLINE tasks leave room for sched_ext's deadline server")
-        }
-        Err(found) => warning(
-            CHECK,
-            found,
-            "end some of these tasks (policy 6 in /proc/PID/sched), or give them less run time (chrt --deadline)",
-        ),
-    })
+    Some(room(reserved(), cpus, limit))
 }
 
 /// The share of a CPU that the kernel gives each of its servers by default.
@@ -79,8 +89,8 @@ fn room(reserved: f64, cpus: f64, limit: f64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "SCHED_DEADLINE tasks reserve {reserved:.2} of {cpus} CPUs, which leaves no room for sched_ext's deadline server: \
-         its tasks can starve beside them"
+        "SCHED_DEADLINE tasks reserve {reserved:.2} of {cpus} CPUs, which leaves no room for sched_ext's deadline server \
+         (5 % of each): the kernel refuses to attach a scheduler"
     ))
 }
 
