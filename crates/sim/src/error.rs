@@ -77,6 +77,23 @@ pub struct Violation {
     pub at: Ns,
 }
 
+/// The callback that [`Violation`]s of the watchdog name.
+pub(crate) const WATCHDOG: &str = "watchdog";
+/// What is wrong if no task will ever be woken.
+pub(crate) const DEADLOCK: &str = "all tasks wait for each other";
+
+impl Violation {
+    /// A task has waited for too long.
+    pub(crate) fn is_of_watchdog(&self) -> bool {
+        self.callback == WATCHDOG
+    }
+
+    /// No scheduler could have gone on.
+    pub(crate) fn is_of_workload(&self) -> bool {
+        self.what == DEADLOCK
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "at {}", display_ns(self.at))?;

@@ -8,6 +8,7 @@
 //! - [`workload`]: what the tasks do
 //! - [`Setup`]: what to run; [`load()`]: its workload, by name
 //! - [`run`]: puts them together: wake-ups, switches, ticks
+//! - [`rules`]: what a scheduler promises, and how near a run came to breaking it
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
 //! - [`sweep`]: the same run with several values of one number of the machine
 //! - [`startup`]: what a comparison of counts with the emulated machine needs
@@ -23,6 +24,7 @@ mod kfuncs;
 mod load;
 pub mod output;
 mod perf_script;
+pub mod rules;
 pub mod run;
 pub mod scenario;
 mod setup;
@@ -30,6 +32,7 @@ pub mod startup;
 pub mod sweep;
 pub mod workload;
 
+pub(crate) use error::{DEADLOCK, WATCHDOG};
 pub use error::{Error, Violation};
 pub use load::load;
 pub use run::Simulation;

@@ -243,6 +243,121 @@ fn the_kernel_frees_what_a_task_leaves() {
     assert_eq!(turns("parallel-clock"), 4);
 }
 
+const ONE_CPU: &str =
+    "seed = 1\nmachine = \"parallel-clock\"\ncpus = 1\nscheduler = \"flsched\"\nlimit_ms = 10000\n";
+const POLICIES: [&str; 4] = ["flsched", "smove", "rr2", "flsched_paper"];
+
+/// When each task's program ended, in ms.
+fn ends_ms(text: &str, scheduler: &str) -> Vec<f64> {
+    let scenario = Scenario { scheduler: scheduler.into(), ..Scenario::parse(text, "it").unwrap() };
+    let (_, tasks) = scenario.run_counted().unwrap_or_else(|error| panic!("{scheduler}: {error}"));
+    tasks[1..].iter().map(|task| task.program_ended_at.unwrap_or(0) as f64 / 1e6).collect()
+}
+
+#[test]
+fn a_real_time_task_takes_the_cpu_from_others() {
+    let text = format!(
+        "{ONE_CPU}[[task]]\nsteps = [{{ run_us = 50000 }}]\n[[task]]\npolicy = {{ fifo = 50 }}\n\
+         steps = [{{ sleep_us = 10000 }}, {{ run_us = 20000 }}]\n"
+    );
+    for scheduler in POLICIES.into_iter().chain(["eevdf", "cfs"]) {
+        let ends = ends_ms(&text, scheduler);
+        assert!((30.0..32.0).contains(&ends[1]) && (70.0..72.0).contains(&ends[0]), "{scheduler}: {ends:?}");
+    }
+}
+
+/// 5 ms of each 20 ms, and what is left until the next tick: at most 8 ms.
+#[test]
+fn a_deadline_task_runs_as_long_as_its_budget_lasts() {
+    let text = format!(
+        "{ONE_CPU}[[task]]\nsteps = [{{ run_us = 60000 }}]\n[[task]]\n\
+         policy = {{ deadline = {{ runtime_us = 5000, period_us = 20000 }} }}\nsteps = [{{ run_us = 80000 }}]\n"
+    );
+    for scheduler in POLICIES.into_iter().chain(["eevdf"]) {
+        let ends = ends_ms(&text, scheduler);
+        assert!(ends[0] < 120.0 && (180.0..320.0).contains(&ends[1]), "{scheduler}: {ends:?}");
+    }
+}
+
+#[test]
+fn nice_values_and_policies_change_while_tasks_wait() {
+    let tasks = "[[task]]\ncount = 2\nsteps = [{ run_us = 200000 }]\n";
+    for change in ["nice = { task = 1, to = 19 }", "policy = { task = 1, to = \"idle\" }"] {
+        // One of the two waits at any time.
+        for at_us in [50_000, 51_000, 53_000, 55_000, 57_000] {
+            let text = format!("{ONE_CPU}{tasks}[[event]]\nat_us = {at_us}\n{change}\n");
+            for scheduler in ["eevdf", "cfs", "flsched"] {
+                let ends = ends_ms(&text, scheduler);
+                assert!(ends[0] > 395.0 && ends[1] < 300.0, "{scheduler}, {change}: {ends:?}");
+            }
+        }
+    }
+    // To the real-time class and back.
+    let text = format!(
+        "{ONE_CPU}{tasks}[[event]]\nat_us = 50000\ntimes = 5\nevery_us = 20000\npolicy = {{ task = 1, to = {{ rr = 1 }} }}\n\
+         [[event]]\nat_us = 60000\ntimes = 5\nevery_us = 20000\npolicy = {{ task = 1, to = \"other\" }}\n"
+    );
+    for scheduler in POLICIES.into_iter().chain(["eevdf", "cfs"]) {
+        let ends = ends_ms(&text, scheduler);
+        assert!((395.0..420.0).contains(&ends[0].max(ends[1])), "{scheduler}: {ends:?}");
+    }
+}
+
+#[test]
+fn a_policy_takes_over_tasks_that_run_and_wait() {
+    let tasks = "[[task]]\ncount = 3\nsteps = [{ run_us = 50000 }, { sleep_us = 20000 }, { run_us = 50000 }]\n\
+                 [[task]]\npolicy = { fifo = 3 }\nrounds = 5\nsteps = [{ sleep_us = 15000 }, { run_us = 2000 }]\n";
+    let attached = |at_us: u64| format!("attach_us = {at_us}\n{ONE_CPU}{tasks}");
+    for scheduler in POLICIES {
+        for at_us in (0..300_000).step_by(7_321) {
+            let ends = ends_ms(&attached(at_us), scheduler);
+            assert!(ends.iter().all(|&ms| (80.0..500.0).contains(&ms)), "{scheduler} at {at_us}: {ends:?}");
+        }
+        let text = |at_us| Scenario::parse(&attached(at_us).replace("flsched", scheduler), "it").unwrap();
+        let (early, late) = (text(1).run().unwrap(), text(9_000_000).run().unwrap());
+        let eevdf = Scenario { scheduler: "eevdf".into(), ..text(1) }.run().unwrap();
+        assert_eq!(late.context_switches, eevdf.context_switches, "before that EEVDF runs");
+        assert_eq!(late.stats.values().sum::<u64>(), 0, "{scheduler}");
+        assert!(
+            early.stats.values().any(|&count| count > 0) || scheduler == "rr2",
+            "{scheduler}: {:?}",
+            early.stats
+        );
+    }
+}
+
+#[test]
+fn tasks_follow_their_cpuset() {
+    let text = "seed = 1\nmachine = \"parallel-clock\"\ncpus = 2\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
+                [cpusets]\na = [0]\n[[task]]\ncount = 2\ncpuset = \"a\"\ncpus = [0, 1]\nsteps = [{ run_us = 50000 }]\n\
+                [[task]]\ncpus = [0]\nsteps = [{ run_us = 40000 }]\n\
+                [[event]]\nat_us = 10000\ncpuset = { name = \"a\", cpus = [1] }\n";
+    for scheduler in ["flsched", "smove", "rr2", "eevdf"] {
+        let ends = ends_ms(text, scheduler);
+        // They share CPU 0 with the third task for 10 ms, then CPU 1.
+        assert!((45.0..52.0).contains(&ends[2]), "{scheduler}: {ends:?}");
+        assert!((96.0..106.0).contains(&ends[0].max(ends[1])), "{scheduler}: {ends:?}");
+    }
+}
+
+#[test]
+fn a_task_may_take_long_to_exit() {
+    let text = format!("{ONE_CPU}[[task]]\nexit_us = 30000\nsteps = [{{ run_us = 5000 }}]\n");
+    for scheduler in POLICIES.into_iter().chain(["eevdf", "rr"]) {
+        let scenario = Scenario { scheduler: scheduler.into(), ..Scenario::parse(&text, "it").unwrap() };
+        let (outcome, tasks) = scenario.run_counted().unwrap();
+        assert!(tasks[1].program_ended_at.unwrap() < 6_000_000, "{scheduler}");
+        assert!((0.035..0.037).contains(&outcome.whole_s), "{scheduler}: {}", outcome.whole_s);
+    }
+}
+
+#[test]
+fn a_run_may_end_before_its_tasks() {
+    let text = format!("end_ms = 30\n{ONE_CPU}[[task]]\nsteps = [{{ run_us = 5000000 }}]\n");
+    let outcome = Scenario::parse(&text, "it").unwrap().run().unwrap();
+    assert!((0.025..0.031).contains(&outcome.whole_s), "{}", outcome.whole_s);
+}
+
 #[test]
 fn a_bad_file_is_refused_by_file_and_fault() {
     let good = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 2\nscheduler = \"fifo\"\nlimit_ms = 10\n";
@@ -260,6 +375,40 @@ fn a_bad_file_is_refused_by_file_and_fault() {
         (format!("{good}[[task]]\nsteps = [{{ pin = 2 }}]\n"), "task 1: there is no CPU 2"),
         (format!("workload = \"hogs\"\n{good}[[task]]\nsteps = []\n"), "both a workload and tasks"),
         (format!("{good}[[event]]\nat_us = 1\noffline = 9\n"), "event 1: there is no CPU 9"),
+        (
+            format!("{good}[[task]]\nsteps = []\npolicy = {{ fifo = 100 }}\n"),
+            "priority 100 is not from 1 to 99",
+        ),
+        (
+            format!(
+                "{good}[[task]]\nsteps = []\npolicy = {{ deadline = {{ runtime_us = 3, period_us = 2 }} }}\n"
+            ),
+            "0 < runtime_us <= period_us",
+        ),
+        (format!("{good}[[task]]\nsteps = []\ncpuset = \"a\"\n"), "task 1: cpuset: there is no cpusets.a"),
+        (format!("{good}[cpusets]\na = [2]\n"), "cpusets.a: there is no CPU 2"),
+        (format!("{good}[cpusets]\na = []\n"), "cpusets.a: needs at least one CPU"),
+        (
+            format!("{good}[[event]]\nat_us = 1\ncpuset = {{ name = \"a\", cpus = [1] }}\n"),
+            "event 1: there is no cpusets.a",
+        ),
+        (
+            format!("{good}[[task]]\nsteps = []\n[[event]]\nat_us = 1\nnice = {{ task = 1, to = 20 }}\n"),
+            "event 1: nice 20",
+        ),
+        (
+            format!(
+                "{good}[[task]]\nsteps = []\n[[event]]\nat_us = 1\nnice = {{ task = 1, count = 2, to = 2 }}\n"
+            ),
+            "event 1: needs some of the tasks, which are 1 to 1",
+        ),
+        (format!("{good}[[event]]\nat_us = 1\ntimes = 2\noffline = 1\n"), "event 1: times is at least 1"),
+        (
+            format!("{good}[[event]]\nat_us = 1\ntimes = 2000000\nevery_us = 1\noffline = 1\n"),
+            "event 1: the events change more than 1000000 tasks",
+        ),
+        (good.replace("limit_ms = 10", "limit_ms = 10\nend_ms = 11"), "end_ms: 11 is more than limit_ms"),
+        (format!("attach_us = 1000000000001\n{good}"), "attach_us"),
         (format!("{good}[[event]]\nat_us = 1\naffinity = {{ task = 1, cpus = [0] }}\n"), "event 1: needs"),
     ] {
         let error = Scenario::parse(&bad, "bad.toml").unwrap_err();

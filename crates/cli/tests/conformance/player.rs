@@ -226,15 +226,21 @@ fn conduct(events: &[Happening], pids: &[AtomicI32], begin: Instant) {
     call("conductor");
     enter_class(libc::SCHED_FIFO, CONDUCTORS_PRIORITY).expect("root may");
     for event in events {
+        assert_eq!(event.times, 1, "only the simulator repeats events");
         let due = Duration::from_micros(event.at_us);
         sleep(due.saturating_sub(begin.elapsed()));
         match &event.what {
             What::Offline(cpu) => set_online(*cpu, false),
             What::Online(cpu) => set_online(*cpu, true),
-            What::Affinity { task, cpus } => match pids[task - 1].load(Ordering::SeqCst) {
-                0 => {}
-                pid => allow(pid, cpus.iter().copied()),
-            },
+            What::Affinity { task, count, cpus } => {
+                for pid in &pids[task - 1..task - 1 + count] {
+                    match pid.load(Ordering::SeqCst) {
+                        0 => {}
+                        pid => allow(pid, cpus.iter().copied()),
+                    }
+                }
+            }
+            what => panic!("{what:?}: only the simulator plays that"),
         }
     }
 }

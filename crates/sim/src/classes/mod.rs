@@ -68,6 +68,28 @@ pub trait Class {
     /// A task has ended and is dequeued.
     fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
 
+    /// A task of another class has been forked; it may come to this one later.
+    fn task_new_elsewhere(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// The task existed before the class was set up: see [`Simulation`](crate::Simulation) on attaching.
+    fn task_exists(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// A task of another class has ended.
+    fn task_dead_elsewhere(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// The weight or the class of a task of this class is about to change. If the task was queued, it is out of the
+    /// queue until after the change.
+    fn begin_change(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// The weight of a task of this class has changed: `reweight_task`.
+    fn reweight(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// The task has come from another class: `switching_to`, `switched_to`.
+    fn task_joins(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// The task goes to another class: `switched_from`.
+    fn task_leaves(&mut self, _core: &mut Core, _task: TaskId) {}
+
     /// Selects the CPU of a task that is woken or new, and was last on `prev`. Not called for tasks
     /// that may only run on one CPU.
     fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, wake: Wake) -> CpuId;

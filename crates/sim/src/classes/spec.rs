@@ -5,6 +5,7 @@ use crate::core::{Core, Scheduling};
 use crate::env::objects::Object;
 use crate::ext::Ext;
 use crate::kfuncs;
+use crate::rules::is_control;
 use flsched_machine::Machine;
 use flsched_spec::{Kernel, KernelSpec, PolicySpec, Scheduler};
 
@@ -30,7 +31,7 @@ pub(crate) fn scheduling(scheduler: &Scheduler) -> Scheduling {
 pub fn keeps_cpus_busy(scheduler: &Scheduler) -> bool {
     let Scheduler::Policy(spec) = scheduler else { return false };
     let waits = spec.knobs().get("delay_us").is_some_and(|&delay_us| delay_us > SHORT_US);
-    spec.policy.name != "flsched_paper" && !waits
+    !is_control(spec) && !waits
 }
 
 /// What the user should know about this scheduler on this machine.

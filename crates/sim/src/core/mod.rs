@@ -24,7 +24,8 @@ pub use perf::Pace;
 pub use recording::{QueueLength, Recording, Slice, Tuning, WakeUp};
 pub use spent::Spent;
 pub use task::{
-    PF_KTHREAD, SCHED_BATCH, SCHED_FIFO, SCHED_NORMAL, SCHED_RR, Scheduling, State, Task, TaskSpec,
+    Budget, PF_KTHREAD, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR,
+    Scheduling, State, Task, TaskSpec,
 };
 pub use task_struct::{CpuMask, TaskStruct};
 pub use weight::{NICE_0, load_weight};
@@ -32,6 +33,7 @@ pub use weight::{NICE_0, load_weight};
 use crate::Violation;
 pub use crate::engine::TaskId;
 use crate::engine::{Event, EventQueue, Ns, Random, random};
+use crate::rules::Watch;
 pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use std::sync::Arc;
@@ -119,6 +121,8 @@ pub struct Core {
     pub violation: Option<Violation>,
     /// Which task ran where and when, if a recording was requested.
     pub recording: Option<Box<Recording>>,
+    /// Watches for what rules are about, if any are to be judged.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 impl Core {
@@ -165,6 +169,7 @@ impl Core {
             idle: CpuMask::first(count),
             violation: None,
             recording: None,
+            watch: None,
         };
         (0..count).for_each(|cpu| core.renew_pace(cpu));
         core
@@ -266,6 +271,9 @@ impl Core {
         let nr_running = &mut self.cpus[task.cpu].nr_running;
         *nr_running = if is_queued { *nr_running + 1 } else { *nr_running - 1 };
         task.is_queued = is_queued;
+        if let Some(watch) = &mut self.watch {
+            watch.queued(task, is_queued, self.cpus[self.here].clock);
+        }
     }
 
     /// `__ttwu_queue_wakelist()`: the task's CPU is to enqueue it.
@@ -307,6 +315,9 @@ impl Core {
             if task.is_queued {
                 self.cpus[task.cpu].nr_running -= 1;
                 self.cpus[cpu].nr_running += 1;
+                if let Some(watch) = &mut self.watch {
+                    watch.moved(task, task.cpu, cpu, self.cpus[self.here].clock);
+                }
             }
             task.cpu = cpu;
             task.wake_cpu = cpu as i32;

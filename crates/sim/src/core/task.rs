@@ -1,6 +1,6 @@
 //! A task in the core.
 use super::task_struct::{CpuMask, ROOT_CGROUP, SchedEntity, SchedExtEntity, SignalStruct, TaskStruct};
-use super::{CpuId, Footprint, TaskId};
+use super::{CpuId, Footprint, TaskId, load_weight};
 use crate::engine::Ns;
 use std::ffi::c_char;
 use std::ops::{Deref, DerefMut};
@@ -32,6 +32,15 @@ pub const SCHED_FIFO: u32 = 1;
 pub const SCHED_RR: u32 = 2;
 /// See `sched(7)`.
 pub const SCHED_BATCH: u32 = 3;
+/// See `sched(7)`.
+pub const SCHED_IDLE: u32 = 5;
+/// See `sched(7)`.
+pub const SCHED_DEADLINE: u32 = 6;
+
+/// `WEIGHT_IDLEPRIO`: the weight of `SCHED_IDLE`, whatever the nice value.
+const WEIGHT_IDLEPRIO: u64 = 3;
+/// The `prio` of all tasks of `SCHED_DEADLINE`: above the highest real-time priority.
+const DEADLINE_PRIO: i32 = -1;
 
 /// What a task requests with `sched_setscheduler()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +49,19 @@ pub enum Scheduling {
     Normal,
     /// `SCHED_BATCH`.
     Batch,
+    /// `SCHED_IDLE`.
+    Idle,
     /// `SCHED_FIFO` at a priority from 1 to 99.
     Fifo(u8),
     /// `SCHED_RR` at a priority from 1 to 99.
     RoundRobin(u8),
+    /// `SCHED_DEADLINE`: a class above the real-time one, with a budget.
+    Deadline {
+        /// How long it may run in each period.
+        runtime: Ns,
+        /// The period.
+        period: Ns,
+    },
 }
 
 impl Scheduling {
@@ -52,18 +70,34 @@ impl Scheduling {
         match self {
             Self::Normal => SCHED_NORMAL,
             Self::Batch => SCHED_BATCH,
+            Self::Idle => SCHED_IDLE,
             Self::Fifo(_) => SCHED_FIFO,
             Self::RoundRobin(_) => SCHED_RR,
+            Self::Deadline { .. } => SCHED_DEADLINE,
         }
     }
 
     /// `prio` of `task_struct`: below 100 for real-time tasks, 120 at nice 0.
     fn prio(self, nice: i32) -> i32 {
         match self {
-            Self::Normal | Self::Batch => 120 + nice,
+            Self::Normal | Self::Batch | Self::Idle => 120 + nice,
+            Self::Deadline { .. } => DEADLINE_PRIO,
             Self::Fifo(priority) | Self::RoundRobin(priority) => 99 - i32::from(priority),
         }
     }
+}
+
+/// What a task of `SCHED_DEADLINE` may still run: `struct sched_dl_entity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// How long it may run in each period.
+    pub runtime: Ns,
+    /// The period.
+    pub period: Ns,
+    /// When the present period ends.
+    pub period_end: Ns,
+    /// How long it had run when the present period began.
+    pub ran_before: Ns,
 }
 
 /// What a new task is like.
@@ -121,6 +155,10 @@ pub struct Task {
     pub program_end: Option<(Ns, u64)>,
     /// When it was last woken, if it has not run since.
     pub woken_at: Option<Ns>,
+    /// That of a task of `SCHED_DEADLINE`.
+    pub budget: Option<Budget>,
+    /// It exits, and has left its autogroup.
+    pub has_left_autogroup: bool,
 }
 
 impl Task {
@@ -164,7 +202,7 @@ impl Task {
             own_signal: SignalStruct { nr_threads: 1 },
             cpus_mask,
         });
-        Self {
+        let mut task = Self {
             shared,
             pin: None,
             id,
@@ -182,7 +220,43 @@ impl Task {
             migrations: 0,
             program_end: None,
             woken_at: None,
+            budget: None,
+            has_left_autogroup: false,
+        };
+        task.set_budget(spec.scheduling);
+        task
+    }
+
+    fn set_budget(&mut self, scheduling: Scheduling) {
+        self.budget = match scheduling {
+            Scheduling::Deadline { runtime, period } => {
+                Some(Budget { runtime, period, period_end: 0, ran_before: 0 })
+            }
+            _ => None,
+        };
+    }
+
+    /// What `sched_setscheduler()` writes.
+    pub(crate) fn set_scheduling(&mut self, scheduling: Scheduling) {
+        let nice = self.static_prio - 120;
+        self.policy = scheduling.policy();
+        self.prio = scheduling.prio(nice);
+        self.normal_prio = self.prio;
+        self.set_budget(scheduling);
+    }
+
+    /// What `setpriority()` writes.
+    pub(crate) fn set_nice(&mut self, nice: i32) {
+        self.static_prio = 120 + nice;
+        if self.prio >= 100 {
+            self.prio = self.static_prio;
+            self.normal_prio = self.prio;
         }
+    }
+
+    /// Its weight in the fair class, and for policies.
+    pub fn weight(&self) -> u64 {
+        if self.policy == SCHED_IDLE { WEIGHT_IDLEPRIO } else { load_weight(self.static_prio) }
     }
 
     /// For C: valid as long as the task's run.
@@ -212,11 +286,16 @@ impl Task {
 
     /// Its scheduling policy and priority, which its children inherit.
     pub fn scheduling(&self) -> Scheduling {
-        let priority = (99 - self.prio) as u8;
+        let priority = (99 - self.prio.max(0)) as u8;
         match self.policy {
             SCHED_FIFO => Scheduling::Fifo(priority),
             SCHED_RR => Scheduling::RoundRobin(priority),
             SCHED_BATCH => Scheduling::Batch,
+            SCHED_IDLE => Scheduling::Idle,
+            SCHED_DEADLINE => self.budget.map_or(Scheduling::Normal, |budget| Scheduling::Deadline {
+                runtime: budget.runtime,
+                period: budget.period,
+            }),
             _ => Scheduling::Normal,
         }
     }

@@ -1,7 +1,9 @@
 //! Simulated time, the queue of events, and random numbers: everything that makes a run repeatable.
+mod dice;
 mod queue;
 mod work;
 
+pub(crate) use dice::Dice;
 pub use queue::{Event, EventQueue};
 
 use rand::SeedableRng;

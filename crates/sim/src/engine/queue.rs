@@ -56,11 +56,13 @@ pub enum Event {
         /// Whether it goes online.
         is_online: bool,
     },
-    /// A task's affinity is set from outside: to the next one that is planned for it.
-    SetAffinity {
-        /// The task.
-        task: TaskId,
+    /// An attribute of a task is set from outside.
+    Change {
+        /// Which of the planned changes it is.
+        number: usize,
     },
+    /// The policy is attached.
+    Attach,
     /// The kernel checks for tasks that have waited for too long.
     Watchdog,
 }

@@ -3,7 +3,7 @@
 use super::{Direct, Ext};
 use crate::Error;
 use crate::classes::{Class, Dequeue, Enqueue, Wake};
-use crate::core::{Core, CpuId, TaskId};
+use crate::core::{Core, CpuId, Task, TaskId};
 use crate::engine::display_ns;
 use crate::env::abi::*;
 use flsched_machine::Price;
@@ -35,8 +35,45 @@ impl Class for Ext {
         self.enable_task(core, task);
     }
 
+    fn task_new_elsewhere(&mut self, core: &mut Core, task: TaskId) {
+        self.custody.resize(core.tasks.len(), 0);
+        core.tasks[task].scx.flags |= TASK_RESET_RUNNABLE_AT;
+        self.init_task(core, task, true);
+    }
+
+    fn task_exists(&mut self, core: &mut Core, task: TaskId) {
+        self.custody.resize(core.tasks.len(), 0);
+        core.tasks[task].scx.flags |= TASK_RESET_RUNNABLE_AT;
+        self.init_task(core, task, false);
+    }
+
     fn task_dead(&mut self, core: &mut Core, task: TaskId) {
-        self.task_leaves(core, task);
+        self.disable_task(core, task);
+        self.exit_task(core, task);
+    }
+
+    fn task_dead_elsewhere(&mut self, core: &mut Core, task: TaskId) {
+        self.exit_task(core, task);
+    }
+
+    /// `reweight_task_scx()`.
+    fn reweight(&mut self, core: &mut Core, task: TaskId) {
+        let weight = weight(&core.tasks[task]);
+        core.tasks[task].scx.weight = weight;
+        self.set_weight(core, task);
+    }
+
+    /// `switching_to_scx()`.
+    fn task_joins(&mut self, core: &mut Core, task: TaskId) {
+        core.tasks[task].scx.weight = weight(&core.tasks[task]);
+        core.tasks[task].scx.flags |= TASK_RESET_RUNNABLE_AT;
+        self.enable_task(core, task);
+        self.set_cpumask(core, task);
+    }
+
+    /// `switched_from_scx()`.
+    fn task_leaves(&mut self, core: &mut Core, task: TaskId) {
+        self.disable_task(core, task);
     }
 
     fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, wake: Wake) -> CpuId {
@@ -301,7 +338,7 @@ impl Class for Ext {
         if let Some(task) = starved {
             let waited = (now - task.scx.runnable_at) * core.machine.tick_ns;
             let what = format!("has been runnable for {} and does not run", display_ns(waited));
-            core.fail("watchdog", Some(task.id), what);
+            core.fail(crate::WATCHDOG, Some(task.id), what);
         }
     }
 
@@ -366,7 +403,7 @@ impl Ext {
 }
 
 /// `sched_weight_to_cgroup()` of `sched_prio_to_weight`: 100 at nice 0.
-pub(super) fn weight(static_prio: i32) -> u32 {
-    let load = crate::core::load_weight(static_prio);
+pub(super) fn weight(task: &Task) -> u32 {
+    let load = task.weight();
     ((load * 100 + 512) / 1024).clamp(1, 10_000) as u32
 }

@@ -12,7 +12,7 @@ impl Ext {
     /// Ends the policy and starts it again. This takes no time, whereas in the kernel the default scheduler runs in
     /// between.
     pub(super) fn restart(&mut self, core: &mut Core) {
-        let alive = |task: &&Task| task.class == self.index && (task.state != State::Dead || task.is_queued);
+        let alive = |task: &&Task| task.state != State::Dead || task.is_queued;
         let tasks: Vec<TaskId> = core.tasks.iter().filter(alive).map(|task| task.id).collect();
         self.end(core, &tasks);
         let loaded = Instance::load(&self.spec, &core.machine, &core.online, self.kfuncs)
@@ -39,7 +39,10 @@ impl Ext {
     /// Ends the old instance and discards its state, except for its statistics.
     fn end(&mut self, core: &mut Core, tasks: &[TaskId]) {
         for &task in tasks {
-            self.task_leaves(core, task);
+            if core.tasks[task].class == self.index {
+                self.disable_task(core, task);
+            }
+            self.exit_task(core, task);
         }
         if let Some(exit) = self.ops().exit {
             let mut info = ExitInfo::restart();
@@ -68,6 +71,9 @@ impl Ext {
             self.init_task(core, task, false);
         }
         for &task in tasks {
+            if core.tasks[task].class != self.index {
+                continue;
+            }
             self.enable_task(core, task);
             let cpu = core.tasks[task].cpu;
             if core.tasks[task].scx.flags & TASK_QUEUED == 0 {
@@ -91,7 +97,7 @@ impl Ext {
         state.scx.ddsp_enq_flags = 0;
         state.scx.slice = SLICE_DFL;
         state.scx.dsq_vtime = 0;
-        state.scx.weight = weight(state.static_prio);
+        state.scx.weight = weight(state);
         let pointer = state.as_ptr();
         if let Some(init_task) = self.ops().init_task {
             let mut args = InitTaskArgs { fork: is_fork };
@@ -105,25 +111,37 @@ impl Ext {
 
     /// `scx_enable_task()`.
     pub(super) fn enable_task(&mut self, core: &mut Core, task: TaskId) {
-        let (pointer, weight) = (core.tasks[task].as_ptr(), core.tasks[task].scx.weight);
+        let pointer = core.tasks[task].as_ptr();
         if let Some(enable) = self.ops().enable {
-            // SAFETY: a callback of the policy, with the arguments of its type; likewise below.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "enable", || unsafe { enable(pointer) });
         }
+        self.set_weight(core, task);
+    }
+
+    pub(super) fn set_weight(&mut self, core: &mut Core, task: TaskId) {
+        let (pointer, weight) = (core.tasks[task].as_ptr(), core.tasks[task].scx.weight);
         if let Some(set_weight) = self.ops().set_weight {
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "set_weight", || unsafe { set_weight(pointer, weight) });
         }
     }
 
-    /// `scx_disable_task()` and `scx_exit_task()`.
-    pub(super) fn task_leaves(&mut self, core: &mut Core, task: TaskId) {
+    /// `scx_disable_task()`.
+    pub(super) fn disable_task(&mut self, core: &mut Core, task: TaskId) {
         let pointer = core.tasks[task].as_ptr();
         if let Some(disable) = self.ops().disable {
-            // SAFETY: a callback of the policy, with the arguments of its type; likewise below.
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "disable", || unsafe { disable(pointer) });
         }
+    }
+
+    /// `scx_exit_task()`.
+    pub(super) fn exit_task(&mut self, core: &mut Core, task: TaskId) {
+        let pointer = core.tasks[task].as_ptr();
         if let Some(exit_task) = self.ops().exit_task {
             let mut args = ExitTaskArgs { cancelled: false };
+            // SAFETY: a callback of the policy, with the arguments of its type.
             self.call(core, "exit_task", || unsafe { exit_task(pointer, &mut args) });
         }
     }

@@ -115,7 +115,7 @@ fn a_cpu_that_the_task_must_not_use_is_refused() {
     let one = (1..30).map(|task| {
         let mut mask = crate::core::CpuMask::empty();
         mask.set(1, true);
-        (1_000_000 + task as u64, Disturbance::Affinity(task, Box::new(mask)))
+        (1_000_000 + task as u64, Disturbance::Affinity(task, std::sync::Arc::new(mask)))
     });
     simulation.plan(one);
     let Err(Error::Violation(violation)) = simulation.run() else { panic!("the run was not ended") };

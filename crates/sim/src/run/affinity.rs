@@ -33,6 +33,9 @@ impl Simulation {
     /// `sched_setaffinity()`, by any task.
     pub(super) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
         self.changed_at = self.core.now;
+        if let Some(watch) = &mut self.core.watch {
+            watch.may_run_elsewhere(task, self.core.now);
+        }
         let lock = self.core.cpus[self.core.tasks[task].cpu].lock;
         self.core.lock(lock);
         self.change_affinity(task, mask);

@@ -18,10 +18,9 @@ impl Simulation {
             let event = match disturbance {
                 Disturbance::Offline(cpu) => Event::Hotplug { cpu, is_online: false },
                 Disturbance::Online(cpu) => Event::Hotplug { cpu, is_online: true },
-                Disturbance::Affinity(task, mask) => {
-                    let task = task + self.kernel_threads();
-                    self.planned_masks.entry(task).or_default().push_back(*mask);
-                    Event::SetAffinity { task }
+                change => {
+                    self.changes.push(change);
+                    Event::Change { number: self.changes.len() - 1 }
                 }
             };
             self.core.queue.push(at, event);
@@ -29,10 +28,14 @@ impl Simulation {
     }
 
     /// Done on the first CPU that is online.
-    pub(super) fn set_affinity_by_plan(&mut self, task: TaskId) {
-        let Some(mask) = self.planned_masks.get_mut(&task).and_then(|masks| masks.pop_front()) else {
+    pub(super) fn change(&mut self, number: usize) {
+        let change = self.changes[number].clone();
+        let (Disturbance::Affinity(task, _) | Disturbance::Nice(task, _) | Disturbance::Schedule(task, _)) =
+            change
+        else {
             return;
         };
+        let task = task + self.kernel_threads();
         let is_alive = self.core.tasks.get(task).is_some_and(|task| task.state != State::Dead);
         if !is_alive || self.core.tasks[task].state == State::New {
             return;
@@ -40,7 +43,12 @@ impl Simulation {
         let here = self.core.online_near(0);
         self.interrupt(here);
         self.core.spend(Price::Syscall, *self.core.machine.costs.syscall_ns);
-        self.set_affinity(task, &mask);
+        match change {
+            Disturbance::Affinity(_, mask) => self.set_affinity(task, &mask),
+            Disturbance::Nice(_, nice) => self.set_nice(task, nice),
+            Disturbance::Schedule(_, scheduling) => self.set_scheduling(task, scheduling),
+            Disturbance::Offline(_) | Disturbance::Online(_) => {}
+        }
         self.settle(here);
     }
 
@@ -55,6 +63,9 @@ impl Simulation {
         self.changed_at = self.core.now;
         self.core.online.set(cpu, is_online);
         self.core.cpus[cpu].is_online = is_online;
+        if let Some(watch) = &mut self.core.watch {
+            watch.hotplug(cpu, is_online, self.core.now);
+        }
         let here = self.core.online_near(cpu + 1 - usize::from(cpu + 1 == self.core.nr_cpus()));
         self.interrupt(here);
         self.call_rcu(Freed::Memory);

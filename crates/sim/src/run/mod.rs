@@ -1,5 +1,7 @@
 //! One run: its input is a machine, a scheduler, a workload and a seed, its output a result.
 mod affinity;
+mod attach;
+mod budget;
 mod change;
 mod check;
 mod hotplug;
@@ -11,14 +13,15 @@ mod steps;
 mod waiting;
 
 use crate::classes::{Class, scheduling, set_up};
-use crate::core::{Core, CpuId, CpuMask, Footprint, Recording, State, Task, TaskId, TaskSpec};
+use crate::core::{Core, Cpu, CpuId, Footprint, Recording, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
+use crate::rules::{Scores, Watch};
 use crate::startup::TaskSlabs;
-use crate::workload::{Circumstances, Program, World};
+use crate::workload::{Circumstances, Disturbance, Program, World};
 use crate::{Error, Setup, Violation};
 use flsched_machine::{CallbackCosts, Machine, Price};
-use std::collections::{BTreeMap, VecDeque};
+use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
 /// A task with a lower `prio` is a real-time one.
@@ -64,8 +67,16 @@ pub struct Simulation {
     changed_at: Ns,
     /// After more events than this the run counts as an endless loop.
     most_events: u64,
-    /// Affinities that are still to be set, by task.
-    planned_masks: BTreeMap<TaskId, VecDeque<CpuMask>>,
+    /// Changes of tasks from outside, by number.
+    changes: Vec<Disturbance>,
+    /// When the run ends, even if tasks are not done.
+    end: Ns,
+    /// After more events than this it ends, too.
+    end_after: u64,
+    /// Whether it is an error that a rule is broken.
+    must_keep_rules: bool,
+    /// When all tasks are next checked, if rules are judged.
+    full_check_at: Ns,
     stop: Option<Box<dyn Fn() -> bool>>,
 }
 
@@ -76,10 +87,15 @@ impl Simulation {
             setup.workload = fitted;
         }
         setup.workload.check(setup.machine.nr_cpus())?;
-        let Circumstances { begin, limit, disturbances } = setup.workload.circumstances();
+        let Circumstances { begin, limit, end, attach, disturbances } = setup.workload.circumstances();
         setup.limit = limit.map_or(setup.limit, |limit| limit.min(setup.limit));
         let mut core = Core::new(Arc::clone(&setup.machine), setup.seed);
-        let mut classes = set_up(&setup.scheduler, &mut core)?;
+        // The policy is loaded when it is attached.
+        let attach = attach.filter(|_| matches!(setup.scheduler, Scheduler::Policy(_)));
+        let mut classes = match attach {
+            Some(_) => set_up(&Scheduler::read("eevdf", Target::Sim)?, &mut core)?,
+            None => set_up(&setup.scheduler, &mut core)?,
+        };
         for class in &mut classes {
             class.start(&mut core)?;
         }
@@ -99,12 +115,19 @@ impl Simulation {
             keeps_cpus_busy: false,
             changed_at: 0,
             most_events: u64::MAX,
-            planned_masks: BTreeMap::new(),
+            changes: Vec::new(),
+            end: end.unwrap_or(Ns::MAX),
+            end_after: u64::MAX,
+            must_keep_rules: false,
+            full_check_at: 0,
             stop: None,
         };
         simulation.core.now = begin;
         simulation.start_rcu();
         simulation.plan(disturbances);
+        if let Some(at) = attach {
+            simulation.core.queue.push(at, Event::Attach);
+        }
         Ok(simulation)
     }
 
@@ -154,6 +177,24 @@ impl Simulation {
         Ok((outcome, self.core.workload_tasks().map(of).collect()))
     }
 
+    /// Makes it an error to break a rule.
+    pub(crate) fn must_keep_rules(&mut self, watch: Watch) {
+        self.check_every(self.core.machine.tick_ns);
+        self.core.watch = Some(Box::new(watch));
+        self.must_keep_rules = true;
+    }
+
+    /// Runs to the end, or for this number of events, and judges how near it came to breaking the rules; `watch` is made
+    /// for it.
+    pub(crate) fn run_judged(mut self, watch: Watch, events: u64) -> (Result<Outcome, Error>, Scores) {
+        self.check_every(self.core.machine.tick_ns);
+        self.end_after = events;
+        self.core.watch = Some(Box::new(watch));
+        let outcome = self.finish();
+        let scores = self.core.watch.take().map(|watch| watch.finish(&self.core.tasks, self.core.now));
+        (outcome, scores.unwrap_or_default())
+    }
+
     /// Runs to the end, and records which task ran where and when. After a failure it returns the
     /// recording so far.
     pub fn run_recorded(mut self) -> (Result<Outcome, Error>, Recording) {
@@ -189,12 +230,18 @@ impl Simulation {
         let task = self.new_task(&spec, main);
         self.wake_new(task);
         self.settle(0);
-        self.core.queue.push(self.core.now + self.check_every, Event::Watchdog);
+        // Not at the same time as the CPUs' ticks, at which tasks take turns.
+        let offset = if self.core.watch.is_some() { self.core.machine.tick_ns / 2 } else { 0 };
+        self.core.queue.push(self.core.now + self.check_every + offset, Event::Watchdog);
         let mut events = 0u64;
         while self.count_alive() > 0 && !self.world.is_over {
             let Some((at, event)) = self.core.queue.pop() else {
                 return Err(self.stuck().into());
             };
+            if at > self.end || events >= self.end_after {
+                self.core.now = self.end;
+                break;
+            }
             if at > self.setup.limit {
                 return Err(Error::Limit(self.setup.limit));
             }
@@ -218,6 +265,12 @@ impl Simulation {
             }
         }
         self.check()?;
+        if let Some(watch) = self.core.watch.take_if(|_| self.must_keep_rules) {
+            let scores = watch.finish(&self.core.tasks, self.core.now);
+            if let Some((rule, score)) = scores.iter().find(|(_, score)| score.is_broken()) {
+                return Err(score.violation(*rule).into());
+            }
+        }
         Ok(Outcome::of(&self.setup, &self.core, &self.classes, &self.world))
     }
 
@@ -258,18 +311,34 @@ impl Simulation {
             }
             Event::Frequency { domain } => self.decide_frequency(domain),
             Event::Hotplug { cpu, is_online } => self.hotplug(cpu, is_online),
-            Event::SetAffinity { task } => self.set_affinity_by_plan(task),
+            Event::Change { number } => self.change(number),
+            Event::Attach => self.attach(),
             Event::Watchdog => {
-                for class in &mut self.classes {
-                    class.watchdog(&mut self.core);
-                }
-                if let Err(violation) = self.check() {
-                    self.core.violation.get_or_insert(violation);
-                }
+                self.look_around();
                 if self.core.queue.next_at().is_some() {
                     self.core.queue.push(self.core.now + self.check_every, Event::Watchdog);
                 }
             }
+        }
+    }
+
+    /// Checks the whole state. If rules are judged this happens at each tick, and what takes long only once a second.
+    fn look_around(&mut self) {
+        if let Some(mut watch) = self.core.watch.take() {
+            let idle = |cpu: &Cpu| (cpu.curr.is_none() && cpu.is_online).then_some(cpu.idle_since);
+            let idle_since: Vec<Option<Ns>> = self.core.cpus.iter().map(idle).collect();
+            watch.look(&self.core.tasks, &idle_since, self.core.now);
+            self.core.watch = Some(watch);
+            if self.core.now < self.full_check_at {
+                return;
+            }
+            self.full_check_at = self.core.now + WATCH_EVERY;
+        }
+        for class in &mut self.classes {
+            class.watchdog(&mut self.core);
+        }
+        if let Err(violation) = self.check() {
+            self.core.violation.get_or_insert(violation);
         }
     }
 
@@ -316,7 +385,7 @@ impl Simulation {
         let runnable = left.clone().find(|task| task.state == State::Runnable);
         let what = match runnable {
             Some(_) => "it is runnable, and no CPU will ever run it",
-            None => "all tasks wait for each other",
+            None => crate::DEADLOCK,
         };
         let task = runnable.or(left.clone().next()).map(|task| task.label());
         let at = self.core.now - u64::from(WATCHES) * WATCH_EVERY;
@@ -330,7 +399,13 @@ impl Simulation {
         self.alive[class] += 1;
         self.world.add_actor(program, spec.parent);
         self.core.charge(&self.costs[class], flsched_machine::Callback::Fork);
-        self.classes[class].task_new(&mut self.core, task);
+        for (index, it) in self.classes.iter_mut().enumerate() {
+            if index == class {
+                it.task_new(&mut self.core, task);
+            } else {
+                it.task_new_elsewhere(&mut self.core, task);
+            }
+        }
         task
     }
 }
@@ -340,7 +415,6 @@ mod tests {
     use super::*;
     use crate::workload::{Step, View, load};
     use flsched_spec::workload::Model;
-    use flsched_spec::{Scheduler, Target};
 
     /// A run on this machine, for a program that a test gives it.
     pub(super) fn prepare(machine: Machine, scheduler: &str) -> Simulation {

@@ -84,7 +84,7 @@ impl Simulation {
     }
 
     /// How many threads of the kernel there are.
-    pub(super) fn kernel_threads(&self) -> usize {
+    pub(crate) fn kernel_threads(&self) -> usize {
         usize::from(self.grace_periods.thread.is_some())
     }
 

@@ -288,6 +288,8 @@ impl Simulation {
         }
         self.classes[class].put_prev(&mut self.core, cpu, prev, next);
         self.account(prev, Phase::Running);
+        let at = self.core.clock();
+        self.core.watch.iter_mut().for_each(|watch| watch.leaves(cpu, at));
         if self.core.tasks[prev].is_queued {
             self.keep_locked(prev);
             self.core.record_queue(self.core.tasks[prev].cpu, 1);
@@ -318,6 +320,7 @@ impl Simulation {
                 self.core.cpus[cpu].idle_since = self.core.clock();
                 self.core.idle.set(cpu, true);
                 self.core.set_busy(cpu, false);
+                self.core.watch.iter_mut().for_each(|watch| watch.idles(cpu, at));
                 self.update_idle(cpu, true, true);
             }
         }
@@ -327,6 +330,7 @@ impl Simulation {
 
     /// `next` gets the CPU.
     fn begin(&mut self, cpu: CpuId, next: TaskId) {
+        let waited_since = self.core.tasks[next].since;
         self.account(next, Phase::Waiting);
         let (clock, rq_clock) = (self.core.clock(), self.core.rq_clock(cpu));
         let task = &mut self.core.tasks[next];
@@ -335,6 +339,9 @@ impl Simulation {
         let class = task.class;
         if let Some(woken_at) = task.woken_at.take() {
             self.core.counts.latency.add(clock.saturating_sub(woken_at));
+        }
+        if let Some(watch) = &mut self.core.watch {
+            watch.begins(&self.core.tasks[next], cpu, waited_since, clock);
         }
         self.check_begin(cpu, next);
         self.core.charge(&self.costs[class], Callback::SetNext);
@@ -360,7 +367,13 @@ impl Simulation {
         self.core.leave_process(task);
         let class = self.core.tasks[task].class;
         self.core.charge(&self.costs[class], Callback::Exit);
-        self.classes[class].task_dead(&mut self.core, task);
+        for (index, it) in self.classes.iter_mut().enumerate() {
+            if index == class {
+                it.task_dead(&mut self.core, task);
+            } else {
+                it.task_dead_elsewhere(&mut self.core, task);
+            }
+        }
         self.alive[class] -= 1;
     }
 
@@ -389,6 +402,7 @@ impl Simulation {
         // In this order, as `rq->clock` is when it began.
         self.classes[class].tick(&mut self.core, cpu, curr);
         self.core.charge(&self.costs[class], Callback::Tick);
+        self.enforce_budget(cpu, curr);
         self.core.unlock(lock);
         self.rcu_core(cpu);
         self.settle(cpu);

@@ -8,6 +8,9 @@ use crate::workload::{Attempt, Child, Step, View};
 use flsched_machine::Price;
 use rand::RngExt;
 
+/// A task that exits.
+const PF_EXITING: u32 = 4;
+
 /// How much a call may be longer or shorter than its cost.
 const RIPPLE_PERCENT: u64 = 2;
 
@@ -48,7 +51,7 @@ impl Simulation {
                 ns + self.spin_ns(&step, ns)
             }
         };
-        if matches!(step, Step::Exit) {
+        if matches!(step, Step::Exit) && self.core.tasks[task].flags & PF_EXITING == 0 {
             self.core.tasks[task].program_end = Some((self.core.clock(), self.core.tasks[task].switches()));
         }
         self.world.actors[task].pending = Some(step);
@@ -100,7 +103,7 @@ impl Simulation {
                 return 0;
             }
             Step::LockMemory(..) | Step::DowngradeMemory(_) | Step::UnlockMemory(_) => return 0,
-            Step::DisableMigration | Step::EnableMigration | Step::Run(_) => return 0,
+            Step::DisableMigration | Step::EnableMigration | Step::BeginExit | Step::Run(_) => return 0,
             Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => return 0,
         };
         let all = self.ripple(ns + further_ns);
@@ -193,6 +196,11 @@ impl Simulation {
             Step::Stop => self.world.stopped_at = Some(self.core.clock()),
             Step::Figure(name, value) => self.world.figures.push((name, value)),
             Step::Time(seconds) => self.world.own_time_s = Some(seconds),
+            Step::BeginExit => {
+                self.core.tasks[task].program_end =
+                    Some((self.core.clock(), self.core.tasks[task].switches()));
+                self.core.tasks[task].flags |= PF_EXITING;
+            }
             Step::Exit => self.exit(cpu, task),
             Step::EndRun => {
                 self.world.stopped_at.get_or_insert(self.core.clock());
@@ -276,14 +284,12 @@ impl Simulation {
     }
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) {
-        const PF_EXITING: u32 = 4;
-        if self.core.tasks[task].flags & PF_EXITING == 0 {
-            self.core.tasks[task].flags |= PF_EXITING;
-            if self.classes[self.core.tasks[task].class].knows_autogroups() {
-                self.leave_autogroup(cpu, task);
-                self.world.actors[task].pending = Some(Step::Exit);
-                return;
-            }
+        self.core.tasks[task].flags |= PF_EXITING;
+        let has_left = std::mem::replace(&mut self.core.tasks[task].has_left_autogroup, true);
+        if !has_left && self.classes[self.core.tasks[task].class].knows_autogroups() {
+            self.leave_autogroup(cpu, task);
+            self.world.actors[task].pending = Some(Step::Exit);
+            return;
         }
         let waits_ns = self.world.tasklist_held_until.saturating_sub(self.core.clock());
         if waits_ns > 0 {

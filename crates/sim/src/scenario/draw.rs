@@ -1,11 +1,10 @@
 //! Random scenarios: each seed gives one.
 use super::{Happening, Scenario, What};
-use crate::engine::{Random, random};
+use crate::engine::Dice;
 use crate::workload::{Act, TaskPlan};
 use flsched_machine::Machine;
 use flsched_machine::THRESHOLD;
 use flsched_spec::{Knob, PidList, Policy};
-use rand::RngExt;
 use std::collections::BTreeMap;
 
 /// The schedulers of the kernel that are drawn beside the policies.
@@ -26,11 +25,9 @@ fn range(knob: &Knob, machine: &str) -> (u64, u64) {
     }
 }
 
-struct Draw(Random);
-
 /// The scenario of a seed; `among`: schedulers to draw from, or all if there are none.
 pub fn draw(seed: u64, among: &[String]) -> Scenario {
-    let mut draw = Draw(random(seed, 2));
+    let mut draw = Dice::new(seed, 2);
     let cpus = *draw.one(CPUS);
     let machine = *draw.one(MACHINES);
     let scheduler = draw.scheduler(among, machine);
@@ -49,34 +46,19 @@ pub fn draw(seed: u64, among: &[String]) -> Scenario {
         scheduler,
         limit_ms: LIMIT_MS,
         begin_us: 0,
+        end_ms: 0,
+        attach_us: 0,
         workload: None,
         jobs: None,
         barriers: BTreeMap::new(),
+        cpusets: BTreeMap::new(),
+        rules: Vec::new(),
         tasks,
         events,
     }
 }
 
-impl Draw {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0.random_range(0..limit)
-    }
-
-    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
-    }
-
-    /// True once in this number of times, on average.
-    fn once_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
-    /// From 1 to `most`, small ones as likely as large ones.
-    fn up_to(&mut self, most: u64) -> u64 {
-        let bits = self.below(u64::from(most.ilog2()) + 1);
-        (self.below(1 << bits) + (1 << bits)).min(most)
-    }
-
+impl Dice {
     /// Half of them with all knobs at their defaults, the others with one or more that are not.
     fn scheduler(&mut self, among: &[String], machine: &str) -> String {
         let mut words: Vec<String> = among.to_vec();
@@ -211,15 +193,15 @@ impl Draw {
             for _ in 0..self.up_to(6) {
                 let (cpu, at_us) = (self.below(cpus as u64) as usize, self.below(SPAN_US));
                 let back_us = at_us + self.up_to(SPAN_US);
-                events.push(Happening { at_us, what: What::Offline(cpu) });
-                events.push(Happening { at_us: back_us, what: What::Online(cpu) });
+                events.push(Happening::once(at_us, What::Offline(cpu)));
+                events.push(Happening::once(back_us, What::Online(cpu)));
             }
         }
         if self.once_in(2) {
             for _ in 0..self.up_to(30) {
                 let task = 1 + self.below(tasks as u64) as usize;
                 let (at_us, cpus) = (self.below(SPAN_US), self.cpus(cpus));
-                events.push(Happening { at_us, what: What::Affinity { task, cpus } });
+                events.push(Happening::once(at_us, What::Affinity { task, count: 1, cpus }));
             }
         }
         events.sort_by_key(|event| event.at_us);

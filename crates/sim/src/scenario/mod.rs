@@ -2,25 +2,28 @@
 //! that can be replayed. Fuzzing draws scenarios, and shrinks those that fail.
 mod campaign;
 mod draw;
+mod event;
+mod judge;
 mod play;
 mod seeds;
 mod shrink;
 
 pub use campaign::{Finding, fuzz};
 pub use draw::draw;
+pub use event::{Happening, What};
 pub use seeds::Seeds;
 pub use shrink::shrink;
 
 use play::Play;
 
 use crate::classes::keeps_cpus_busy;
-use crate::core::CpuMask;
 use crate::engine::Ns;
 use crate::output::Outcome;
+use crate::rules::{Held, Rule};
 use crate::run::TaskCounts;
-use crate::workload::{self, Act, BarrierPlan, Disturbance, TaskPlan, Tasks, Workload};
+use crate::workload::{self, Act, BarrierPlan, TaskPlan, Tasks, Workload};
 use crate::{Error, Setup, Simulation};
-use flsched_machine::{Machine, Setting};
+use flsched_machine::{CpuId, Machine, Setting};
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use serde::{Deserialize, Serialize};
@@ -45,6 +48,12 @@ pub struct Scenario {
     /// How long after a tick it begins, in µs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub begin_us: u64,
+    /// When it ends, in simulated ms, even if tasks are not done; 0: when they are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub end_ms: u64,
+    /// When the policy is attached, in µs from the beginning; 0: before that. Until then `eevdf` runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attach_us: u64,
     /// As for `flsched sim --workload`, in place of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
@@ -54,6 +63,12 @@ pub struct Scenario {
     /// Where tasks wait for each other, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub barriers: BTreeMap<String, BarrierPlan>,
+    /// Sets of CPUs, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpusets: BTreeMap<String, Vec<CpuId>>,
+    /// Rules that the scheduler must keep; to break one is an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
     /// By number, from 1; sorted by when they start.
     #[serde(default, rename = "task")]
     pub tasks: Vec<TaskPlan>,
@@ -65,34 +80,6 @@ pub struct Scenario {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(us: &u64) -> bool {
     *us == 0
-}
-
-/// Something that is done to the run from outside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Happening {
-    /// When, in µs from the beginning.
-    pub at_us: u64,
-    /// What.
-    #[serde(flatten)]
-    pub what: What,
-}
-
-/// See [`Disturbance`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum What {
-    /// A CPU goes offline, unless it is the last one.
-    Offline(usize),
-    /// It comes back.
-    Online(usize),
-    /// A task may run on these CPUs only.
-    Affinity {
-        /// By number, from 1.
-        task: usize,
-        /// Where.
-        cpus: Vec<usize>,
-    },
 }
 
 /// So that bad states are seen soon after they arise.
@@ -130,54 +117,41 @@ impl Scenario {
     }
 
     /// Checks that the file's form alone does not imply.
-    fn check(&self) -> Result<(), String> {
-        let valid = |cpus: &[usize], of: &str| match cpus.iter().find(|&&cpu| cpu >= self.cpus) {
-            Some(cpu) => {
-                Err(format!("{of}: there is no CPU {cpu}; CPUs are 0 to {}", self.cpus.saturating_sub(1)))
-            }
-            None => Ok(()),
-        };
+    pub(crate) fn check(&self) -> Result<(), String> {
         if !(1..=MOST_MS).contains(&self.limit_ms) {
             return Err(format!("limit_ms: {} is not from 1 to {MOST_MS}", self.limit_ms));
         }
-        if self.begin_us > MOST_MS * 1000 {
-            return Err(format!("begin_us: {} is more than {}", self.begin_us, MOST_MS * 1000));
+        for (name, us) in [("begin_us", self.begin_us), ("attach_us", self.attach_us)] {
+            if us > MOST_MS * 1000 {
+                return Err(format!("{name}: {us} is more than {}", MOST_MS * 1000));
+            }
+        }
+        if self.end_ms > self.limit_ms {
+            return Err(format!("end_ms: {} is more than limit_ms, {}", self.end_ms, self.limit_ms));
         }
         if self.workload.is_some() && !self.tasks.is_empty() {
             return Err("it has both a workload and tasks: one of them is needed".into());
         }
+        self.check_cpusets()?;
         let plan = self.plan();
         plan.check()?;
         for (index, task) in self.tasks.iter().enumerate() {
             let name = format!("task {}", index + 1);
-            valid(&task.cpus, &name)?;
+            self.check_cpus(&task.cpus, &name)?;
             for act in &task.steps {
                 if let Act::Pin(cpu) = act {
-                    valid(&[*cpu], &name)?;
+                    self.check_cpus(&[*cpu], &name)?;
                 }
             }
         }
-        for (index, event) in self.events.iter().enumerate() {
-            let name = format!("event {}", index + 1);
-            if event.at_us > MOST_MS * 1000 {
-                return Err(format!("{name}: at_us {} is more than {}", event.at_us, MOST_MS * 1000));
-            }
-            match &event.what {
-                What::Offline(cpu) | What::Online(cpu) => valid(&[*cpu], &name)?,
-                What::Affinity { task, cpus } => {
-                    valid(cpus, &name)?;
-                    if *task == 0 || *task as u64 > plan.count() || cpus.is_empty() {
-                        return Err(format!("{name}: needs one of the tasks and at least one CPU"));
-                    }
-                }
-            }
-        }
-        Ok(())
+        self.check_events(plan.count())
     }
 
     /// Its tasks, as a file of their own would have them.
     fn plan(&self) -> Tasks {
-        Tasks { jobs: self.jobs, barriers: self.barriers.clone(), tasks: self.tasks.clone() }
+        let placed = |task: &TaskPlan| TaskPlan { cpus: self.first_cpus(task), ..task.clone() };
+        let tasks = self.tasks.iter().map(placed).collect();
+        Tasks { jobs: self.jobs, barriers: self.barriers.clone(), tasks }
     }
 
     /// Runs it.
@@ -209,8 +183,15 @@ impl Scenario {
             limit: Ns::MAX,
         })?;
         simulation.check_every(CHECK_EVERY_NS);
-        simulation.stop_after(MOST_EVENTS);
-        if must_keep_cpus_busy {
+        // Those under rules are large, and end.
+        if self.rules.is_empty() && self.end_ms == 0 {
+            simulation.stop_after(MOST_EVENTS);
+        }
+        if !self.rules.is_empty() {
+            let held = Held::of(&self.scheduler()?).to(self.rules.iter().copied());
+            let watch = self.watch(&held, &simulation);
+            simulation.must_keep_rules(watch);
+        } else if must_keep_cpus_busy {
             simulation.must_keep_cpus_busy();
         }
         Ok(simulation)
@@ -238,19 +219,5 @@ impl Scenario {
         let Self { machine, cpus, scheduler, tasks, events, .. } = self;
         let steps: u64 = tasks.iter().map(|task| task.rounds * task.steps.len() as u64).sum();
         format!("{machine}/{cpus} {scheduler} tasks={} steps={steps} events={}", tasks.len(), events.len())
-    }
-}
-
-impl What {
-    fn disturbance(&self) -> Disturbance {
-        match self {
-            Self::Offline(cpu) => Disturbance::Offline(*cpu),
-            Self::Online(cpu) => Disturbance::Online(*cpu),
-            Self::Affinity { task, cpus } => {
-                let mut mask = CpuMask::empty();
-                cpus.iter().for_each(|&cpu| mask.set(cpu, true));
-                Disturbance::Affinity(*task, Box::new(mask))
-            }
-        }
     }
 }

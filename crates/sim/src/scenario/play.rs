@@ -37,11 +37,12 @@ impl Workload for Play {
     }
 
     fn circumstances(&self) -> Circumstances {
-        let events = self.scenario.events.iter();
         Circumstances {
             begin: self.scenario.begin_us * 1000,
             limit: Some(self.scenario.limit_ms * 1_000_000),
-            disturbances: events.map(|event| (event.at_us * 1000, event.what.disturbance())).collect(),
+            end: Some(self.scenario.end_ms * 1_000_000).filter(|&end| end > 0),
+            attach: Some(self.scenario.attach_us * 1000).filter(|&at| at > 0),
+            disturbances: self.scenario.disturbances(),
         }
     }
 

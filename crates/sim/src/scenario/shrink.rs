@@ -1,5 +1,5 @@
 //! The shortest scenario that still fails in the same way.
-use super::{Scenario, What};
+use super::Scenario;
 use crate::{Error, Violation};
 
 /// How many runs it may take.
@@ -41,7 +41,7 @@ pub fn shrink(scenario: &Scenario, violation: &Violation) -> Scenario {
 type Fails<'a> = &'a mut dyn FnMut(&Scenario) -> bool;
 
 /// Tries to leave out parts of a list: first large ones, then each alone.
-fn thin_out(length: usize, mut without: impl FnMut(std::ops::Range<usize>) -> bool) {
+pub(crate) fn thin_out(length: usize, mut without: impl FnMut(std::ops::Range<usize>) -> bool) {
     let mut left = length;
     let mut size = length.div_ceil(2);
     while size > 0 {
@@ -70,17 +70,7 @@ fn attempt(best: &mut Scenario, fails: Fails<'_>, change: impl FnOnce(&mut Scena
 
 fn fewer_tasks(best: &mut Scenario, fails: Fails<'_>) {
     thin_out(best.tasks.len(), |range| {
-        attempt(best, fails, |scenario| {
-            scenario.tasks.drain(range.clone());
-            scenario.events.retain_mut(|event| match &mut event.what {
-                What::Affinity { task, .. } if *task > range.end => {
-                    *task -= range.len();
-                    true
-                }
-                What::Affinity { task, .. } => *task <= range.start,
-                _ => true,
-            });
-        })
+        attempt(best, fails, |scenario| range.rev().for_each(|index| scenario.set_count(index, 0)))
     });
 }
 

@@ -1,6 +1,7 @@
 //! What belongs to a run beside the tasks: only scenarios have any of it.
-use crate::core::{CpuId, CpuMask, TaskId};
+use crate::core::{CpuId, CpuMask, Scheduling, TaskId};
 use crate::engine::Ns;
+use std::sync::Arc;
 
 /// What a workload requires of its run.
 #[derive(Debug, Default)]
@@ -9,6 +10,10 @@ pub struct Circumstances {
     pub begin: Ns,
     /// When the run counts as hung, if that is earlier than otherwise.
     pub limit: Option<Ns>,
+    /// When it ends, even if tasks are not done.
+    pub end: Option<Ns>,
+    /// When the policy is attached; until then the kernel's own scheduler runs. `None`: before the run.
+    pub attach: Option<Ns>,
     /// Changes from outside, each with its time.
     pub disturbances: Vec<(Ns, Disturbance)>,
 }
@@ -21,5 +26,9 @@ pub enum Disturbance {
     /// A CPU comes back online.
     Online(CpuId),
     /// A task may run on these CPUs only, if it exists at that time.
-    Affinity(TaskId, Box<CpuMask>),
+    Affinity(TaskId, Arc<CpuMask>),
+    /// A task gets this nice value, likewise.
+    Nice(TaskId, i32),
+    /// A task is scheduled so, likewise.
+    Schedule(TaskId, Scheduling),
 }

@@ -23,7 +23,7 @@ mod work;
 pub use channel::{Channel, ChannelId, Outcome};
 pub use circumstances::{Circumstances, Disturbance};
 pub use mmap_lock::{Access, MmapLock, MmapLockId, Released};
-pub use script::{Act, BarrierPlan, TaskPlan, Tasks};
+pub use script::{Act, BarrierPlan, BudgetPlan, PolicyPlan, TaskPlan, Tasks};
 pub use sync::{
     Arrival, Attempt, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting,
 };
@@ -161,6 +161,8 @@ pub enum Step {
     Figure(&'static str, f64),
     /// The time that the workload measured itself, in seconds.
     Time(f64),
+    /// The task begins to exit: what it computes from here on is the kernel's work for that.
+    BeginExit,
     /// The task ends.
     Exit,
     /// The run ends, even if tasks are not done.
@@ -194,7 +196,7 @@ impl Step {
             | Self::Down(_)
             | Self::Up(_)
             | Self::Send(_) => false,
-            Self::DisableMigration | Self::EnableMigration => false,
+            Self::DisableMigration | Self::EnableMigration | Self::BeginExit => false,
             Self::Start | Self::Stop | Self::Figure(..) | Self::Time(_) | Self::EndRun => false,
         }
     }

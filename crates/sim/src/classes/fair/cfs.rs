@@ -135,13 +135,17 @@ impl Rules for Cfs {
 
     /// `task_fork_fair()`: placed as if it had just run.
     fn add_task(&mut self, task: TaskId, weight: u64, parent_cpu: CpuId) {
-        self.entities.resize(task + 1, Entity::default());
+        self.entities.resize(self.entities.len().max(task + 1), Entity::default());
         self.entities[task] = Entity { weight: weight as i64, home: parent_cpu, ..Entity::default() };
         let slice = virtual_time(self.slice(parent_cpu, task), weight as i64);
         let queue = &self.queues[parent_cpu];
         let placed = queue.min_vruntime + slice;
         let parent = queue.curr.map_or(placed, |curr| self.entities[curr].vruntime);
         self.entities[task].vruntime = placed.max(parent);
+    }
+
+    fn reweight(&mut self, task: TaskId, weight: u64) {
+        self.entities[task].weight = weight as i64;
     }
 
     fn enqueue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue) {

@@ -184,8 +184,19 @@ impl Rules for Eevdf {
     const IS_MODERN: bool = true;
 
     fn add_task(&mut self, task: TaskId, weight: u64, _parent_cpu: CpuId) {
-        self.entities.resize(task + 1, Entity::default());
-        self.entities[task].weight = weight as i64;
+        self.entities.resize(self.entities.len().max(task + 1), Entity::default());
+        self.entities[task] = Entity { weight: weight as i64, ..Entity::default() };
+    }
+
+    /// `reweight_entity()`: its lag, and what is left until its deadline, are worth as much as before.
+    fn reweight(&mut self, task: TaskId, weight: u64) {
+        let (entity, weight) = (&mut self.entities[task], weight as i64);
+        let rescale = |time: i64| time * entity.weight / weight;
+        entity.lag = rescale(entity.lag);
+        if entity.is_relative {
+            entity.deadline = rescale(entity.deadline);
+        }
+        entity.weight = weight;
     }
 
     fn enqueue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue) {

@@ -2,7 +2,7 @@
 //! load, `schedutil` by the utilisation. Both go with a task to another CPU.
 use super::pelt::{Amounts, Average};
 use super::{Fair, Rules};
-use crate::core::{Core, CpuId, TaskId, load_weight};
+use crate::core::{Core, CpuId, TaskId};
 use crate::engine::Ns;
 use flsched_machine::FULL_SPEED;
 
@@ -34,7 +34,7 @@ impl<R: Rules> Fair<R> {
     /// A task is added to a CPU's run queue.
     pub(super) fn add(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         self.stamp(task);
-        let weight = load_weight(core.tasks[task].static_prio);
+        let weight = core.tasks[task].weight();
         if self.loads[task].cpu != Some(cpu) {
             self.leave_load(core, task);
             self.update_average(core, cpu);
@@ -90,7 +90,7 @@ impl<R: Rules> Fair<R> {
 
     fn unload(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         let queue = &mut self.queues[cpu];
-        queue.load -= load_weight(core.tasks[task].static_prio);
+        queue.load -= core.tasks[task].weight();
         self.overloaded -= usize::from(queue.count + queue.delayed == 1);
     }
 
@@ -98,7 +98,7 @@ impl<R: Rules> Fair<R> {
     pub(super) fn leave_load(&mut self, core: &Core, task: TaskId) {
         let Some(cpu) = self.loads[task].cpu.take() else { return };
         self.turn_to(core, cpu, task, Amounts::ASLEEP);
-        let weight = load_weight(core.tasks[task].static_prio);
+        let weight = core.tasks[task].weight();
         self.queues[cpu].average.detach(&self.loads[task].average, weight);
     }
 
@@ -110,7 +110,7 @@ impl<R: Rules> Fair<R> {
         let Some(cpu) = load.cpu.take() else { return };
         let queue = &mut self.queues[cpu];
         load.average.update(queue.average.known_at(), Amounts::ASLEEP);
-        queue.removed.push((load.average, load_weight(core.tasks[task].static_prio)));
+        queue.removed.push((load.average, core.tasks[task].weight()));
     }
 
     /// The running task's averages and its CPU's: `entity_tick()`.
@@ -189,7 +189,7 @@ impl<R: Rules> Fair<R> {
 
     /// `task_h_load()`, of a task that can run or has just been woken.
     pub(super) fn task_load(&self, core: &Core, task: TaskId) -> u64 {
-        let weight = load_weight(core.tasks[task].static_prio);
+        let weight = core.tasks[task].weight();
         if R::IS_MODERN { self.loads[task].average.load(weight) } else { weight }
     }
 
@@ -201,7 +201,7 @@ impl<R: Rules> Fair<R> {
         let most = u64::from(core.perf_cap(cpu)).saturating_sub(there.utilisation()) / 2;
         let expected = match there.utilisation() {
             0 => most,
-            used => used * load_weight(core.tasks[task].static_prio) / (there.load(1) + 1),
+            used => used * core.tasks[task].weight() / (there.load(1) + 1),
         };
         self.loads[task].average = Average::new(expected.min(most));
     }

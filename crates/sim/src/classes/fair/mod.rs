@@ -15,7 +15,7 @@ pub use eevdf::{Eevdf, EevdfOptions};
 
 use super::domains::Domains;
 use super::{Class, Dequeue, Enqueue, Wake};
-use crate::core::{Core, CpuId, NICE_0, SCHED_NORMAL, State, TaskId, load_weight};
+use crate::core::{Core, CpuId, NICE_0, SCHED_IDLE, SCHED_NORMAL, State, TaskId};
 use crate::engine::Ns;
 use load::TaskLoad;
 use nohz::{Nohz, Success};
@@ -36,6 +36,8 @@ pub trait Rules {
 
     /// A task has been forked by the one that runs on `parent_cpu`.
     fn add_task(&mut self, task: TaskId, weight: u64, parent_cpu: CpuId);
+    /// Its weight is another one from now on; it is in no queue.
+    fn reweight(&mut self, task: TaskId, weight: u64);
     /// It is added to a CPU's run queue.
     fn enqueue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue);
     /// It leaves the CPU's run queue, to sleep, to exit, or for another CPU.
@@ -234,7 +236,31 @@ impl<R: Rules> Class for Fair<R> {
         let inherited = parent.copied().unwrap_or(Wakee::INHERITED);
         self.wakees.resize(core.tasks.len(), inherited);
         self.loads.resize(core.tasks.len(), TaskLoad::default());
-        self.rules.add_task(task, load_weight(core.tasks[task].static_prio), core.here);
+        self.rules.add_task(task, core.tasks[task].weight(), core.here);
+    }
+
+    fn task_new_elsewhere(&mut self, core: &mut Core, task: TaskId) {
+        self.task_new(core, task);
+    }
+
+    /// `dequeue_task()` of a task that sleeps in the queue, and `detach_task_cfs_rq()`.
+    fn begin_change(&mut self, core: &mut Core, task: TaskId) {
+        if self.rules.is_delayed(task) {
+            let cpu = core.tasks[task].cpu;
+            self.update_curr(core, cpu);
+            self.rules.drop_delayed(task);
+            self.drop_load(core, cpu);
+        }
+        self.leave_load(core, task);
+    }
+
+    fn reweight(&mut self, core: &mut Core, task: TaskId) {
+        self.rules.reweight(task, core.tasks[task].weight());
+    }
+
+    /// It begins anew, as a task that was forked.
+    fn task_joins(&mut self, core: &mut Core, task: TaskId) {
+        self.rules.add_task(task, core.tasks[task].weight(), core.tasks[task].cpu);
     }
 
     fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, wake: Wake) -> CpuId {
@@ -299,6 +325,11 @@ impl<R: Rules> Class for Fair<R> {
 
     fn wakeup_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         // A task of `SCHED_BATCH` does not preempt others.
+        let is_idle = |task: TaskId| core.tasks[task].policy == SCHED_IDLE;
+        // Tasks of `SCHED_IDLE` are preempted by all others.
+        if core.cpus[cpu].curr.is_some_and(is_idle) && !is_idle(task) {
+            return self.resched(core, cpu);
+        }
         let is_asked = core.cpus[cpu].need_resched || (!R::IS_MODERN && core.cpus[cpu].need_resched_lazy);
         if !is_asked && core.tasks[task].policy == SCHED_NORMAL && self.rules.preempts(cpu, task) {
             self.resched(core, cpu);

@@ -140,6 +140,11 @@ impl Class for Rt {
         "rt"
     }
 
+    fn task_joins(&mut self, core: &mut Core, task: TaskId) {
+        self.ticks_left.resize(core.tasks.len(), 0);
+        self.ticks_left[task] = self.turn(core);
+    }
+
     fn select_cpu(&mut self, core: &mut Core, task: TaskId, prev: CpuId, _wake: Wake) -> CpuId {
         let prio = core.tasks[task].prio;
         let stays = core.cpus[prev].curr.is_none_or(|curr| {

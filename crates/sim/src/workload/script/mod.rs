@@ -5,13 +5,13 @@ mod rt_app;
 mod tasks;
 mod trace;
 
-pub use tasks::{Act, BarrierPlan, TaskPlan, Tasks};
+pub use tasks::{Act, BarrierPlan, BudgetPlan, PolicyPlan, TaskPlan, Tasks};
 
 use super::{
     BarrierId, ChannelId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload, World,
 };
 use crate::Error;
-use crate::core::{CpuId, CpuMask, Footprint};
+use crate::core::{CpuId, CpuMask, Footprint, Scheduling};
 use crate::engine::Ns;
 use crate::startup::Preparation;
 use flsched_spec::workload::{Format, ScriptFile};
@@ -50,6 +50,7 @@ enum Op {
     Signal(ConditionId),
     Broadcast(ConditionId),
     Affinity(Vec<CpuId>),
+    BeginExit,
     /// Makes the task of that number.
     Fork(usize),
     /// Goes back so often, or for ever.
@@ -65,6 +66,8 @@ struct Kind {
     name: String,
     count: u64,
     nice: i32,
+    /// `None`: as the first task.
+    scheduling: Option<Scheduling>,
     is_thread: bool,
     memory_mb_per_s: u64,
     /// When they are forked, at the earliest.
@@ -178,6 +181,7 @@ fn child(shared: &Rc<(Arc<Script>, Bases)>, number: usize) -> Child {
     Child {
         is_thread: kind.is_thread,
         nice: kind.nice,
+        scheduling: kind.scheduling,
         footprint,
         ..Child::process(kind.name.clone(), actor)
     }
@@ -297,6 +301,7 @@ impl Program for Actor {
                     cpus.iter().for_each(|&cpu| mask.set(cpu, true));
                     Step::SetAffinity(Box::new(mask))
                 }
+                Some(Op::BeginExit) => Step::BeginExit,
                 Some(Op::Fork(kind)) => Step::fork(child(&shared, *kind)),
                 Some(Op::Again { to, times }) => {
                     self.rounds[at] += 1;

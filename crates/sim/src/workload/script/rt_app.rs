@@ -224,6 +224,7 @@ impl Reader {
             name: name.to_owned(),
             count,
             nice,
+            scheduling: None,
             is_thread: true,
             memory_mb_per_s: 0,
             start: 0,

@@ -13,7 +13,9 @@
 //! start_us = 500                 # when it is forked: 0 if left out
 //! nice = 0
 //! is_thread = false              # a thread of the first process
+//! policy = "batch"               # how it is scheduled: see [`PolicyPlan`]
 //! cpus = [0, 1]                  # all if left out or empty
+//! exit_us = 100                  # the kernel's work for its end: 0 if left out
 //! needs = ["setup"]              # begins when these have ended
 //! rounds = 10                    # how often it does its steps: 1 if left out
 //! steps = [{ run_us = 100 }, { barrier = "meet" }, { sleep_us = 50 }, { yields = 3 }]
@@ -22,7 +24,7 @@
 //! Further steps: see [`Act`].
 use super::{Kind, MOST_NS, Op, Script, ns_of_us};
 use crate::Error;
-use crate::core::CpuId;
+use crate::core::{CpuId, Scheduling};
 use crate::workload::Wait;
 use flsched_machine::MAX_CPUS;
 use serde::{Deserialize, Serialize};
@@ -68,12 +70,21 @@ pub struct TaskPlan {
     /// From -20 to 19.
     #[serde(default)]
     pub nice: i32,
+    /// How it is scheduled; `None`: as the first task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPlan>,
     /// A thread of the first process, not a process.
     #[serde(default)]
     pub is_thread: bool,
     /// Where it may run; empty: everywhere.
     #[serde(default)]
     pub cpus: Vec<CpuId>,
+    /// The set of CPUs that it is in, by name; scenarios have such sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpuset: Option<String>,
+    /// The kernel's work for its end, in µs, while it counts as exiting.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub exit_us: u64,
     /// Begins when these have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -85,6 +96,73 @@ pub struct TaskPlan {
     pub rounds: u64,
     /// In this order.
     pub steps: Vec<Act>,
+}
+
+/// How a task is scheduled, as `sched_setscheduler()` and `sched_setattr()` have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyPlan {
+    /// `SCHED_OTHER`.
+    Other,
+    /// `SCHED_BATCH`.
+    Batch,
+    /// `SCHED_IDLE`.
+    Idle,
+    /// `SCHED_FIFO` with this priority, 1 to 99.
+    Fifo(u8),
+    /// `SCHED_RR` with this priority, 1 to 99.
+    Rr(u8),
+    /// `SCHED_DEADLINE`.
+    Deadline(BudgetPlan),
+}
+
+/// What a task of `SCHED_DEADLINE` may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetPlan {
+    /// So long in each period, in µs.
+    pub runtime_us: u64,
+    /// The period, in µs.
+    pub period_us: u64,
+}
+
+impl PolicyPlan {
+    /// Whether it is above the classes of ordinary tasks.
+    pub fn is_above(self) -> bool {
+        matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline(_))
+    }
+
+    /// For the core.
+    pub(crate) fn scheduling(self) -> Scheduling {
+        match self {
+            Self::Other => Scheduling::Normal,
+            Self::Batch => Scheduling::Batch,
+            Self::Idle => Scheduling::Idle,
+            Self::Fifo(priority) => Scheduling::Fifo(priority),
+            Self::Rr(priority) => Scheduling::RoundRobin(priority),
+            Self::Deadline(BudgetPlan { runtime_us, period_us }) => {
+                Scheduling::Deadline { runtime: runtime_us * 1000, period: period_us * 1000 }
+            }
+        }
+    }
+
+    /// Checks that its form alone does not imply.
+    pub(crate) fn check(self) -> Result<(), String> {
+        match self {
+            Self::Fifo(priority) | Self::Rr(priority) if !(1..=99).contains(&priority) => {
+                Err(format!("policy: priority {priority} is not from 1 to 99"))
+            }
+            Self::Deadline(BudgetPlan { runtime_us, period_us })
+                if runtime_us == 0 || runtime_us > period_us || period_us > MOST_PERIOD_US =>
+            {
+                Err(format!(
+                    "policy: of a deadline 0 < runtime_us <= period_us <= {MOST_PERIOD_US}, not {runtime_us} and \
+                     {period_us}"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What a task does: a step, as it is in a file.
@@ -133,8 +211,11 @@ impl Default for TaskPlan {
             count: 1,
             start_us: 0,
             nice: 0,
+            policy: None,
             is_thread: false,
             cpus: Vec::new(),
+            cpuset: None,
+            exit_us: 0,
             needs: Vec::new(),
             memory_mb_per_s: 0,
             rounds: 1,
@@ -159,6 +240,8 @@ fn is_zero(number: &u64) -> bool {
 
 /// Of a task, in MB/s.
 const MOST_MEMORY: u64 = 1_000_000;
+/// The longest period of a deadline: `sysctl_sched_dl_period_max`.
+const MOST_PERIOD_US: u64 = 1 << 22;
 /// Tasks of a file.
 const MOST_TASKS: u64 = 1_000_000;
 /// Numbers of pipes in a file.
@@ -172,6 +255,10 @@ pub(super) fn read(text: &str, path: &str) -> Result<Script, Error> {
         return Err(wrong("at least one [[task]] is needed".into()));
     }
     file.check().map_err(wrong)?;
+    if let Some(task) = file.tasks.iter().find(|task| task.cpuset.is_some()) {
+        let name = task.name.as_deref().unwrap_or("without a name");
+        return Err(wrong(format!("task {name}: cpuset: only scenarios have cpusets; use cpus")));
+    }
     Ok(file.script(format!("tasks:{path}"), path))
 }
 
@@ -195,7 +282,7 @@ impl Tasks {
         let barriers: Vec<&String> = self.barriers.keys().collect();
         let mut kinds = Vec::new();
         for (number, task) in tasks.iter().enumerate() {
-            let mut ops = Vec::new();
+            let (mut ops, mut exit) = (Vec::new(), Vec::new());
             if !task.cpus.is_empty() {
                 ops.push(Op::Affinity(task.cpus.clone()));
             }
@@ -229,15 +316,20 @@ impl Tasks {
             if ops.len() > from {
                 ops.push(Op::Again { to: from, times: Some(task.rounds - 1) });
             }
+            if task.exit_us > 0 {
+                exit.extend([Op::BeginExit, Op::Run(task.exit_us * 1000)]);
+            }
             ops.extend(slots.map(Op::Up));
             let dependants = tasks
                 .iter()
                 .filter(|other| task.name.as_ref().is_some_and(|name| other.needs.contains(name)));
             ops.extend((0..dependants.map(|other| other.count).sum()).map(|_| Op::Up(number)));
+            ops.extend(exit);
             kinds.push(Kind {
                 name: task.name.clone().unwrap_or_else(|| format!("task-{}", number + 1)),
                 count: task.count,
                 nice: task.nice,
+                scheduling: task.policy.map(PolicyPlan::scheduling),
                 is_thread: task.is_thread,
                 memory_mb_per_s: task.memory_mb_per_s,
                 start: task.start_us * 1000,
@@ -278,6 +370,12 @@ impl Tasks {
             }
             if !(-20..=19).contains(&task.nice) {
                 return wrong(format!("nice: {} is not from -20 to 19", task.nice));
+            }
+            if let Some(Err(what)) = task.policy.map(PolicyPlan::check) {
+                return wrong(what);
+            }
+            if ns_of_us(task.exit_us).is_none() {
+                return wrong(format!("exit_us: {} is more than {}", task.exit_us, MOST_NS / 1000));
             }
             if task.memory_mb_per_s > MOST_MEMORY {
                 return wrong(format!(

@@ -277,6 +277,7 @@ impl Trace {
                 name: name.clone(),
                 count: 1,
                 nice: 0,
+                scheduling: None,
                 is_thread: false,
                 memory_mb_per_s: 0,
                 start: 0,

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A policy that keeps the kernel's interface, and not what users expect. The knob `fault` says how. */
+#include "../../../../policies/common.bpf.h"
+
+POLICY_BOILERPLATE(rude)
+
+CHOICE(fault, 0, "none endless apart newest", "equal turns from one queue; turns without end; a queue for each "
+       "CPU, and no help between them; the newest first");
+
+enum fault {
+	FAULT_NONE,
+	FAULT_ENDLESS,
+	FAULT_APART,
+	FAULT_NEWEST,
+};
+
+#define QUEUE	 4096 /* the first of all; those of CPUs have their numbers */
+#define SLICE_NS 3000000ULL
+
+static u64 queue_of(s32 cpu)
+{
+	return fault == FAULT_APART ? (u64)cpu : QUEUE;
+}
+
+s32 BPF_STRUCT_OPS(rude_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	bool is_idle = false;
+	s32 cpu;
+
+	if (fault == FAULT_APART)
+		return prev_cpu;
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	if (is_idle)
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fault == FAULT_ENDLESS ? SCX_SLICE_INF : SLICE_NS, 0);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(rude_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u64 slice = fault == FAULT_ENDLESS ? SCX_SLICE_INF : SLICE_NS;
+
+	if (fault == FAULT_NEWEST)
+		enq_flags |= SCX_ENQ_HEAD;
+	scx_bpf_dsq_insert(p, queue_of(scx_bpf_task_cpu(p)), slice, enq_flags);
+}
+
+void BPF_STRUCT_OPS(rude_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_bpf_dsq_move_to_local(queue_of(cpu), 0);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(rude_init)
+{
+	u32 cpu;
+
+	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
+		s32 error = scx_bpf_create_dsq(cpu, NUMA_NO_NODE);
+
+		if (error)
+			return error;
+	}
+	return scx_bpf_create_dsq(QUEUE, NUMA_NO_NODE);
+}
+
+/* clang-format off */
+SCX_OPS_DEFINE(rude_ops,
+	       .select_cpu	= (void *)rude_select_cpu,
+	       .enqueue		= (void *)rude_enqueue,
+	       .dispatch	= (void *)rude_dispatch,
+	       .init		= (void *)rude_init,
+	       .exit		= (void *)rude_exit,
+	       .name		= "rude");
