@@ -565,13 +565,29 @@ pub struct Draw {
 
 #[derive(Debug, Args)]
 pub struct Fuzz {
-    /// Seeds, one scenario each, from A to B - 1
-    #[arg(long, value_name = "A..B", default_value = "0..1000")]
-    pub seeds: Seeds,
-    /// Number of scenarios at a time, 1 to 1024, which does not change the output
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: u16,
-    /// Schedulers to choose from at random [default: all]
+    /// Seeds, one scenario each, from A to B - 1; with --adversary one search each [default: 0..1000; with --adversary
+    /// 0..4]
+    #[arg(long, value_name = "A..B")]
+    pub seeds: Option<Seeds>,
+    /// Number of scenarios at a time, 1 to 1024, which does not change the output [default: 1; with --adversary as many as
+    /// there are CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Search for scenarios that break a rule which a scheduler is held to, such as that no task waits for too long: draw
+    /// what users and administrators do, and change, generation by generation, what comes closest
+    #[arg(long)]
+    pub adversary: bool,
+    /// With --adversary: generations of a search, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "adversary", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub generations: u64,
+    /// With --adversary: scenarios in a generation, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 24, requires = "adversary", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub population: u16,
+    /// With --adversary: end after this many seconds, 1 to 1000000, with what has been found by then [default: when all
+    /// seeds are done]
+    #[arg(long, value_name = "SECONDS", requires = "adversary", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seconds: Option<u64>,
+    /// Schedulers to choose from at random [default: all]; with --adversary each is searched [default: all policies]
     #[arg(long, value_name = "S,S", value_delimiter = ',')]
     pub schedulers: Vec<String>,
     /// File of a policy of your own; --schedulers names it like the file: my for my.bpf.c (repeatable)

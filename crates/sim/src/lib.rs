@@ -10,9 +10,11 @@
 //! - [`run`]: puts them together: wake-ups, switches, ticks
 //! - [`rules`]: what a scheduler promises, and how near a run came to breaking it
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
+//! - [`adversary`]: searches for scenarios that break a rule
 //! - [`sweep`]: the same run with several values of one number of the machine
 //! - [`startup`]: what a comparison of counts with the emulated machine needs
 //! - [`output`]: the results
+pub mod adversary;
 pub mod classes;
 pub mod conformance;
 pub mod core;

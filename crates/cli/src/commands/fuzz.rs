@@ -4,10 +4,13 @@ use crate::exit::{FAILURE, Usage};
 use crate::files::write;
 use crate::policy_file;
 use anyhow::Result;
-use flsched_sim::scenario::{self, Scenario};
+use flsched_sim::scenario::{self, Scenario, Seeds};
 use flsched_spec::{Scheduler, Target};
 use nix::unistd::{AccessFlags, access};
 use std::io::{self, Write};
+
+/// A scenario each.
+const DEFAULT_SEEDS: Seeds = Seeds(0..1000);
 
 /// Scenarios of a range of seeds.
 pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
@@ -21,6 +24,10 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
     // Before hours of fuzzing, not at the first failure.
     access(&args.out, AccessFlags::W_OK)
         .map_err(|errno| Usage(format!("--out: cannot write to {}: {}", args.out.display(), errno.desc())))?;
+    if args.adversary {
+        return super::adversary::search(args);
+    }
+    let Seeds(seeds) = args.seeds.clone().unwrap_or(DEFAULT_SEEDS);
     let mut out = io::stdout().lock();
     let mut report = |line: String| -> Result<()> {
         writeln!(out, "{line}")?;
@@ -34,11 +41,12 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
         lines.push(format!("seed {}: {}\n  {}", finding.seed, finding.violation, path.display()));
         Ok(())
     };
-    let failed = scenario::fuzz(args.seeds.0.clone(), &args.schedulers, args.jobs.into(), before, found)?;
+    let failed =
+        scenario::fuzz(seeds.clone(), &args.schedulers, args.jobs.unwrap_or(1).into(), before, found)?;
     for line in lines {
         report(line)?;
     }
-    let count = args.seeds.0.end - args.seeds.0.start;
+    let count = seeds.end - seeds.start;
     report(format!("{failed} of {count} seeds failed"))?;
     if failed > 0 {
         report("flsched sim replay FILE shows one again".to_owned())?;

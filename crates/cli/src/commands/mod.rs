@@ -1,4 +1,5 @@
 //! One file a command.
+pub mod adversary;
 pub mod advise;
 pub mod attach;
 pub mod calibrate;

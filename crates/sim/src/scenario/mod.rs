@@ -13,6 +13,7 @@ pub use draw::draw;
 pub use event::{Happening, What};
 pub use seeds::Seeds;
 pub use shrink::shrink;
+pub(crate) use shrink::thin_out;
 
 use play::Play;
 
