@@ -40,6 +40,48 @@ fn what_is_no_knob_or_no_number_is_refused() {
 }
 
 #[test]
+fn the_adversary_refuses_what_it_cannot_do_before_it_begins() {
+    let search = |more: &[&str]| refused(&[&["sim", "fuzz", "--adversary"], more].concat());
+    for (option, value, word) in [
+        ("--seconds", "0", "1..=1000000"),
+        ("--generations", "0", "1..=10000"),
+        ("--population", "10001", "1..=10000"),
+        ("--jobs", "0", "1..=1024"),
+        ("--seeds", "4..4", "has no seed"),
+        ("--out", "/nowhere/at/all", "is not a folder"),
+        ("--schedulers", "nosuch", "flsched"),
+    ] {
+        let text = search(&[option, value]);
+        assert!(text.contains(option.trim_start_matches("--")) || text.contains(value), "{option}: {text}");
+        assert!(text.contains(word), "{option} {value} without {word}: {text}");
+    }
+    assert!(refused(&["sim", "fuzz", "--seconds", "5"]).contains("--adversary"));
+}
+
+#[test]
+fn the_adversary_says_what_it_holds_a_scheduler_to() {
+    let out = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
+    command.args([
+        "sim",
+        "fuzz",
+        "--adversary",
+        "--schedulers",
+        "fifo,eevdf",
+        "--seeds",
+        "5",
+        "--generations",
+        "1",
+    ]);
+    let output = command.args(["--population", "2", "--out"]).arg(out.path()).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("seed 5, fifo: ") && text.contains("held to no rule"), "{text}");
+    assert!(text.contains("seed 5, eevdf: ") && text.contains("held to ejection\n"), "{text}");
+    assert!(text.contains("0 rules broken in all"), "{text}");
+}
+
+#[test]
 fn force_without_partial_is_refused() {
     assert!(refused(&["run", "--force", "--", "true"]).contains("--partial"));
     assert!(refused(&["attach", "flsched", "--force"]).contains("--partial"));

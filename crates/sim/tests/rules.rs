@@ -88,7 +88,7 @@ fn no_cpu_idles_or_runs_background_beside_a_waiting_task() {
     let pinned = format!("[[task]]\ncount = 2\ncpus = [0]\n{HOG}\n");
     assert!(score(Rule::Work, "rude:fault=apart", 2, 1_000, &pinned) == 0.0, "they may not run elsewhere");
     let background = format!("[[task]]\nnice = 9\ncpus = [1]\n{HOG}\n{two}");
-    assert!(score(Rule::Work, "rude:fault=apart", 2, 1_000, &background) >= 1.0);
+    assert!(score(Rule::Background, "rude:fault=apart", 2, 1_000, &background) >= 1.0);
     let alike = background.replace("nice = 9", "nice = 0");
     assert!(
         score(Rule::Work, "rude:fault=apart", 2, 1_000, &alike) == 0.0,

@@ -26,8 +26,10 @@ pub enum Rule {
     Yield,
     /// A task of nice 0 waits no longer than [`Held::max_delay`] with up to 16 others on its CPU, in proportion beyond.
     Wait,
-    /// No CPU idles, or runs background, while a task that may run there waits elsewhere, for longer than two ticks.
+    /// No CPU idles for longer than two ticks while tasks wait that may run there.
     Work,
+    /// No CPU runs only background tasks for longer than two ticks while tasks of nice 0 wait that may run there.
+    Background,
     /// Tasks that exit and threads of the kernel wait no longer than tasks of nice 0.
     Progress,
     /// Of tasks that are alike and compute all the time, each gets at least half of what they get on average.
@@ -38,12 +40,13 @@ pub enum Rule {
 
 impl Rule {
     /// All.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ejection,
         Self::Share,
         Self::Yield,
         Self::Wait,
         Self::Work,
+        Self::Background,
         Self::Progress,
         Self::Balance,
         Self::Interface,
@@ -57,6 +60,7 @@ impl Rule {
             Self::Yield => "yield",
             Self::Wait => "wait",
             Self::Work => "work",
+            Self::Background => "background",
             Self::Progress => "progress",
             Self::Balance => "balance",
             Self::Interface => "interface",

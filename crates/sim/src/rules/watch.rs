@@ -47,8 +47,9 @@ pub(crate) struct Watch {
     /// When a CPU last went on- or offline.
     hotplug_at: Ns,
     cpus: Vec<Usage>,
-    /// By CPU: since when it has idled or run background at each look while tasks waited that may run there.
-    beside_since: Vec<Option<Ns>>,
+    /// By CPU: since when it has idled, or run background, at each look while tasks waited that may run there, and whether it
+    /// has idled.
+    beside_since: Vec<Option<(Ns, bool)>>,
     /// By task.
     tasks: Vec<Watched>,
     /// By task: whether it yields in vain.
@@ -254,7 +255,7 @@ impl Watch {
         if self.ran_before.is_none() && now >= self.compare_from {
             self.ran_before = Some(tasks.iter().map(|task| ran(task, now)).collect());
         }
-        if !self.held.rules.contains(&Rule::Work) {
+        if !self.held.rules.contains(&Rule::Work) && !self.held.rules.contains(&Rule::Background) {
             return;
         }
         let mut beside = vec![None; self.cpus.len()];
@@ -298,11 +299,13 @@ impl Watch {
                 self.beside_since[cpu] = None;
                 continue;
             };
-            let since = *self.beside_since[cpu].get_or_insert(now);
-            let does = if is_idle { "idled" } else { "ran background" };
-            self.note(Rule::Work, (now - since) as f64 / bound as f64, now, Some(task), || {
-                let time = display_ns(now - since);
-                format!("waits; for {time} tasks have waited while CPU {cpu} {does}, where they may run, and {} are allowed", display_ns(bound))
+            let known = self.beside_since[cpu].filter(|(_, was_idle)| *was_idle == is_idle);
+            let (since, _) = *self.beside_since[cpu].insert(known.unwrap_or((now, is_idle)));
+            let (rule, does) =
+                if is_idle { (Rule::Work, "idled") } else { (Rule::Background, "ran background") };
+            self.note(rule, (now - since) as f64 / bound as f64, now, Some(task), || {
+                let (time, bound) = (display_ns(now - since), display_ns(bound));
+                format!("waits; for {time} tasks have waited while CPU {cpu} {does}, where they may run; {bound} is allowed")
             });
         }
     }

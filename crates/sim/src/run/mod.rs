@@ -182,6 +182,8 @@ impl Simulation {
         self.check_every(self.core.machine.tick_ns);
         self.core.watch = Some(Box::new(watch));
         self.must_keep_rules = true;
+        // It is one of the rules.
+        self.keeps_cpus_busy = false;
     }
 
     /// Runs to the end, or for this number of events, and judges how near it came to breaking the rules; `watch` is made
@@ -189,6 +191,7 @@ impl Simulation {
     pub(crate) fn run_judged(mut self, watch: Watch, events: u64) -> (Result<Outcome, Error>, Scores) {
         self.check_every(self.core.machine.tick_ns);
         self.end_after = events;
+        self.keeps_cpus_busy = false;
         self.core.watch = Some(Box::new(watch));
         let outcome = self.finish();
         let scores = self.core.watch.take().map(|watch| watch.finish(&self.core.tasks, self.core.now));
