@@ -14,6 +14,9 @@ struct Smaller<'a> {
     best: Scenario,
     score: Score,
     rule: Rule,
+    /// The lowest score with which a smaller one counts: else a wait of seconds would end as one of a tick too many, with
+    /// another cause.
+    least: f64,
     held: Held,
     stop: &'a Arc<AtomicBool>,
     runs: u32,
@@ -28,8 +31,8 @@ pub(super) fn smaller(
     tell: &mut dyn FnMut(u32),
 ) -> Finding {
     let Finding { rule, score, generation, scenario } = finding;
-    let held = held.clone();
-    let mut smaller = Smaller { best: scenario, score, rule, held, stop, runs: 0, tell };
+    let (held, least) = (held.clone(), (score.value / 2.0).max(1.0));
+    let mut smaller = Smaller { best: scenario, score, rule, least, held, stop, runs: 0, tell };
     loop {
         let before = smaller.best.clone();
         smaller.shorter();
@@ -57,7 +60,7 @@ impl Smaller<'_> {
         self.runs += 1;
         (self.tell)(self.runs);
         let Ok(mut scores) = judge(&candidate, &self.held, self.stop) else { return false };
-        match scores.remove(&self.rule).filter(Score::is_broken) {
+        match scores.remove(&self.rule).filter(|score| score.value >= self.least) {
             Some(score) => {
                 (self.best, self.score) = (candidate, score);
                 true
