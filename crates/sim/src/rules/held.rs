@@ -11,11 +11,9 @@ const CONTROLS: &[&str] = &["flsched_paper"];
 const MAX_DELAY: &str = "max_delay_us";
 const DEFAULT_MAX_DELAY: Ns = 100_000_000;
 
-/// Whether it is such a control, or a policy with the variant that is one.
+/// Whether it is such a control.
 pub(crate) fn is_control(spec: &PolicySpec) -> bool {
-    let chosen = spec.policy.choice("paper");
     CONTROLS.contains(&spec.policy.name)
-        || chosen.is_ok_and(|(knob, paper)| spec.value(&knob.name) == Some(paper))
 }
 
 /// What a scheduler is held to.
