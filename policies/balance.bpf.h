@@ -9,25 +9,31 @@
 
 #include "queues.bpf.h"
 
-/* In jiffies: when each CPU last compared its queue with those of others. */
+/* In jiffies: when each CPU last compared its queue with those of others; and if it took a task. */
 static struct {
 	u64 at __attribute__((aligned(64)));
+	bool has_taken;
 } compared[MAX_CPUS];
 
 /*
  * Takes a task for @cpu, which has work, from a CPU nearby whose queue is longer by two or more and
- * has at least @least tasks. At every call if no task waits on @cpu, else once a tick.
+ * has at least @least tasks. At every call if no task waits on @cpu, else once a tick, and not
+ * twice in a row: the task runs now, and those here would wait for as long as other queues are
+ * longer.
  */
 static bool pull_longer(struct queues *queues, s32 cpu, u32 least)
 {
-	u64 *compared_at = &compared[cpu & (MAX_CPUS - 1)].at;
-	u32 waiting = nr_queued(queues->first + cpu);
+	u32 waiting = nr_queued(queues->first + cpu), here = cpu & (MAX_CPUS - 1);
+	bool had_taken = compared[here].has_taken;
 	u64 now = bpf_jiffies64();
 
-	if (waiting && *compared_at == now)
+	compared[here].has_taken = false;
+	if (waiting && (had_taken || compared[here].at == now))
 		return false;
-	*compared_at = now;
-	return pull_near(queues, cpu, waiting + 2 > least ? waiting + 2 : least);
+	compared[here].at = now;
+	compared[here].has_taken =
+		pull_near(queues, cpu, waiting + 2 > least ? waiting + 2 : least);
+	return compared[here].has_taken;
 }
 
 #endif /* FLSCHED_BALANCE_BPF_H */

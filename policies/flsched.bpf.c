@@ -213,10 +213,11 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	bool yields = goes_on && has_yielded(prev, state);
 	bool works = goes_on && !yields && !is_background(prev);
+	struct queues *like = works ? &run_queues : &later_queues;
 
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
 	if (take_held(state) ||
-	    (goes_on && !yields && pull_longer(works ? &run_queues : &later_queues, cpu, 0))) {
+	    (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0))) {
 		COUNT(balanced);
 		return;
 	}

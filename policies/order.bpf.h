@@ -13,6 +13,7 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
 #define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
+#define YIELDERS     8	 /* tasks that yield that have their turns within a tick */
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /* Would @p preempt a running task under other schedulers? */
@@ -45,7 +46,7 @@ static u64 key_before_others(const struct task_struct *p)
  */
 static u64 key_after_yield(const struct task_struct *p, s32 cpu)
 {
-	return p->scx.runnable_at + 1 + later_state(cpu)->nr_queued / CROWD;
+	return p->scx.runnable_at + 1 + later_state(cpu)->nr_queued / YIELDERS;
 }
 
 /*

@@ -40,6 +40,16 @@ fn a_task_that_waits_for_30_s_ejects_the_scheduler() {
     assert!(score(Rule::Ejection, "rude", 1, 34_000, &above) < 0.1);
 }
 
+/// After the last event nothing is known of who waits.
+#[test]
+fn a_run_that_is_cut_short_accuses_nobody() {
+    let text = "[[task]]\ncount = 3\nrounds = 10000000\nsteps = [{ run_us = 2 }, { sleep_us = 7 }]\n";
+    let short = scenario("flsched", 1, 8_000, text);
+    let held = Held::of(&short.scheduler().unwrap());
+    let scores = short.judge(&held, 100_000, || false).unwrap();
+    assert!(scores.values().all(|score| !score.is_broken()), "{scores:?}");
+}
+
 #[test]
 fn background_gets_a_tenth() {
     let beside = |count: u32| format!("[[task]]\n{HOG}\n[[task]]\ncount = {count}\nnice = 19\n{HOG}\n");

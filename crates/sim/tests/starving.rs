@@ -127,3 +127,14 @@ fn an_idle_cpu_is_found_among_more_than_64_caches() {
         assert!(cpu_times(&recording, "waits", 30)[0] > 1.9, "{policy}: it did not run on CPU 400");
     }
 }
+
+/// Found by the adversary: a CPU in the background took such tasks from another CPU at each tick, as more of them waited there,
+/// and so none of its own, the kernel's thread among them.
+#[test]
+fn balance_does_not_pass_over_those_who_wait() {
+    let tasks = task("background", "count = 1051\npolicy = \"idle\"", "{ run_us = 100000000 }")
+        + &task("normal", "", "{ run_us = 100000000 }");
+    let (_, recording) = play("flsched", 2, 2000, &tasks);
+    let kernels = cpu_times(&recording, "rcu_preempt", 2000);
+    assert!(kernels[0] > 0.0, "the kernel's thread had no turn");
+}

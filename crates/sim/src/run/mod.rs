@@ -241,8 +241,12 @@ impl Simulation {
             let Some((at, event)) = self.core.queue.pop() else {
                 return Err(self.stuck().into());
             };
-            if at > self.end || events >= self.end_after {
+            if at > self.end {
                 self.core.now = self.end;
+                break;
+            }
+            // Cut short: what has not been simulated is no time that anybody has waited.
+            if events >= self.end_after {
                 break;
             }
             if at > self.setup.limit {
