@@ -132,8 +132,9 @@ fn an_idle_cpu_is_found_among_more_than_64_caches() {
 /// and so none of its own, the kernel's thread among them.
 #[test]
 fn balance_does_not_pass_over_those_who_wait() {
-    let tasks = task("background", "count = 1051\nis_thread = true\npolicy = \"idle\"", "{ run_us = 100000000 }")
-        + &task("normal", "is_thread = true", "{ run_us = 100000000 }");
+    let tasks =
+        task("background", "count = 1051\nis_thread = true\npolicy = \"idle\"", "{ run_us = 100000000 }")
+            + &task("normal", "is_thread = true", "{ run_us = 100000000 }");
     let (_, recording) = play("flsched", 2, 2000, &tasks);
     let kernels = cpu_times(&recording, "rcu_preempt", 2000);
     assert!(kernels[0] > 0.0, "the kernel's thread had no turn");
