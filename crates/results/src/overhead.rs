@@ -138,7 +138,7 @@ pub(crate) mod tests {
         assert!(!costs("7.3", 4).is_of(report));
         assert!(!costs("6.18", 16).is_of(report));
         assert!(!Overhead { load: "sleep 2".into(), ..costs("6.18", 4) }.is_of(report));
-        assert!(!Overhead { policy: "flsched:paper".parse().unwrap(), ..costs("6.18", 4) }.is_of(report));
+        assert!(!Overhead { policy: "flsched_paper".parse().unwrap(), ..costs("6.18", 4) }.is_of(report));
         assert!(!Overhead { command: Command::Locks, ..costs("6.18", 4) }.is_of(report));
         assert!(costs("6.18", 4).check(b"{}").unwrap_err().starts_with("is no report of `flsched costs`"));
     }

@@ -71,6 +71,7 @@ mod tests {
         let text = section(Policy::find("flsched").unwrap());
         assert!(text.starts_with("## flsched\n\n| knob |"), "{text}");
         assert!(text.contains("| `slice_us` | 1000 to 10000000 | `100000` |"), "{text}");
-        assert!(text.contains("| `variant` | `bounded`, `paper` | `bounded` |"), "{text}");
+        let text = section(Policy::find("smove").unwrap());
+        assert!(text.contains("| `strategy` | `smove`, `local`, `off` | `smove` |"), "{text}");
     }
 }
