@@ -227,7 +227,7 @@ mod tests {
         let error = MachineFile::parse(&without, "my.toml").unwrap_err().to_string();
         assert!(error.contains("[instruction_ps] is missing"), "{error}");
         let listed = without.replace("[callbacks.flsched]", "[callbacks.default]");
-        assert_eq!(MachineFile::parse(&listed, "it").unwrap().prices().len(), 1, "as in files of one's own");
+        assert_eq!(MachineFile::parse(&listed, "it").unwrap().prices().len(), 2, "as in files of one's own");
     }
 
     #[test]
