@@ -65,8 +65,7 @@ fn two_that_wait(computes: Duration) -> (Instant, Vec<(Instant, usize)>) {
     (ended, heard.iter().collect())
 }
 
-/// New threads are pinned like their creator until they have run, so they wait on its CPU. Each of them may go elsewhere
-/// from its first turn on; in that turn it is the second one that waits, and is pushed by the next switch.
+/// The tasks of two groups are more than the CPUs: those that still wait after a switch go to CPUs that have become idle.
 fn a_switch_pushes_all_that_wait() {
     let held = Held::start();
     let before = held.count("pushed");
