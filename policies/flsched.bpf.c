@@ -57,7 +57,6 @@ STATS(
 struct cpu_state {
 	u32 has_queued;
 	s32 ended; /* the task whose turn was ended: it has not yielded */
-	s32 held;  /* a CPU where a task waits in vain, which is taken; or NO_CPU */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -169,15 +168,6 @@ static bool take_next(s32 cpu, struct cpu_state *state)
 	return true;
 }
 
-/* Takes a task that waits in vain on a CPU which a higher class holds. */
-static bool take_held(struct cpu_state *state)
-{
-	s32 held = state->held;
-
-	state->held = NO_CPU;
-	return held >= 0 && scx_bpf_dsq_move_to_local(run_queue(held), 0);
-}
-
 /*
  * Where a CPU without work looks for some: what was offered to it, tasks with work nearby, then
  * those that are not eligible yet. One whose task goes on, as there is nothing else, looks only for
@@ -216,7 +206,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	struct queues *like = works ? &run_queues : &later_queues;
 
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (take_held(state) ||
+	if (take_held(cpu) ||
 	    (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0))) {
 		COUNT(balanced);
 		return;
@@ -249,7 +239,7 @@ void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu) || state->held >= 0)
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu))
 		return true;
 	if (is_background(p) && (state->has_queued || *cpus_in(&run_queues.cpus, group_of(cpu))))
 		return true;
@@ -268,10 +258,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	struct cpu_state *state = cpu_state(cpu);
 
 	remove_cpu(&idle_cpus, cpu);
-	state->held = find_held(cpu);
-	if (state->held >= 0 && !nr_queued(run_queue(state->held)))
-		state->held = NO_CPU;
-	if (ends_turn(p, cpu, state)) {
+	if (find_held(cpu) || ends_turn(p, cpu, state)) {
 		COUNT(turn_ended);
 		scx_bpf_task_set_slice(p, 0);
 	}
@@ -295,7 +282,6 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 static s32 init_cpu(s32 cpu)
 {
 	cpu_state(cpu)->ended = NO_TASK;
-	cpu_state(cpu)->held = NO_CPU;
 	later_state(cpu)->lender = NO_CPU;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);

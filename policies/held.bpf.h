@@ -11,21 +11,55 @@
 
 #define HELD_TICKS 2 /* a CPU without a tick of the policy's for longer is held, or idle */
 
-/* In jiffies: when each CPU had its last tick under a task of the policy's. */
+/* What each CPU has seen, written by itself only. */
 static struct {
-	u64 at __attribute__((aligned(64)));
-} ticked[MAX_CPUS];
+	u64 ticked_at __attribute__((aligned(64))); /* its last tick under a task of the policy's */
+	s32 held;				    /* a CPU where a task waits in vain */
+	bool is_noted;				    /* if there is one */
+} looks[MAX_CPUS];
 
 /* @cpu has a tick. The CPU that it looks at, if that is held or idle; or NO_CPU. */
-static s32 find_held(s32 cpu)
+static s32 look_at_another(s32 cpu)
 {
 	u64 now = bpf_jiffies64();
 	s32 other = (cpu + now) % scx_bpf_nr_cpu_ids();
 
-	ticked[cpu & (MAX_CPUS - 1)].at = now;
-	if (other == cpu || now - ticked[other & (MAX_CPUS - 1)].at <= HELD_TICKS)
+	looks[cpu & (MAX_CPUS - 1)].ticked_at = now;
+	if (other == cpu || now - looks[other & (MAX_CPUS - 1)].ticked_at <= HELD_TICKS)
 		return NO_CPU;
 	return other;
+}
+
+/* @cpu is to take a task that waits on @other, if one @waits there. Returns that. */
+static bool note_held(s32 cpu, s32 other, bool waits)
+{
+	looks[cpu & (MAX_CPUS - 1)].held = other;
+	looks[cpu & (MAX_CPUS - 1)].is_noted = waits;
+	return waits;
+}
+
+/* The CPU from which @cpu is to take a task, once; or NO_CPU. */
+static s32 noted_held(s32 cpu)
+{
+	if (!looks[cpu & (MAX_CPUS - 1)].is_noted)
+		return NO_CPU;
+	looks[cpu & (MAX_CPUS - 1)].is_noted = false;
+	return looks[cpu & (MAX_CPUS - 1)].held;
+}
+
+/* The same for policies whose tasks wait in run queues: at a tick, and when the CPU takes it. */
+static inline bool find_held(s32 cpu)
+{
+	s32 other = look_at_another(cpu);
+
+	return note_held(cpu, other, other >= 0 && nr_queued(run_queue(other)));
+}
+
+static inline bool take_held(s32 cpu)
+{
+	s32 held = noted_held(cpu);
+
+	return held >= 0 && scx_bpf_dsq_move_to_local(run_queue(held), 0);
 }
 
 #endif /* FLSCHED_HELD_BPF_H */

@@ -59,7 +59,6 @@ struct cpu_state {
 	bool has_yielded; /* the task that runs called sched_yield() */
 	bool is_trickle;  /* it is below others, and has a turn of one tick */
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
-	s32 held;	  /* a CPU where a task waits in vain, which is taken; or NO_CPU */
 	u32 starving;	  /* level of a task that is to have a turn of one tick, or NO_LEVEL */
 	u64 trickled_at;  /* when the last such turn began */
 	u64 levels;	  /* levels of the tasks that wait, unless another CPU took them */
@@ -302,14 +301,13 @@ static void turn_is_over(s32 cpu, s32 pid)
  * Takes a task that waits in vain on a CPU which a higher class holds, unless it is less important
  * than the one that goes on here.
  */
-static bool take_held(struct cpu_state *state, u32 own)
+static bool take_held_level(s32 cpu, u32 own)
 {
-	s32 held = state->held;
+	s32 held = noted_held(cpu);
 	u64 levels = held >= 0 ? cpu_state(held)->levels : 0;
 	u32 level = levels ? first_level(levels) : IDLE;
 	u64 queue = level_queue(level, held);
 
-	state->held = NO_CPU;
 	return level < IDLE && (level <= own || first_waited_ns(queue) >= LONGEST_NS) &&
 	       scx_bpf_dsq_move_to_local(queue, 0);
 }
@@ -357,7 +355,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		state->trickled_at = scx_bpf_now();
 		return;
 	}
-	if (take_held(state, own)) {
+	if (take_held_level(cpu, own)) {
 		COUNT(balanced);
 		return;
 	}
@@ -452,18 +450,17 @@ __noinline int rr2_push_waiting(s32 cpu, u32 level)
  */
 void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu = scx_bpf_task_cpu(p), other;
 	struct cpu_state *state = cpu_state(cpu);
 	u64 now = scx_bpf_now(), least_ns = LONGEST_NS, nr_here = 0, levels;
 	u32 level = level_of(p), tries;
 
 	set_level(cpu, state, level);
 	state->may_gather = true;
-	state->held = find_held(cpu);
-	if (state->held >= 0 && !cpu_state(state->held)->levels)
-		state->held = NO_CPU;
+	other = look_at_another(cpu);
 	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || state->held >= 0)
+	if (note_held(cpu, other, other >= 0 && cpu_state(other)->levels) ||
+	    nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		scx_bpf_task_set_slice(p, 0);
 	if (state->is_trickle)
 		return;
@@ -503,7 +500,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = err ?: create_turn_timer(cpu);
 		cpu_state(cpu)->starving = NO_LEVEL;
-		cpu_state(cpu)->held = NO_CPU;
 		set_level(cpu, cpu_state(cpu), IDLE);
 	}
 	return err;

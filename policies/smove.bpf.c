@@ -73,11 +73,6 @@ enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
 #define NICE_0 100
 #define LAG_NS 48000000 /* a task of low weight is due so much later at most */
 
-/* For each CPU another one, where a task waits in vain. Written only by the CPU itself. */
-static struct {
-	s32 cpu __attribute__((aligned(64)));
-} helds[MAX_CPUS];
-
 /* Each CPU has a timer for the tasks that stay there. */
 struct delay_timer {
 	struct bpf_timer timer;
@@ -262,15 +257,6 @@ static void turn_is_over(s32 cpu, s32 pid)
 {
 }
 
-/* Takes a task that waits in vain on a CPU which a higher class holds. */
-static bool take_held(s32 cpu)
-{
-	s32 held = helds[cpu & (MAX_CPUS - 1)].cpu;
-
-	helds[cpu & (MAX_CPUS - 1)].cpu = NO_CPU;
-	return held >= 0 && scx_bpf_dsq_move_to_local(run_queue(held), 0);
-}
-
 /* Takes a task from another CPU: one that was offered, else one that waits nearby. */
 static bool pull(s32 cpu)
 {
@@ -325,13 +311,10 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 waiting = nr_queued(run_queue(cpu));
-	s32 held = find_held(cpu);
 
 	remove_cpu(&idle_cpus, cpu);
-	if (held >= 0 && nr_queued(run_queue(held))) {
-		helds[cpu & (MAX_CPUS - 1)].cpu = held;
+	if (find_held(cpu))
 		scx_bpf_task_set_slice(p, 0);
-	}
 	set_turns(cpu, waiting, 0);
 	if (strategy == STRATEGY_SMOVE)
 		record_frequency(cpu);
@@ -392,7 +375,6 @@ static s32 init_cpu(s32 cpu)
 		return -E2BIG;
 	bpf_timer_init(&timer->timer, &delay_timers, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&timer->timer, end_delays);
-	helds[cpu & (MAX_CPUS - 1)].cpu = NO_CPU;
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(stay_queue(cpu), cpu)

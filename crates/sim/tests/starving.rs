@@ -139,3 +139,15 @@ fn balance_does_not_pass_over_those_who_wait() {
     let kernels = cpu_times(&recording, "rcu_preempt", 2000);
     assert!(kernels[0] > 0.0, "the kernel's thread had no turn");
 }
+
+/// The task waited where no policy has a tick, and no CPU was without work.
+#[test]
+fn a_task_does_not_wait_for_a_real_time_task_while_others_compute() {
+    let tasks = task("hog", "count = 3", "{ run_us = 100000000 }")
+        + &task("real-time", "start_us = 50000\npolicy = { fifo = 10 }", "{ run_us = 100000000 }");
+    for policy in POLICIES {
+        let (_, recording) = play(policy, 2, 2000, &tasks);
+        let had = cpu_times(&recording, "hog", 2000);
+        assert!(had.iter().all(|ms| *ms > 300.0), "{policy}: {had:?}");
+    }
+}
