@@ -127,7 +127,7 @@ impl Lack {
         names.join(" and ")
     }
 
-    /// What is missing, without the purpose.
+    /// Names the user and the missing capabilities, without the purpose.
     pub(crate) fn found(&self) -> String {
         let who = if self.user == 0 { "root".to_owned() } else { format!("user {}", self.user) };
         match self.missing.is_empty() {

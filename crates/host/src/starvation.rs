@@ -225,7 +225,7 @@ mod tests {
         Task { id, name: "x".into(), ran: (time, 1), runnable }
     }
 
-    /// What is found at each of these samples, which are 500 ms apart.
+    /// The starving task, if any, after each of these samples, which are 500 ms apart.
     fn found_at(mut watch: StarvationWatch, samples: &[Vec<Task>]) -> Vec<Option<Starving>> {
         let began = Instant::now();
         let at = |number| began + number * Duration::from_millis(500);

@@ -1,5 +1,5 @@
-//! Keeps a policy attached: starts it again after CPU hotplug and after ejections. Whoever has it ejected again and again
-//! gains nothing but longer and longer pauses, in which the default scheduler runs the machine.
+//! Keeps a policy attached: starts it again after CPU hotplug and after ejections. The pause before it starts grows with each
+//! ejection. The default scheduler runs the machine meanwhile.
 use crate::guard::Guard;
 use crate::loader::start_once;
 use crate::sched_ext;

@@ -95,7 +95,7 @@ fn replay(args: &args::Replay) -> Result<u8> {
     play(simulation, &title, &args.showing, None)
 }
 
-/// What is written must not take the place of what is read, nor of each other.
+/// An output file must not replace an input file, and no two outputs may be the same file.
 fn check_files<'a>(
     drawing: &'a Drawing,
     read: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>,
