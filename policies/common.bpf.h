@@ -131,17 +131,31 @@ static __always_inline u64 first_waited_ns(u64 dsq)
 	return ticks * tick_ns;
 }
 
+/*
+ * What CPUs tell each other without a lock, they tell by words of bits. Whoever adds something sets
+ * its bit, then reads the bits of those who wait for it; whoever waits sets a bit, then reads the
+ * other one. One of the two must see the other. So each change of a word is one atomic operation
+ * that returns the old value, which in the kernel's memory model is a full barrier
+ * (Documentation/atomic_t.txt); without the old value it is none, and LLVM emits one without order
+ * on arm64. A bit means "perhaps": what it stands for is checked where it is, under its lock. Other
+ * shared variables have one writer, are advice, and are read and written as a whole (READ_ONCE(),
+ * WRITE_ONCE()), in no order.
+ */
+
 /* A word of bits that several CPUs set and clear: written only if that changes it. */
 static __always_inline void set_bits(u64 *word, u64 bits)
 {
-	if ((*word & bits) != bits)
-		__sync_fetch_and_or(word, bits);
+	u64 old = READ_ONCE(*word);
+
+	if ((old & bits) != bits)
+		old = __sync_fetch_and_or(word, bits);
+	barrier_var(old);
 }
 
 /* True if it was this call that cleared one. */
 static __always_inline bool clear_bits(u64 *word, u64 bits)
 {
-	return (*word & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
+	return (READ_ONCE(*word) & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
 }
 
 /* Can @p run on no other CPU than where it is? */

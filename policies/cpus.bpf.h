@@ -17,8 +17,7 @@
 
 #define NO_GROUP   MAX_GROUPS
 #define NO_MORE	   (MAX_GROUPS + 1)
-#define SUMMARY	   64 /* bits of the machine's word; with more groups several share one */
-#define FAR_GROUPS 4  /* groups beyond the near ones that a search nearby checks */
+#define FAR_GROUPS 4 /* groups beyond the near ones that a search nearby checks */
 
 struct cpu_word {
 	u64 bits __attribute__((aligned(64)));
@@ -34,12 +33,27 @@ static __always_inline u64 *cpus_in(struct cpu_set *set, u32 group)
 	return &set->cpus[group & (MAX_GROUPS - 1)].bits;
 }
 
+static __always_inline u64 cpus_of(struct cpu_set *set, u32 group)
+{
+	return READ_ONCE(*cpus_in(set, group));
+}
+
+static __always_inline bool is_empty(struct cpu_set *set)
+{
+	return !READ_ONCE(set->groups);
+}
+
+static __always_inline u64 summary_bit(u32 group)
+{
+	return 1ULL << (group >> summary_shift & (SUMMARY - 1));
+}
+
 static __always_inline void add_cpu(struct cpu_set *set, s32 cpu)
 {
 	u32 group = group_of(cpu);
 
 	set_bits(cpus_in(set, group), bit_of(cpu));
-	set_bits(&set->groups, 1ULL << (group % SUMMARY));
+	set_bits(&set->groups, summary_bit(group));
 }
 
 /* True if it was this call that removed it. */
@@ -55,30 +69,31 @@ static __always_inline bool remove_cpu(struct cpu_set *set, s32 cpu)
  */
 __noinline u32 first_group(struct cpu_set *set __arg_nonnull, u32 from)
 {
-	u32 step;
+	u32 group, end = ((from >> summary_shift) + 1) << summary_shift;
 
-	bpf_for (step, 0, MAX_GROUPS / SUMMARY) {
-		u32 group = from + step * SUMMARY;
-
-		if (group >= nr_groups)
-			break;
-		if (*cpus_in(set, group))
+	bpf_for (group, from, end < nr_groups ? end : nr_groups) {
+		if (cpus_of(set, group))
 			return group;
 	}
 	return NO_GROUP;
 }
 
-/* The same. If there is none, the bit is cleared; a CPU that is added meanwhile is not lost. */
-static u32 first_group_or_clear(struct cpu_set *set, u32 bit)
+/*
+ * The same of all groups that share @group's bit. If there is none, the bit is cleared; a CPU that
+ * is added meanwhile is not lost.
+ */
+static u32 first_group_or_clear(struct cpu_set *set, u32 group)
 {
-	u32 group = first_group(set, bit);
+	u64 bit = summary_bit(group);
+	u32 from = group >> summary_shift << summary_shift;
+	u32 first = first_group(set, from);
 
-	if (group != NO_GROUP || !clear_bits(&set->groups, 1ULL << (bit % SUMMARY)))
-		return group;
-	group = first_group(set, bit);
-	if (group != NO_GROUP)
-		set_bits(&set->groups, 1ULL << (bit % SUMMARY));
-	return group;
+	if (first != NO_GROUP || !clear_bits(&set->groups, bit))
+		return first;
+	first = first_group(set, from);
+	if (first != NO_GROUP)
+		set_bits(&set->groups, bit);
+	return first;
 }
 
 /* A walk over the groups in which @set has CPUs: those near a group, nearest first, then others. */
@@ -86,8 +101,9 @@ struct walk {
 	u32 own;   /* the group where it begins */
 	u32 near;  /* how many others are near */
 	u32 tries; /* groups that it visits at most */
+	u32 ring;  /* of the others it has come to those that are so far */
 	u64 far;   /* bits of the machine's word not searched yet */
-	u32 next;  /* where to go on among the groups that share a bit */
+	u32 next;  /* where to go on among the groups that share a bit, or NO_GROUP */
 };
 
 static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
@@ -100,37 +116,57 @@ static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
 	return walk;
 }
 
+/* The nearest bits of the machine's word that the walk has not come to; 0: there are none. */
+static u64 next_ring(struct cpu_set *set, struct walk *walk)
+{
+	u64 left = walk->far & READ_ONCE(set->groups), far;
+	u32 ring = walk->ring;
+
+	for (; ring < RINGS; ring++) {
+		barrier_var(ring);
+		far = left & group_facts(walk->own)->rings[ring & (RINGS - 1)];
+		if (far)
+			break;
+	}
+	walk->ring = ring;
+	return ring < RINGS ? far : 0;
+}
+
 /* The group at @step, 0 being the own one; NO_GROUP if a step finds none; or NO_MORE. */
 static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 {
-	u32 bit, group = NO_GROUP;
+	u32 group = NO_GROUP;
 	u64 far;
 
 	if (step <= walk->near) {
-		u32 group = near_group(walk->own, step);
-
-		if (nr_groups <= SUMMARY)
-			walk->far &= ~(1ULL << (group % SUMMARY));
-		if (!*cpus_in(set, group))
-			first_group_or_clear(set, group % SUMMARY);
+		group = near_group(walk->own, step);
+		if (!summary_shift)
+			walk->far &= ~summary_bit(group);
+		if (!cpus_of(set, group))
+			first_group_or_clear(set, group);
 		return group;
 	}
-	if (walk->next < nr_groups)
+	if (walk->next < nr_groups && summary_bit(walk->next) == summary_bit(walk->next - 1))
 		group = first_group(set, walk->next);
 	if (group == NO_GROUP) {
-		far = walk->far & set->groups;
+		u32 bit;
+
+		far = next_ring(set, walk);
 		if (!far)
 			return NO_MORE;
-		bit = first_bit_from(far, walk->own % SUMMARY);
+		bit = first_bit_from(far, walk->own >> summary_shift & (SUMMARY - 1));
 		walk->far &= ~(1ULL << bit);
-		group = first_group_or_clear(set, bit);
+		group = first_group_or_clear(set, bit << summary_shift);
 	}
-	walk->next = group + SUMMARY;
+	walk->next = group + 1;
 	return group;
 }
 
-/* The lock is for timers and others that may be called where RCU is not held. */
-static bool may_run_on(const struct task_struct *p, s32 cpu)
+/*
+ * The lock is for timers and others that may be called where RCU is not held. It is global, so that
+ * the verifier continues after it in one state.
+ */
+__noinline bool may_run_on(struct task_struct *p __arg_trusted, s32 cpu)
 {
 	bool may;
 
@@ -138,6 +174,61 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	may = bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 	bpf_rcu_read_unlock();
 	return may;
+}
+
+/* A word of a CPU mask, by its address, which the verifier lets vary; the mask has a fixed size. */
+static u64 mask_word(const struct cpumask *mask, u32 index)
+{
+	const struct cpumask *from = bpf_rdonly_cast((const char *)mask + index * sizeof(u64),
+						     bpf_core_type_id_kernel(struct cpumask));
+
+	return from->bits[0];
+}
+
+/* Every second bit of @word, the lowest first. */
+static u64 even_bits(u64 word)
+{
+	word &= 0x5555555555555555;
+	word = (word | word >> 1) & 0x3333333333333333;
+	word = (word | word >> 2) & 0x0f0f0f0f0f0f0f0f;
+	word = (word | word >> 4) & 0x00ff00ff00ff00ff;
+	word = (word | word >> 8) & 0x0000ffff0000ffff;
+	return (word | word >> 16) & 0x00000000ffffffff;
+}
+
+/*
+ * Those CPUs of @among in @group on which @p may run. A task without restrictions, as most are,
+ * costs two loads, and any other one a word for each run: however many CPUs it may not
+ * use, none of them is tested.
+ */
+__noinline u64 allowed_in(u32 group, u64 among, struct task_struct *p __arg_trusted)
+{
+	const volatile struct group *facts = group_facts(group);
+	u64 allowed = 0;
+	u32 index;
+
+	if (p->nr_cpus_allowed >= scx_bpf_nr_cpu_ids() && !is_migration_disabled(p))
+		return among;
+	bpf_for (index, 0, MAX_RUNS) {
+		const volatile struct run *run = &facts->runs[index & (MAX_RUNS - 1)];
+		u64 word;
+
+		if (index >= facts->nr_runs)
+			break;
+		word = mask_word(p->cpus_ptr, run->cpu / 64) >> (run->cpu % 64);
+		if (run->step == 2)
+			word = even_bits(word);
+		allowed |= (word & bits_up_to(run->nr)) << (run->bit & (GROUP_CPUS - 1));
+	}
+	if (facts->nr_runs)
+		return among & allowed;
+	bpf_for (index, 0, GROUP_CPUS) {
+		u64 bit = 1ULL << (index & (GROUP_CPUS - 1));
+
+		if ((among & bit) && may_run_on(p, cpu_at(group, index)))
+			allowed |= bit;
+	}
+	return allowed;
 }
 
 /*
@@ -148,22 +239,24 @@ __noinline s32 claim_in(struct cpu_set *set __arg_nonnull, u32 group, u64 among,
 			struct task_struct *p __arg_trusted)
 {
 	u64 *bits = cpus_in(set, group);
-	u64 word = *bits & among;
+	u64 word = READ_ONCE(*bits) & among;
 	u64 first = whole_cores(group, word);
 	u32 tries;
 
+	if (!word)
+		return NO_CPU;
+	word = allowed_in(group, word, p);
+	first &= word;
 	bpf_for (tries, 0, GROUP_CPUS) {
 		u32 bit;
-		s32 cpu;
 
 		if (!first)
 			first = word;
 		if (!first)
 			break;
 		bit = first_bit_from(first, from & (GROUP_CPUS - 1));
-		cpu = cpu_at(group, bit);
-		if (may_run_on(p, cpu) && clear_bits(bits, 1ULL << bit))
-			return cpu;
+		if (clear_bits(bits, 1ULL << bit))
+			return cpu_at(group, bit);
 		first &= ~(1ULL << bit);
 		word &= ~(1ULL << bit);
 	}
@@ -180,7 +273,7 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 	struct walk walk;
 	u32 step;
 
-	if (!set->groups)
+	if (is_empty(set))
 		return NO_CPU;
 	walk = walk_from(cpu, reach, extent == NEARBY ? FAR_GROUPS : nr_groups);
 	bpf_for (step, 0, walk.tries) {
@@ -193,7 +286,7 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 		if (group == NO_GROUP)
 			continue;
 		if (extent == WHOLE_CORES)
-			among = whole_cores(group, *cpus_in(set, group));
+			among = whole_cores(group, cpus_of(set, group));
 		found = claim_in(set, group, among, from_bit(cpu), p);
 		if (found >= 0)
 			return found;

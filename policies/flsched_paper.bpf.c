@@ -43,11 +43,12 @@ static struct {
  */
 __noinline s32 idle_in(struct task_struct *p __arg_trusted, u32 group, u64 among, bool claims)
 {
-	u64 word = *cpus_in(&idle_cpus, group) & among;
+	u64 word = cpus_of(&idle_cpus, group) & among;
 	s32 waker = bpf_get_smp_processor_id();
 	u32 from = group_of(waker) == group && (word & bit_of(waker)) ? from_bit(waker) : 0;
 	u32 tries;
 
+	word = word ? allowed_in(group, word, p) : 0;
 	bpf_for (tries, 0, GROUP_CPUS) {
 		u32 bit;
 		s32 cpu;
@@ -56,7 +57,7 @@ __noinline s32 idle_in(struct task_struct *p __arg_trusted, u32 group, u64 among
 			break;
 		bit = first_bit_from(word, from);
 		cpu = cpu_at(group, bit);
-		if (may_run_on(p, cpu) && (!claims || remove_cpu(&idle_cpus, cpu)))
+		if (!claims || remove_cpu(&idle_cpus, cpu))
 			return cpu;
 		word &= ~(1ULL << bit);
 		from = 0;
@@ -72,7 +73,7 @@ __noinline s32 idle_for(struct task_struct *p __arg_trusted, s32 last, bool clai
 	u32 step, own = group_of(last);
 	s32 cpu;
 
-	if (!idle_cpus.groups)
+	if (is_empty(&idle_cpus))
 		return NO_CPU;
 	cpu = idle_in(p, own, bit_of(last), claims);
 	if (cpu < 0)
@@ -107,7 +108,7 @@ static bool would_preempt(const struct task_struct *p, s32 cpu)
 	bool would;
 	s32 pid;
 
-	if (!is_pinned(p) || !idle_cpus.groups)
+	if (!is_pinned(p) || is_empty(&idle_cpus))
 		return false;
 	bpf_rcu_read_lock();
 	running = __COMPAT_scx_bpf_cpu_curr(cpu);
@@ -157,7 +158,7 @@ static void push_waiting(s32 cpu)
 	struct task_struct *p;
 	u32 tries = 0;
 
-	if (!idle_cpus.groups)
+	if (is_empty(&idle_cpus))
 		return;
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {

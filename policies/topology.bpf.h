@@ -21,6 +21,9 @@
 #define MAX_GROUPS 1024
 #define GROUP_CPUS 64
 #define MAX_NEAR   14
+#define MAX_RUNS   8
+#define RINGS	   4
+#define SUMMARY	   64 /* bits of a word for all groups; with more groups, neighbours share one */
 
 /* Where a CPU is; the group of an offline CPU does not exist. */
 struct place {
@@ -28,20 +31,44 @@ struct place {
 	u16 bit;
 };
 
-/* A group: near[] lists other groups, nearest first; missing has the bits that stand for no CPU. */
+/* Successive bits whose CPUs are @step apart (1 or 2), all in one word of the kernel's CPU masks.
+ */
+struct run {
+	u16 cpu;
+	u8 bit;
+	u8 nr;
+	u8 step;
+	u8 padding;
+};
+
+/*
+ * A group: near[] lists other groups, nearest first; rings[] all groups by their distance, the last
+ * ring those that are farther, as bits of a word for all groups; missing has the bits that stand
+ * for no CPU. Without runs the CPUs have irregular numbers.
+ */
 struct group {
 	u64 missing;
+	u64 rings[RINGS];
 	u16 cores;
 	u16 threads;
 	u16 nr_cpus;
 	u16 nr_near;
 	u16 near[MAX_NEAR];
 	u16 cpus[GROUP_CPUS];
+	u16 nr_runs;
+	struct run runs[MAX_RUNS];
 };
 
 FACT_TABLE(struct place, places, MAX_CPUS);
 FACT_TABLE(struct group, groups, MAX_GROUPS);
 FACT(nr_groups);
+FACT(summary_shift); /* so many groups share a bit, as a power of two */
+
+/* A policy's second queue of each CPU, after the run queues of all. */
+static __always_inline u64 second_queue(s32 cpu)
+{
+	return MAX_CPUS + cpu;
+}
 
 static __always_inline u32 group_of(s32 cpu)
 {
@@ -84,14 +111,17 @@ static __always_inline s32 cpu_at(u32 group, u32 bit)
 	return group_facts(group)->cpus[bit & (GROUP_CPUS - 1)];
 }
 
+static __always_inline u64 bits_up_to(u32 bits)
+{
+	return bits >= GROUP_CPUS ? ~0ULL : (1ULL << (bits & (GROUP_CPUS - 1))) - 1;
+}
+
 /* The bits that stand for a CPU, online or not. */
 static __always_inline u64 bits_of_group(u32 group)
 {
 	const volatile struct group *facts = group_facts(group);
-	u32 bits = facts->cores * facts->threads;
-	u64 all = bits >= GROUP_CPUS ? ~0ULL : (1ULL << (bits & (GROUP_CPUS - 1))) - 1;
 
-	return all & ~facts->missing;
+	return bits_up_to(facts->cores * facts->threads) & ~facts->missing;
 }
 
 /* The first bit of @word at or after @from, else the first of all; @word has one. */

@@ -1,5 +1,4 @@
 //! The tables of `policies/topology.bpf.h`: which CPUs are near each other.
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// As in `policies/topology.bpf.h`.
@@ -8,6 +7,12 @@ pub const MAX_CPUS: usize = 4096;
 pub const MAX_GROUPS: usize = 1024;
 const GROUP_CPUS: usize = 64;
 const MAX_NEAR: usize = 14;
+const MAX_RUNS: usize = 8;
+const RINGS: usize = 4;
+/// Bits of a word for all groups.
+const SUMMARY: usize = 64;
+/// Bits of a word of the kernel's CPU masks.
+const MASK_WORD: usize = 64;
 /// The group of a CPU that is offline or does not exist: none that there is, unless there are as many as
 /// there can be.
 const NOWHERE: Place = Place { group: MAX_GROUPS as u16 - 1, bit: 0 };
@@ -25,18 +30,32 @@ struct Place {
     bit: u16,
 }
 
+/// `struct run`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Run {
+    cpu: u16,
+    bit: u8,
+    nr: u8,
+    step: u8,
+    padding: u8,
+}
+
 /// `struct group`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Group {
     missing: u64,
+    rings: [u64; RINGS],
     cores: u16,
     threads: u16,
     nr_cpus: u16,
     nr_near: u16,
     near: [u16; MAX_NEAR],
     cpus: [u16; GROUP_CPUS],
-    padding: [u16; 2],
+    nr_runs: u16,
+    runs: [Run; MAX_RUNS],
+    padding: [u16; 1],
 }
 
 /// Where a CPU is, as the machine reports it.
@@ -102,8 +121,10 @@ impl Places {
                 homes.push(home);
             }
         }
+        let shift = summary_shift(groups.len());
         for (index, group) in groups.iter_mut().enumerate() {
             group.set_near(&nearest(&homes, index, &distance));
+            group.rings = rings(&homes, index, shift, &distance);
         }
         Self { places, groups, warning: None }
     }
@@ -128,6 +149,7 @@ impl Places {
                 Some(bytes)
             }
             "nr_groups" => Some((self.groups.len() as u64).to_ne_bytes().to_vec()),
+            "summary_shift" => Some(u64::from(summary_shift(self.groups.len())).to_ne_bytes().to_vec()),
             _ => None,
         }
     }
@@ -136,6 +158,24 @@ impl Places {
 impl Place {
     fn bytes(&self) -> Vec<u8> {
         [self.group, self.bit].iter().flat_map(|field| field.to_ne_bytes()).collect()
+    }
+}
+
+impl Run {
+    fn bytes(&self) -> [u8; 6] {
+        let [low, high] = self.cpu.to_ne_bytes();
+        [low, high, self.bit, self.nr, self.step, self.padding]
+    }
+
+    /// With one more CPU at the next bit, if that is the same distance away, and in the same word.
+    fn extended(&self, bit: usize, cpu: usize) -> Option<Self> {
+        let first = usize::from(self.cpu);
+        let step = if self.nr == 1 { cpu.checked_sub(first)? } else { usize::from(self.step) };
+        let fits = (1..=2).contains(&step)
+            && bit == usize::from(self.bit + self.nr)
+            && cpu == first + usize::from(self.nr) * step
+            && cpu / MASK_WORD == first / MASK_WORD;
+        fits.then_some(Self { nr: self.nr + 1, step: step as u8, ..*self })
     }
 }
 
@@ -150,7 +190,10 @@ impl Group {
             nr_near: 0,
             near: [0; MAX_NEAR],
             cpus: [0; GROUP_CPUS],
-            padding: [0; 2],
+            rings: [0; RINGS],
+            nr_runs: 0,
+            runs: [Run::default(); MAX_RUNS],
+            padding: [0; 1],
         };
         for (core, cpus) in cores.iter().enumerate() {
             for thread in 0..threads {
@@ -161,7 +204,24 @@ impl Group {
                 }
             }
         }
+        let runs = group.find_runs();
+        if runs.len() <= MAX_RUNS {
+            group.nr_runs = runs.len() as u16;
+            group.runs[..runs.len()].copy_from_slice(&runs);
+        }
         group
+    }
+
+    /// The fewest there are if each is as long as can be.
+    fn find_runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (bit, cpu) in self.bits() {
+            match runs.last_mut().and_then(|run| Some((run.extended(bit, cpu)?, run))) {
+                Some((longer, run)) => *run = longer,
+                None => runs.push(Run { cpu: cpu as u16, bit: bit as u8, nr: 1, step: 1, padding: 0 }),
+            }
+        }
+        runs
     }
 
     fn bits(&self) -> impl Iterator<Item = (usize, usize)> {
@@ -179,26 +239,59 @@ impl Group {
 
     fn bytes(&self) -> Vec<u8> {
         let fields = [self.cores, self.threads, self.nr_cpus, self.nr_near];
-        let shorts = fields.iter().chain(&self.near).chain(&self.cpus).chain(&self.padding);
-        let mut bytes = self.missing.to_ne_bytes().to_vec();
+        let words = [self.missing].into_iter().chain(self.rings);
+        let shorts = fields.iter().chain(&self.near).chain(&self.cpus).chain([&self.nr_runs]);
+        let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         bytes.extend(shorts.flat_map(|field| field.to_ne_bytes()));
+        bytes.extend(self.runs.iter().flat_map(Run::bytes));
+        bytes.extend(self.padding.iter().flat_map(|field| field.to_ne_bytes()));
         bytes
     }
+}
+
+/// So many groups share a bit of a word for all groups, as a power of two.
+fn summary_shift(groups: usize) -> u32 {
+    groups.div_ceil(SUMMARY).next_power_of_two().trailing_zeros()
+}
+
+/// How far a group is from another one, the smallest first.
+fn remoteness(
+    homes: &[(usize, usize)],
+    own: usize,
+    other: usize,
+    distance: impl Fn(usize, usize) -> usize,
+) -> (bool, bool, usize) {
+    let ((node, _), (other_node, _)) = (homes[own], homes[other]);
+    (homes[own] != homes[other], node != other_node, distance(node, other_node))
+}
+
+/// The bits of all groups by their distance; a bit that several share is as near as the nearest of them.
+fn rings(
+    homes: &[(usize, usize)],
+    own: usize,
+    shift: u32,
+    distance: impl Fn(usize, usize) -> usize,
+) -> [u64; RINGS] {
+    let mut nearest = BTreeMap::new(); // by bit
+    for other in 0..homes.len() {
+        let (_, is_elsewhere, nodes) = remoteness(homes, own, other, &distance);
+        let away = nearest.entry(other >> shift).or_insert((is_elsewhere, nodes));
+        *away = (*away).min((is_elsewhere, nodes));
+    }
+    let distances: BTreeSet<_> = nearest.values().copied().collect();
+    let mut rings = [0; RINGS];
+    for (ring, away) in distances.into_iter().enumerate() {
+        let bits = nearest.iter().filter(|&(_, &other)| other == away).map(|(&bit, _)| 1u64 << bit);
+        rings[ring.min(RINGS - 1)] |= bits.sum::<u64>();
+    }
+    rings
 }
 
 /// The other groups, nearest first. Groups at equal distance come in a different order for each
 /// group, so that they do not all search the same one first.
 fn nearest(homes: &[(usize, usize)], own: usize, distance: impl Fn(usize, usize) -> usize) -> Vec<usize> {
-    let (node, llc) = homes[own];
     let mut others: Vec<usize> = (1..homes.len()).map(|step| (own + step) % homes.len()).collect();
-    others.sort_by_key(|&other| {
-        let (other_node, other_llc) = homes[other];
-        (
-            Reverse((node, llc) == (other_node, other_llc)),
-            Reverse(node == other_node),
-            distance(node, other_node),
-        )
-    });
+    others.sort_by_key(|&other| remoteness(homes, own, other, &distance));
     others
 }
 
@@ -254,7 +347,9 @@ mod tests {
     #[test]
     fn layout_is_that_of_the_c_structs() {
         assert_eq!(size_of::<Place>(), 4);
-        assert_eq!(size_of::<Group>(), 8 + 4 * 2 + MAX_NEAR * 2 + GROUP_CPUS * 2 + 4);
+        assert_eq!(size_of::<Run>(), 6);
+        let shorts = 4 + MAX_NEAR + GROUP_CPUS + 1 + 1;
+        assert_eq!(size_of::<Group>(), (1 + RINGS) * 8 + shorts * 2 + MAX_RUNS * 6);
         let places = Places::of(&machine(1, 1, 4, 2), flat_distance);
         assert_eq!(places.bytes("groups").unwrap().len(), MAX_GROUPS * size_of::<Group>());
         assert_eq!(places.bytes("places").unwrap().len(), MAX_CPUS * 4);
@@ -308,6 +403,63 @@ mod tests {
         let node = |group: u16| group / 2;
         assert_eq!(node(places.groups[7].near[0]), 3);
         assert_eq!(node(places.groups[7].near[1]), 2);
+    }
+
+    #[test]
+    fn all_groups_are_in_rings_by_distance() {
+        // 128 caches: eight nodes of sixteen, in two packages.
+        for cores in [2, 8, 32] {
+            let locations = machine(8, 16, cores, 2);
+            let package = |node: usize| node / 4;
+            let places = Places::of(&locations, |a, b| {
+                if a == b { 10 } else { 12 + 20 * usize::from(package(a) != package(b)) }
+            });
+            assert_eq!(places.groups.len(), 128);
+            let node_bits = |nodes: std::ops::Range<usize>| -> u64 {
+                nodes.flat_map(|node| node * 8..node * 8 + 8).map(|bit| 1u64 << bit).sum()
+            };
+            let group = &places.groups[3 * 16 + 5];
+            assert_eq!(group.rings[0], node_bits(3..4));
+            assert_eq!(group.rings[1], node_bits(0..3));
+            assert_eq!(group.rings[2], node_bits(4..8));
+            assert_eq!(group.rings[3], 0);
+            for group in &places.groups {
+                assert_eq!(group.rings.iter().sum::<u64>(), u64::MAX, "each bit in one ring");
+            }
+        }
+        let small = Places::of(&machine(2, 3, 8, 1), flat_distance);
+        assert_eq!(small.bytes("summary_shift").unwrap(), 0u64.to_ne_bytes());
+        assert_eq!(small.groups[1].rings, [0b000_111, 0b111_000, 0, 0]);
+    }
+
+    #[test]
+    fn runs_hold_all_cpus_of_regular_groups() {
+        let listed = |group: &Group| -> Vec<(usize, usize)> {
+            let runs = &group.runs[..usize::from(group.nr_runs)];
+            let cpus = runs.iter().flat_map(|run| {
+                (0..usize::from(run.nr)).map(|index| {
+                    (usize::from(run.bit) + index, usize::from(run.cpu) + index * usize::from(run.step))
+                })
+            });
+            cpus.collect()
+        };
+        let adjacent: Vec<_> =
+            (0..128).map(|cpu| CpuLocation { cpu, core: cpu / 2, llc: cpu / 64, node: 0 }).collect();
+        for locations in [machine(1, 1, 4, 2), machine(2, 12, 8, 4), machine(1, 1, 57, 4), adjacent] {
+            for group in &Places::of(&locations, flat_distance).groups {
+                assert!(group.nr_runs > 0, "{group:?}");
+                assert_eq!(listed(group), group.bits().collect::<Vec<_>>());
+                let runs = &group.runs[..usize::from(group.nr_runs)];
+                assert!(runs.iter().all(|run| {
+                    let last = run.cpu + u16::from(run.nr - 1) * u16::from(run.step);
+                    run.cpu / 64 == last / 64
+                }));
+            }
+        }
+        let irregular: Vec<_> =
+            (0..40).map(|cpu| CpuLocation { cpu: cpu * 3, core: cpu, llc: 0, node: 0 }).collect();
+        let places = Places::of(&irregular, flat_distance);
+        assert_eq!(places.groups[0].nr_runs, 0);
     }
 
     #[test]

@@ -57,6 +57,8 @@ static inline bool vtime_before(u64 a, u64 b)
 #define bpf_core_field_exists(field...)	      ((void)sizeof(field), true)
 #define bpf_core_type_exists(type)	      ((void)sizeof(type), true)
 #define bpf_core_type_size(type)	      sizeof(type)
+#define bpf_core_type_id_kernel(type)	      0
+#define bpf_rdonly_cast(pointer, type_id)     ((const void *)(pointer))
 #define bpf_core_enum_value_exists(type, val) ((void)(type)(val), true)
 #define bpf_core_enum_value(type, val)	      ((type)(val))
 #define bpf_ksym_exists(function)	      ((function) != NULL)
