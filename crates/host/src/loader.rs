@@ -315,11 +315,17 @@ fn configure_ops(
     set_ops_member(ops, btf, "hotplug_seq", &sched_ext::hotplug_seq().unwrap_or(0).to_ne_bytes())?;
     set_ops_member(ops, btf, "name", policy.ops_name().as_bytes())?;
     set_ops_member(ops, btf, "exit_dump_len", &DUMP_LEN.to_ne_bytes())?;
+    let mut flags = u64::from_ne_bytes(ops_member(ops, btf, "flags")?.try_into().ok()?);
     if scope == Scope::Partial {
-        let flags = u64::from_ne_bytes(ops_member(ops, btf, "flags")?.try_into().ok()?);
-        let partial = compat::read_enum("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL").ok()?;
-        set_ops_member(ops, btf, "flags", &(flags | partial).to_ne_bytes())?;
+        flags |= compat::read_enum("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL").ok()?;
     }
+    // From 7.1 on the kernel itself has tasks enqueued again that cannot run where they were put, and
+    // `cpu_release` is deprecated.
+    if let Ok(immediately) = compat::read_enum("scx_ops_flags", "SCX_OPS_ALWAYS_ENQ_IMMED") {
+        flags |= immediately;
+        set_ops_member(ops, btf, "cpu_release", &[])?;
+    }
+    set_ops_member(ops, btf, "flags", &flags.to_ne_bytes())?;
     Some(())
 }
 
@@ -344,12 +350,10 @@ fn obstacle_of_boot() -> Option<Error> {
     boot::isolated_cpus().map(|cpus| Error::Isolated { cpus })
 }
 
-/// EPERM: the capabilities were checked before.
+/// EPERM: the capabilities were checked before. EACCES, which libbpf-rs has the same kind for, is the verifier's.
 fn is_forbidden(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<libbpf_rs::Error>())
-        .any(|cause| cause.kind() == libbpf_rs::ErrorKind::PermissionDenied)
+    let eperm = std::io::Error::from_raw_os_error(1).to_string();
+    error.chain().any(|cause| cause.to_string().contains(&eperm))
 }
 
 fn is_busy(error: &anyhow::Error) -> bool {

@@ -64,8 +64,11 @@ fn ops_slot<'a>(ops: &'a mut OpenMapMut<'_>, btf: &Btf<'_>, member: &str) -> Opt
 }
 
 fn size_of_type(ty: BtfType<'_>) -> Option<usize> {
-    use libbpf_rs::btf::types::{Array, Int};
+    use libbpf_rs::btf::types::{Array, Int, Ptr};
     let ty = ty.skip_mods_and_typedefs();
+    if Ptr::try_from(ty).is_ok() {
+        return Some(size_of::<u64>());
+    }
     if let Ok(int) = Int::try_from(ty) {
         return Some(int.bits as usize / 8);
     }
