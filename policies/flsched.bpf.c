@@ -29,6 +29,7 @@
 #include "held.bpf.h"
 #include "order.bpf.h"
 #include "turns.bpf.h"
+#include "yield_to.bpf.h"
 
 POLICY_BOILERPLATE(flsched)
 
@@ -47,6 +48,7 @@ STATS(
 	STAT(balanced, "CPU whose task goes on took a task from a queue longer than its own")
 	STAT(pushed, "task went, or was offered, to an idle CPU at the end of its turn or at the tick")
 	STAT(yielded, "task called sched_yield() while other tasks waited")
+	STAT(yielded_to, "task gave its CPU to another one, by yield_to()")
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
 /* clang-format on */
 
@@ -196,6 +198,11 @@ static void go_on(struct task_struct *p, struct cpu_state *state)
 	scx_bpf_task_set_slice(p, is_background(p) ? tick_ns : turn_ns());
 }
 
+bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct *to)
+{
+	return give_cpu(from, to);
+}
+
 /* The CPU needs its next task: the task that ran goes to its queue, unless it goes on. */
 void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -205,6 +212,10 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool works = goes_on && !yields && !is_background(prev);
 	struct queues *like = works ? &run_queues : &later_queues;
 
+	if (take_target(cpu, true)) {
+		COUNT(yielded_to);
+		return;
+	}
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
 	if (take_held(cpu) ||
 	    (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0))) {
@@ -241,7 +252,7 @@ static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *st
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu))
 		return true;
-	if (is_background(p) && (state->has_queued || *cpus_in(&run_queues.cpus, group_of(cpu))))
+	if (is_background(p) && (state->has_queued || cpus_of(&run_queues.cpus, group_of(cpu))))
 		return true;
 	return state->has_queued && is_due(cpu);
 }
@@ -306,6 +317,7 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .select_cpu	= (void *)flsched_select_cpu,
 	       .enqueue		= (void *)flsched_enqueue,
 	       .dispatch	= (void *)flsched_dispatch,
+	       .yield		= (void *)flsched_yield,
 	       .update_idle	= (void *)flsched_update_idle,
 	       .tick		= (void *)flsched_tick,
 	       .cpu_release	= (void *)flsched_cpu_release,

@@ -43,7 +43,7 @@ static struct later_state *later_state(s32 cpu)
 
 static u64 later_queue(s32 cpu)
 {
-	return MAX_CPUS + cpu;
+	return second_queue(cpu);
 }
 
 /* @p is eligible from the tick @key on, and runs sooner only if @cpu has no other work. */
@@ -51,9 +51,9 @@ static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 key, 
 {
 	struct later_state *state = later_state(cpu);
 
-	if (!state->has_tasks || time_before(key, state->first_key))
+	if (!READ_ONCE(state->has_tasks) || time_before(key, state->first_key))
 		state->first_key = key;
-	state->has_tasks = true;
+	WRITE_ONCE(state->has_tasks, true);
 	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, key, enq_flags);
 }
 
@@ -63,12 +63,12 @@ static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 key, 
  */
 static bool take(u64 dsq, u32 *has)
 {
-	if (!*has)
+	if (!READ_ONCE(*has))
 		return false;
-	*has = false;
+	WRITE_ONCE(*has, false);
 	if (!scx_bpf_dsq_move_to_local(dsq, 0))
 		return false;
-	*has = true;
+	WRITE_ONCE(*has, true);
 	return true;
 }
 
@@ -99,7 +99,7 @@ static bool is_later_due(s32 cpu)
 	struct later_state *state = later_state(cpu);
 	u64 now = bpf_jiffies64();
 
-	if (!state->has_tasks || time_before(now, state->first_key))
+	if (!READ_ONCE(state->has_tasks) || time_before(now, state->first_key))
 		return false;
 	state->first_key = first_key(later_queue(cpu), now + 1);
 	return !time_before(now, state->first_key);
@@ -116,8 +116,8 @@ static bool check_later(s32 cpu)
 
 	state->nr_queued = nr_queued(later_queue(cpu));
 	if (state->nr_queued)
-		state->has_tasks = true;
-	return state->has_tasks;
+		WRITE_ONCE(state->has_tasks, true);
+	return READ_ONCE(state->has_tasks);
 }
 
 /* Sets a flag; a memory barrier, too, as the old value is used. */
@@ -125,7 +125,7 @@ static void set_and_order(u32 *flag)
 {
 	u32 old = __sync_fetch_and_or(flag, 1);
 
-	asm volatile("" : : "r"(old));
+	barrier_var(old);
 }
 
 /*
@@ -177,7 +177,7 @@ static bool pull_waiter(s32 cpu)
 	u32 tries;
 
 	state->nr_vain = time_before(now, state->yielded_at + VAIN_NS) ? state->nr_vain + 1 : 0;
-	state->yielded_at = now;
+	WRITE_ONCE(state->yielded_at, now);
 	if (state->lender != NO_CPU) {
 		settle_loan(cpu, state);
 		return false;
@@ -187,7 +187,7 @@ static bool pull_waiter(s32 cpu)
 	state->nr_vain = 0;
 	bpf_for (tries, 0, PULL_TRIES) {
 		u32 group = near_group(group_of(cpu), state->next_group);
-		u64 word = *cpus_in(&later_queues.cpus, group) & state->next_cpus;
+		u64 word = cpus_of(&later_queues.cpus, group) & state->next_cpus;
 		bool has_more;
 		u32 bit;
 		s32 other;
@@ -202,7 +202,8 @@ static bool pull_waiter(s32 cpu)
 		state->next_cpus = ~0ULL << bit << 1;
 		other = cpu_at(group, bit);
 		has_more = nr_queued(later_queue(other)) > waiting + 1;
-		if (!has_more && time_before(now, later_state(other)->yielded_at + VAIN_NS))
+		if (!has_more &&
+		    time_before(now, READ_ONCE(later_state(other)->yielded_at) + VAIN_NS))
 			continue;
 		if (!scx_bpf_dsq_move_to_local(later_queue(other), 0))
 			continue;

@@ -26,6 +26,7 @@
 #include "held.bpf.h"
 #include "offers.bpf.h"
 #include "turns.bpf.h"
+#include "yield_to.bpf.h"
 
 POLICY_BOILERPLATE(smove)
 
@@ -65,7 +66,8 @@ STATS(
 	STAT(expired, "task that stayed still waited when its delay was over: it may go")
 	STAT(local, "task stayed where it was woken, by strategy local")
 	STAT(pulled, "CPU without work took a task that waited on another CPU")
-	STAT(balanced, "CPU with work took a task from a queue longer than its own"))
+	STAT(balanced, "CPU with work took a task from a queue longer than its own")
+	STAT(yielded_to, "task gave its CPU to another one, by yield_to()"))
 /* clang-format on */
 
 enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
@@ -92,7 +94,7 @@ struct {
  */
 static u64 stay_queue(s32 cpu)
 {
-	return MAX_CPUS + cpu;
+	return second_queue(cpu);
 }
 
 static u64 turn_ns(void)
@@ -266,11 +268,20 @@ static bool pull(s32 cpu)
 	return true;
 }
 
+bool BPF_STRUCT_OPS(smove_yield, struct task_struct *from, struct task_struct *to)
+{
+	return give_cpu(from, to);
+}
+
 /* The CPU needs its next task: one that stays here for a moment, else the next in the queue. */
 void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 {
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 
+	if (take_target(cpu, true)) {
+		COUNT(yielded_to);
+		return;
+	}
 	if (take_stayed(cpu))
 		return;
 	if (goes_on && (take_held(cpu) || pull_longer(&run_queues, cpu, 0))) {
@@ -398,6 +409,7 @@ SCX_OPS_DEFINE(smove_ops,
 	       .select_cpu	= (void *)smove_select_cpu,
 	       .enqueue		= (void *)smove_enqueue,
 	       .dispatch	= (void *)smove_dispatch,
+	       .yield		= (void *)smove_yield,
 	       .stopping	= (void *)smove_stopping,
 	       .update_idle	= (void *)smove_update_idle,
 	       .tick		= (void *)smove_tick,

@@ -197,7 +197,7 @@ impl Stage {
             Act::Pin(cpu) => allow(0, [*cpu]),
             Act::Stay | Act::Move => panic!("{act:?}: only the kernel can do that"),
             Act::Barrier(name) => self.barriers[name].meet(),
-            Act::Wake(_) | Act::Wait(_) => panic!("{act:?}: only the simulator plays that"),
+            Act::Wake(_) | Act::Wait(_) | Act::YieldTo(_) => panic!("{act:?}: only the simulator plays that"),
         }
     }
 }

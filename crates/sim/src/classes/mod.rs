@@ -134,6 +134,11 @@ pub trait Class {
     /// `curr` has called `sched_yield()`; the core reschedules afterwards.
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId);
 
+    /// `curr` gives its CPU to `_to`, which waits: `yield_to()`. False: this class does not.
+    fn yield_to(&mut self, _core: &mut Core, _cpu: CpuId, _curr: TaskId, _to: TaskId) -> bool {
+        false
+    }
+
     /// Whether the modelled kernel makes tasks leave their autogroup when they exit.
     fn knows_autogroups(&self) -> bool {
         true

@@ -244,6 +244,14 @@ impl Class for Ext {
         }
     }
 
+    fn yield_to(&mut self, core: &mut Core, _cpu: CpuId, curr: TaskId, to: TaskId) -> bool {
+        self.ops().yield_task.is_some_and(|yield_task| {
+            let (from, to) = (core.tasks[curr].as_ptr(), core.tasks[to].as_ptr());
+            // SAFETY: a callback of the policy, with the arguments of its type.
+            self.call(core, "yield", || unsafe { yield_task(from, to) })
+        })
+    }
+
     fn update_idle(&mut self, core: &mut Core, cpu: CpuId, is_idle: bool, changed: bool) {
         if changed && let Some(update_idle) = self.ops().update_idle {
             // SAFETY: a callback of the policy, with the arguments of its type.

@@ -420,6 +420,30 @@ impl Simulation {
         self.core.unlock(lock);
         self.core.resched(cpu);
     }
+
+    /// `yield_to()`: nothing happens unless the other task is of the same class, and waits.
+    pub(super) fn yield_to(&mut self, cpu: CpuId, curr: TaskId, number: usize) {
+        let class = self.core.tasks[curr].class;
+        let target = self.world.actors[curr].parent.map(|parent| parent + 1 + number);
+        let waits = |&id: &TaskId| {
+            let task = self.core.tasks.get(id);
+            task.is_some_and(|task| {
+                task.class == class
+                    && task.state == State::Runnable
+                    && self.core.cpus[task.cpu].curr != Some(id)
+            })
+        };
+        let Some(target) = target.filter(waits) else { return };
+        let lock = self.core.cpus[cpu].lock;
+        self.core.counts.events += 1;
+        self.core.lock(lock);
+        self.core.charge(&self.costs[class], Callback::Yield);
+        let yields = self.classes[class].yield_to(&mut self.core, cpu, curr, target);
+        self.core.unlock(lock);
+        if yields {
+            self.core.resched(cpu);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -92,6 +92,7 @@ impl Simulation {
             | Step::SleepUntil(_)
             | Step::SynchronizeRcu
             | Step::Yield
+            | Step::YieldTo(_)
             | Step::Poll(_)
             | Step::WaitFor(..)
             | Step::Signal(_)
@@ -146,6 +147,7 @@ impl Simulation {
             }
             Step::AwaitCallbacks => self.await_callbacks(cpu, task),
             Step::Yield => self.yield_now(cpu, task),
+            Step::YieldTo(number) => self.yield_to(cpu, task, number),
             Step::Write(channel) => self.write(cpu, task, channel, has_waited),
             Step::Read(channel) => self.read(cpu, task, channel, has_waited),
             Step::Poll(channel) => self.poll(cpu, task, channel, has_waited),

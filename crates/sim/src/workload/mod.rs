@@ -104,6 +104,8 @@ pub enum Step {
     SleepUntil(Ns),
     /// Calls `sched_yield()`.
     Yield,
+    /// Has the kernel call `yield_to()` for the task of that number, of those that its parent made.
+    YieldTo(usize),
     /// Creates a pipe or a pair of sockets; the channel exists already.
     Make(ChannelId),
     /// Waits until no CPU reads earlier data any more: `synchronize_rcu()`.
@@ -183,7 +185,8 @@ impl Step {
             | Self::SleepUntil(_)
             | Self::SynchronizeRcu
             | Self::AwaitCallbacks
-            | Self::Yield => true,
+            | Self::Yield
+            | Self::YieldTo(_) => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
             Self::LockMemory(..) | Self::DowngradeMemory(_) | Self::UnlockMemory(_) => true,

@@ -378,6 +378,12 @@ impl<R: Rules> Class for Fair<R> {
         self.rules.yield_now(cpu);
     }
 
+    /// The kernel also makes `_to` the next one of its queue, as far as that is fair; not modelled.
+    fn yield_to(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, _to: TaskId) -> bool {
+        self.yield_task(core, cpu, curr);
+        true
+    }
+
     fn update_idle(&mut self, core: &mut Core, cpu: CpuId, is_idle: bool, changed: bool) {
         if changed {
             self.note_idle(core.clock(), cpu, is_idle);

@@ -39,6 +39,8 @@ enum Op {
         is_absolute: bool,
     },
     Yield,
+    /// To the task of that number, of those that the same one made.
+    YieldTo(usize),
     Write(ChannelId),
     Read(ChannelId),
     DisableMigration,
@@ -284,6 +286,7 @@ impl Program for Actor {
                     Step::SleepUntil(due)
                 }
                 Some(Op::Yield) => Step::Yield,
+                Some(Op::YieldTo(number)) => Step::YieldTo(*number),
                 Some(Op::Write(channel)) => Step::Write(bases.channel + channel),
                 Some(Op::Read(channel)) => Step::Read(bases.channel + channel),
                 Some(Op::DisableMigration) => Step::DisableMigration,

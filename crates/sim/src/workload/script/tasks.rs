@@ -175,6 +175,8 @@ pub enum Act {
     SleepUs(u64),
     /// `sched_yield()`, this number of times.
     Yields(u64),
+    /// `yield_to()`, as KVM calls it for a virtual CPU: the CPU is to go to the first task of this name.
+    YieldTo(String),
     /// Sends a message into the pipe of this number, or waits for room.
     Write(usize),
     /// Receives one, or waits for it.
@@ -299,6 +301,10 @@ impl Tasks {
                         ops.push(Op::Yield);
                         ops.push(Op::Again { to: ops.len() - 1, times: Some(count - 1) });
                     }
+                    Act::YieldTo(name) => {
+                        let before = named(name).map_or(&tasks[..0], |kind| &tasks[..kind]);
+                        ops.push(Op::YieldTo(before.iter().map(|task| task.count as usize).sum()));
+                    }
                     Act::Write(channel) => ops.push(Op::Write(*channel)),
                     Act::Read(channel) => ops.push(Op::Read(*channel)),
                     Act::Pin(cpu) => ops.push(Op::Affinity(vec![*cpu])),
@@ -398,6 +404,9 @@ impl Tasks {
                 let ns = match step {
                     Act::RunUs(us) | Act::SleepUs(us) => ns_of_us(*us),
                     Act::Yields(0) => return wrong("yields: at least 1".into()),
+                    Act::YieldTo(name) if !is_there(name) => {
+                        return wrong(format!("yield_to: there is no task {name}"));
+                    }
                     Act::Write(channel) | Act::Read(channel) if *channel > MOST_CHANNELS => {
                         return wrong(format!("{channel} is not the number of a pipe, 0 to {MOST_CHANNELS}"));
                     }

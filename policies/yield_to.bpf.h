@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * yield_to(): a task gives its CPU to another one. KVM calls it for a virtual CPU that spins on a
+ * lock, because the virtual CPU that holds the lock may wait for a CPU. The callback cannot move a
+ * task; the CPU takes it when it chooses its next task, which is at once.
+ */
+#ifndef FLSCHED_YIELD_TO_BPF_H
+#define FLSCHED_YIELD_TO_BPF_H
+
+#include "topology.bpf.h"
+
+/* The task that each CPU is to run next, or 0. Written only by that CPU. */
+static struct {
+	s32 pid __attribute__((aligned(64)));
+} targets[MAX_CPUS];
+
+/* @from gives its CPU up, to @to if that is a task. The kernel switches at once if this is true. */
+static bool give_cpu(struct task_struct *from, struct task_struct *to)
+{
+	if (to)
+		targets[scx_bpf_task_cpu(from) & (MAX_CPUS - 1)].pid = to->pid;
+	scx_bpf_task_set_slice(from, 0);
+	return true;
+}
+
+/* Takes @p from @queue, if it waits there and may run on @cpu. */
+static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
+{
+	struct task_struct *first;
+	bool taken = false;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, first, queue, 0) {
+		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		break;
+	}
+	bpf_rcu_read_unlock();
+	return taken;
+}
+
+/*
+ * Takes the task to which the task that ran on @cpu has yielded, from the queue where it waits: a
+ * run queue or, if the policy has those, a second queue.
+ */
+__noinline bool take_target(s32 cpu, bool has_second)
+{
+	s32 pid = targets[cpu & (MAX_CPUS - 1)].pid, waits_on;
+	struct task_struct *target;
+	bool taken;
+
+	if (!pid)
+		return false;
+	targets[cpu & (MAX_CPUS - 1)].pid = 0;
+	target = bpf_task_from_pid(pid);
+	if (!target)
+		return false;
+	waits_on = scx_bpf_task_cpu(target);
+	taken = take_from_queue(target, run_queue(waits_on), cpu) ||
+		(has_second && take_from_queue(target, second_queue(waits_on), cpu));
+	bpf_task_release(target);
+	return taken;
+}
+
+#endif /* FLSCHED_YIELD_TO_BPF_H */
