@@ -11,31 +11,25 @@
 
 #define HELD_TICKS 2 /* a CPU without a tick of the policy's for longer is held, or idle */
 
-/* What each CPU has seen, written by itself only. */
+/* What each CPU has seen, written by itself only; others read when it had its last tick. */
 static struct {
 	u64 ticked_at __attribute__((aligned(64))); /* its last tick under a task of the policy's */
 	s32 held;				    /* a CPU where a task waits in vain */
 	bool is_noted;				    /* if there is one */
 } looks[MAX_CPUS];
 
-/* @cpu has a tick. The CPU that it looks at, if that is held or idle; or NO_CPU. */
-static s32 look_at_another(s32 cpu)
+/* @cpu has a tick. Is it to take a task from the CPU that it looks at? */
+static bool find_held(s32 cpu)
 {
 	u64 now = bpf_jiffies64();
 	s32 other = (cpu + now) % scx_bpf_nr_cpu_ids();
+	bool is_held = other != cpu &&
+		       now - READ_ONCE(looks[other & (MAX_CPUS - 1)].ticked_at) > HELD_TICKS;
 
-	looks[cpu & (MAX_CPUS - 1)].ticked_at = now;
-	if (other == cpu || now - looks[other & (MAX_CPUS - 1)].ticked_at <= HELD_TICKS)
-		return NO_CPU;
-	return other;
-}
-
-/* @cpu is to take a task that waits on @other, if one @waits there. Returns that. */
-static bool note_held(s32 cpu, s32 other, bool waits)
-{
+	WRITE_ONCE(looks[cpu & (MAX_CPUS - 1)].ticked_at, now);
 	looks[cpu & (MAX_CPUS - 1)].held = other;
-	looks[cpu & (MAX_CPUS - 1)].is_noted = waits;
-	return waits;
+	looks[cpu & (MAX_CPUS - 1)].is_noted = is_held && nr_queued(run_queue(other));
+	return looks[cpu & (MAX_CPUS - 1)].is_noted;
 }
 
 /* The CPU from which @cpu is to take a task, once; or NO_CPU. */
@@ -47,14 +41,7 @@ static s32 noted_held(s32 cpu)
 	return looks[cpu & (MAX_CPUS - 1)].held;
 }
 
-/* The same for policies whose tasks wait in run queues: at a tick, and when the CPU takes it. */
-static inline bool find_held(s32 cpu)
-{
-	s32 other = look_at_another(cpu);
-
-	return note_held(cpu, other, other >= 0 && nr_queued(run_queue(other)));
-}
-
+/* Takes a task from there. */
 static inline bool take_held(s32 cpu)
 {
 	s32 held = noted_held(cpu);

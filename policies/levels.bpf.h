@@ -2,11 +2,12 @@
 /*
  * Strict priorities: 40 levels, from nice. Level 0 is the most important one, as nice -20 is.
  *
- * Each CPU has a queue for each level. For each level there are two sets of CPUs (cpus.bpf.h):
- * those that run a task of that level and are available for a more important one, and those with a
- * waiting task of that level that may leave. Two words have a bit for each level whose set perhaps
- * is not empty. So the checks whether a CPU runs a less important task, and whether a more
- * important task waits, cost one load if the answer is no, the usual case on a busy machine.
+ * A CPU's run queue is ordered by level, and within a level by when tasks became runnable. For each
+ * level there are two sets of CPUs (cpus.bpf.h): those that run a task of that level and are
+ * available for a more important one, and those with a waiting task of that level that may leave.
+ * Two words have a bit for each level whose set perhaps is not empty. So the checks whether a CPU
+ * runs a less important task, and whether a more important task waits, cost one load if the answer
+ * is no, the usual case on a busy machine.
  */
 #ifndef FLSCHED_LEVELS_BPF_H
 #define FLSCHED_LEVELS_BPF_H
@@ -17,6 +18,8 @@
 #define IDLE	     LEVELS	  /* level of a CPU that has nothing to run */
 #define NO_LEVEL     (LEVELS + 1) /* of a CPU that is available for no task */
 #define HIGHEST_PRIO 100	  /* static_prio of nice -20 */
+#define LEVEL_SHIFT  48		  /* a level's part of a key; ticks have the rest */
+#define LOOKS	     8 /* tasks of another CPU's queue that are checked for their level */
 
 static struct cpu_set available[NO_LEVEL + 1];
 static struct queues waiting[LEVELS];
@@ -73,9 +76,26 @@ static struct queues *waiting_at(u32 level)
 	return &waiting[level < LEVELS ? level : LEVELS - 1];
 }
 
-static u64 level_queue(u32 level, s32 cpu)
+/* Where a task of @level that is runnable since the tick @since is in its queue. */
+static u64 level_key(u32 level, u64 since)
 {
-	return level * MAX_CPUS + cpu;
+	return ((u64)level << LEVEL_SHIFT) + since;
+}
+
+/* The most important level that waits on @cpu, or IDLE. */
+static u32 first_level_on(s32 cpu)
+{
+	struct task_struct *first;
+	u32 level = IDLE;
+
+	if (!nr_queued(run_queue(cpu)))
+		return IDLE;
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
+	if (first)
+		level = level_of(first);
+	bpf_rcu_read_unlock();
+	return level;
 }
 
 /* @cpu is available for tasks more important than @level. */
@@ -93,16 +113,16 @@ static void add_waiting(s32 cpu, u32 level)
 }
 
 /* Clears the bit of a level whose set is empty. A CPU that is added meanwhile is not lost. */
-static void clear_if_empty(u64 *levels, u32 level, const struct cpu_set *set)
+static void clear_if_empty(u64 *levels, u32 level, struct cpu_set *set)
 {
-	if (!set->groups && clear_bits(levels, level_bit(level)) && set->groups)
+	if (is_empty(set) && clear_bits(levels, level_bit(level)) && !is_empty(set))
 		set_bits(levels, level_bit(level));
 }
 
 /* Takes a task for @cpu that waits elsewhere and is more important than @level. */
 __noinline bool pull_above(s32 cpu, u32 level)
 {
-	u64 levels = waiting_levels & levels_above(level);
+	u64 levels = READ_ONCE(waiting_levels) & levels_above(level);
 	u32 tries;
 
 	bpf_for (tries, 0, LEVELS) {
@@ -119,58 +139,73 @@ __noinline bool pull_above(s32 cpu, u32 level)
 	return false;
 }
 
-/* Takes the first task of @level that waits on @cpu, where tasks of @levels wait. */
-static bool take_level(s32 cpu, u64 *levels, u32 level)
+/*
+ * Takes a task for @cpu from the queue of @from, of the level of that set; it is one of the first
+ * there if it is more important than what the CPU has. If there is none the queue leaves the set.
+ */
+static bool take_from(struct queues *queues, s32 from, s32 cpu)
 {
-	bool taken;
+	u32 level = queues - waiting, tried = 0;
+	bool is_there = false, taken = false;
+	struct task_struct *p;
 
-	/* Cleared first: a task that comes meanwhile sets the bit again. */
-	*levels &= ~level_bit(level);
-	taken = scx_bpf_dsq_move_to_local(level_queue(level, cpu), 0);
-	/* A task that cannot be moved now may still wait. */
-	if (taken || nr_queued(level_queue(level, cpu)))
-		*levels |= level_bit(level);
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
+		if (taken || tried++ >= LOOKS)
+			break;
+		if (level_of(p) != level)
+			continue;
+		is_there = true;
+		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+	}
+	bpf_rcu_read_unlock();
+	if (!is_there)
+		remove_cpu(&queues->cpus, from);
 	return taken;
 }
 
-/* The level whose first task has waited longest on @cpu, and for @least_ns; or NO_LEVEL. */
-__noinline u32 oldest_level(s32 cpu, u64 levels, u64 least_ns)
+/*
+ * The task below @level that has waited longest on @cpu, and for @least_ns, or NO_TASK; of those
+ * that have waited for LONGEST_NS any. All tasks that wait there are looked at, unless one has
+ * waited for so long: where thousands do, it is one of the first.
+ */
+__noinline s32 find_starving(s32 cpu, u32 level, u64 least_ns)
 {
-	u32 oldest = NO_LEVEL, tries;
+	u64 now = bpf_jiffies64(), least = least_ns / tick_ns;
+	struct task_struct *p;
+	s32 starving = NO_TASK;
 
-	bpf_for (tries, 0, LEVELS) {
-		u32 level;
-		u64 waited;
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
+		u64 waited = now - p->scx.runnable_at;
 
-		if (!levels)
-			break;
-		level = first_level(levels);
-		levels &= levels - 1;
-		waited = first_waited_ns(level_queue(level, cpu));
-		if (waited < least_ns)
+		if (level_of(p) <= level || waited < least)
 			continue;
-		least_ns = waited + 1;
-		oldest = level;
+		starving = p->pid;
+		if (waited * tick_ns >= LONGEST_NS)
+			break;
+		least = waited + 1;
 	}
-	return oldest;
+	bpf_rcu_read_unlock();
+	return starving;
 }
 
-/* Makes the queues of all CPUs. */
-static s32 init_levels(void)
+/* Takes this task for @cpu from its queue, if it still waits there. */
+__noinline bool take_task(s32 cpu, s32 pid)
 {
-	u32 level;
-	s32 cpu;
+	struct task_struct *p;
+	bool taken = false;
 
-	bpf_for (level, 0, LEVELS) {
-		waiting_at(level)->first = level_queue(level, 0);
-		bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
-			s32 err = create_queue(level_queue(level, cpu), cpu);
-
-			if (err)
-				return err;
-		}
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
+		if (p->pid != pid)
+			continue;
+		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		break;
 	}
-	return 0;
+	bpf_rcu_read_unlock();
+	return taken;
 }
 
 #endif /* FLSCHED_LEVELS_BPF_H */

@@ -3,8 +3,7 @@
  * How many runnable threads a machine has, for policies that act only while there are many.
  *
  * Each CPU counts the tasks that wait there, in its ticks and when it becomes idle, and adds the
- * difference to one sum. So all CPUs share one word that is written a few times a millisecond at
- * most, and never when a task is queued or taken.
+ * difference to one sum. What every enqueue asks is another word, which changes seldom.
  */
 #ifndef FLSCHED_LOAD_BPF_H
 #define FLSCHED_LOAD_BPF_H
@@ -21,27 +20,19 @@ struct cpu_load {
 
 static struct cpu_load cpu_loads[MAX_CPUS];
 static u64 nr_waiting __attribute__((aligned(64)));
+
+/* What follows from the sum, written only if it changes. */
+static struct {
+	u64 is_loaded __attribute__((aligned(64)));
+	u64 most_waiting;
+} load;
+
 static u64 nr_cpus;
 
-/* @now tasks wait on @cpu. Only that CPU calls it. */
-static void set_load(s32 cpu, u64 now)
-{
-	u64 *waiting = &cpu_loads[cpu & (MAX_CPUS - 1)].waiting;
-
-	if (now != *waiting)
-		__sync_fetch_and_add(&nr_waiting, now - *waiting);
-	*waiting = now;
-}
-
-/* The runnable threads of the machine, as if no CPU were idle. */
-static u64 nr_threads(void)
-{
-	return nr_waiting + nr_cpus;
-}
-
+/* Grouping acts. */
 static bool is_loaded(void)
 {
-	return nr_threads() >= load_threads * nr_cpus;
+	return READ_ONCE(load.is_loaded);
 }
 
 /*
@@ -50,7 +41,30 @@ static bool is_loaded(void)
  */
 static u32 most_waiting(void)
 {
-	return nr_threads() * 3 / (nr_cpus * 2);
+	return READ_ONCE(load.most_waiting);
+}
+
+/* There are so many runnable threads, as if no CPU were idle. */
+static void publish_load(u64 threads)
+{
+	u64 loaded = threads >= load_threads * nr_cpus, most = threads * 3 / (nr_cpus * 2);
+
+	if (loaded != is_loaded())
+		WRITE_ONCE(load.is_loaded, loaded);
+	if (most != most_waiting())
+		WRITE_ONCE(load.most_waiting, most);
+}
+
+/* @now tasks wait on @cpu. Only that CPU calls it. */
+static void set_load(s32 cpu, u64 now)
+{
+	u64 *waiting = &cpu_loads[cpu & (MAX_CPUS - 1)].waiting;
+	u64 change = now - *waiting;
+
+	if (!change)
+		return;
+	*waiting = now;
+	publish_load(__sync_fetch_and_add(&nr_waiting, change) + change + nr_cpus);
 }
 
 static bool takes_more(u64 queue)
@@ -64,6 +78,7 @@ static void init_load(void)
 
 	bpf_for (group, 0, nr_groups)
 		nr_cpus += group_facts(group)->nr_cpus;
+	publish_load(nr_cpus);
 }
 
 #endif /* FLSCHED_LOAD_BPF_H */

@@ -10,6 +10,12 @@
 
 #define OFFERS 32 /* tasks of a queue that are offered at once */
 
+/* Tasks of a queue are equal: the first one that may run on @cpu is taken. */
+static bool take_from(struct queues *queues, s32 from, s32 cpu)
+{
+	return scx_bpf_dsq_move_to_local(queues->first + from, 0);
+}
+
 /*
  * @p waits in @cpu's queue, and other CPUs may take it. If a CPU is idle, it is woken to take @p.
  * A CPU that becomes idle adds itself to the idle CPUs and then checks the queues; this function
@@ -40,7 +46,7 @@ __noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, bool 
 			continue;
 		add_cpu(&queues->cpus, cpu);
 		/* No CPU is idle. A set bit only means "perhaps". */
-		if (!idle_cpus.groups)
+		if (is_empty(&idle_cpus))
 			break;
 		woken += offer_to(whole ? claim_idle_core(p, cpu) : claim_idle(p, cpu, ANYWHERE),
 				  queues, cpu);

@@ -20,33 +20,37 @@ struct queues {
 
 static struct queues run_queues;
 
+/* The policy's: takes a task for @cpu from the queue of @from. */
+static bool take_from(struct queues *queues, s32 from, s32 cpu);
+
 /*
- * Takes a task from a queue of @group, the nearest to bit @from first. A queue that is empty leaves
- * the set until a task is added or its CPU has a tick, so that other CPUs do not search it in vain;
- * a task that is just being added is missed until then, too. One whose tasks may not run on this
- * CPU stays: other CPUs may take them. Queues with fewer than @least tasks are left alone.
+ * Takes a task for @cpu from a queue of @group, the nearest first. A queue that is empty leaves the
+ * set until a task is added or its CPU has a tick, so that other CPUs do not search it in vain; a
+ * task that is just being added is missed until then, too. One whose tasks may not run on this CPU
+ * stays: other CPUs may take them. Queues with fewer than @least tasks are left alone.
  */
-__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, u64 but, u32 from,
-			  u32 least)
+__noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, s32 cpu, u32 least)
 {
-	u64 word = *cpus_in(&queues->cpus, group) & ~but;
+	u64 word = cpus_of(&queues->cpus, group);
 	u32 tries;
 
+	if (group == group_of(cpu))
+		word &= ~bit_of(cpu);
 	bpf_for (tries, 0, PULL_TRIES) {
 		u32 bit;
-		s32 cpu;
+		s32 from;
 
 		if (!word)
 			break;
-		bit = first_bit_from(word, from);
+		bit = first_bit_from(word, from_bit(cpu));
 		word &= ~(1ULL << bit);
-		cpu = cpu_at(group, bit);
-		if (least > 1 && nr_queued(queues->first + cpu) < least)
+		from = cpu_at(group, bit);
+		if (least > 1 && nr_queued(queues->first + from) < least)
 			continue;
-		if (scx_bpf_dsq_move_to_local(queues->first + cpu, 0))
+		if (take_from(queues, from, cpu))
 			return true;
-		if (!nr_queued(queues->first + cpu))
-			remove_cpu(&queues->cpus, cpu);
+		if (!nr_queued(queues->first + from))
+			remove_cpu(&queues->cpus, from);
 	}
 	return false;
 }
@@ -60,7 +64,7 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 leas
 	struct walk walk;
 	u32 step;
 
-	if (!queues->cpus.groups)
+	if (is_empty(&queues->cpus))
 		return false;
 	walk = walk_from(cpu, reach, FAR_GROUPS);
 	bpf_for (step, 0, walk.tries) {
@@ -70,8 +74,7 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 leas
 			break;
 		if (group == NO_GROUP)
 			continue;
-		if (pull_from(queues, group, group == walk.own ? bit_of(cpu) : 0, from_bit(cpu),
-			      least))
+		if (pull_from(queues, group, cpu, least))
 			return true;
 	}
 	return false;
@@ -80,7 +83,8 @@ __noinline bool pull_near(struct queues *queues __arg_nonnull, s32 cpu, u32 leas
 /*
  * A CPU that becomes idle checks a few queues only, and not those where another CPU has just found
  * nothing. So an idle CPU that is woken for a task finds here which queue has it. This is written
- * by the CPU that has claimed it, and by itself.
+ * by the CPU that has claimed it, and by itself: an offer is made before the CPU is woken, which
+ * orders the two.
  */
 struct offered {
 	u64 queue __attribute__((aligned(64)));
@@ -92,10 +96,12 @@ static struct offered offered[MAX_CPUS];
 /* Wakes @idle, if that is a CPU, which was claimed, for a task in @cpu's queue. True if it is. */
 static inline bool offer_to(s32 idle, struct queues *queues, s32 cpu)
 {
+	struct offered *its = &offered[idle & (MAX_CPUS - 1)];
+
 	if (idle < 0)
 		return false;
-	offered[idle & (MAX_CPUS - 1)].queue = queues->first + cpu;
-	offered[idle & (MAX_CPUS - 1)].is_open = true;
+	WRITE_ONCE(its->queue, queues->first + cpu);
+	WRITE_ONCE(its->is_open, true);
 	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	return true;
 }
@@ -105,10 +111,10 @@ static inline bool take_offered(s32 cpu)
 {
 	struct offered *mine = &offered[cpu & (MAX_CPUS - 1)];
 
-	if (!mine->is_open)
+	if (!READ_ONCE(mine->is_open))
 		return false;
-	mine->is_open = false;
-	return scx_bpf_dsq_move_to_local(mine->queue, 0);
+	WRITE_ONCE(mine->is_open, false);
+	return scx_bpf_dsq_move_to_local(READ_ONCE(mine->queue), 0);
 }
 
 #endif /* FLSCHED_QUEUES_BPF_H */

@@ -26,6 +26,7 @@
 #include "load.bpf.h"
 #include "teams.bpf.h"
 #include "turns.bpf.h"
+#include "yield_to.bpf.h"
 
 POLICY_BOILERPLATE(rr2)
 
@@ -46,10 +47,11 @@ STATS(
 	STAT(pulled, "CPU took a task that is more important than its own from another CPU")
 	STAT(balanced, "CPU whose task went on took one of equal level from a longer queue")
 	STAT(gathered, "CPU took over a waiting task of equal level whose co-threads it has")
-	STAT(trickled, "task below more important ones that never block got a turn"))
+	STAT(trickled, "task below more important ones that never block got a turn")
+	STAT(yielded_to, "task gave its CPU to another one, by yield_to()"))
 /* clang-format on */
 
-#define PUSHES 32 /* waiting tasks of a level for which a tick searches a CPU */
+#define PUSHES 8 /* tasks that wait on a CPU for which a tick searches another one */
 
 /* The state of a CPU, written under its run-queue lock. */
 struct cpu_state {
@@ -59,9 +61,9 @@ struct cpu_state {
 	bool has_yielded; /* the task that runs called sched_yield() */
 	bool is_trickle;  /* it is below others, and has a turn of one tick */
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
-	u32 starving;	  /* level of a task that is to have a turn of one tick, or NO_LEVEL */
-	u64 trickled_at;  /* when the last such turn began */
-	u64 levels;	  /* levels of the tasks that wait, unless another CPU took them */
+	s32 starving;	  /* a task that is to have a turn of one tick, or NO_TASK */
+	u64 searched_at;  /* when such a task was searched last */
+	u32 queued;	  /* most important level queued since a task was chosen */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -76,16 +78,9 @@ static void set_level(s32 cpu, struct cpu_state *state, u32 level)
 {
 	if (level != state->level)
 		remove_cpu(available_at(state->level), cpu);
-	state->level = level;
+	WRITE_ONCE(state->level, level);
 	if (level <= IDLE && !state->is_trickle)
 		add_available(cpu, level);
-}
-
-/* Does a task wait on this CPU that is more important than the one that runs? */
-static bool is_outranked(const struct cpu_state *state)
-{
-	return state->level < IDLE && !state->is_trickle &&
-	       (state->levels & levels_above(state->level));
 }
 
 /* What a CPU is searched for. */
@@ -137,7 +132,7 @@ __noinline s32 rr2_claim(struct search *search __arg_nonnull, struct task_struct
  */
 __noinline s32 rr2_search(struct search *search __arg_nonnull, struct task_struct *p __arg_trusted)
 {
-	u64 levels = available_levels & levels_below(level_of(p));
+	u64 levels = READ_ONCE(available_levels) & levels_below(level_of(p));
 	u64 team = is_loaded() ? team_of(p) : 0;
 	u32 tries;
 
@@ -171,7 +166,7 @@ s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	if (cpu >= 0 && search.at == IDLE)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, US_TO_NS(slice_us), 0);
 	if (cpu < 0 && search.near.cpus && bpf_cpumask_test_cpu(beside, p->cpus_ptr) &&
-	    cpu_state(beside)->level < IDLE && takes_more(level_queue(level_of(p), beside))) {
+	    READ_ONCE(cpu_state(beside)->level) < IDLE && takes_more(run_queue(beside))) {
 		COUNT(joined);
 		cpu = beside;
 	}
@@ -185,7 +180,8 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
 	s32 target;
 
 	add_waiting(cpu, level);
-	target = available_levels & levels_below(level) ? rr2_search(&search, p) : NO_CPU;
+	target =
+		READ_ONCE(available_levels) & levels_below(level) ? rr2_search(&search, p) : NO_CPU;
 	if (target >= 0 && search.at == IDLE)
 		offer_to(target, waiting_at(level), cpu);
 	else if (target >= 0)
@@ -205,8 +201,8 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state *state = cpu_state(cpu);
 	bool has_woken = enq_flags & SCX_ENQ_WAKEUP;
 	u64 slice_ns = US_TO_NS(slice_us), now = scx_bpf_now();
-	u64 key = p->scx.runnable_at;
 	u32 level = level_of(p);
+	u64 key = level_key(level, p->scx.runnable_at);
 	bool gives_way = !has_woken && state->current == p->pid && now < state->turn_ends_at;
 	bool serves = has_woken && (p->flags & PF_KTHREAD);
 
@@ -216,7 +212,8 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 		key -= LONGEST_NS / tick_ns;
 	else if (serves && level <= state->level && !state->is_trickle)
 		key -= US_TO_NS(slice_us) / tick_ns;
-	state->levels |= level_bit(level);
+	if (level < state->queued)
+		state->queued = level;
 	if (is_loaded())
 		count_thread(p, cpu);
 	if (may_leave(p, enq_flags)) {
@@ -225,8 +222,8 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 		else
 			push(p, cpu, level);
 	}
-	scx_bpf_dsq_insert_vtime(p, level_queue(level, cpu), slice_ns, key, enq_flags);
-	if (level < state->level && is_outranked(state)) {
+	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), slice_ns, key, enq_flags);
+	if (level < state->level && state->level < IDLE && !state->is_trickle) {
 		COUNT(preempted);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
@@ -235,8 +232,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 /*
  * The added pull (III): threads of equal level that have co-threads here and none there; or, so
  * that two halves of a team come together, no more there than here. A thread that leaves the CPU
- * calls its co-threads. They come after the tasks that wait here. The last task that waits on a CPU
- * stays there: balance() would replace it.
+ * calls its co-threads. The last task that waits on a CPU stays there: balance() would replace it.
  */
 __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 {
@@ -255,23 +251,21 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 
 		if (!there)
 			continue;
-		cpus = there->cpus & *cpus_in(&waiting_at(level)->cpus, group);
+		cpus = there->cpus & cpus_of(&waiting_at(level)->cpus, group);
 		bpf_for (tries, 0, PULL_TRIES) {
 			u32 bit;
 			s32 from;
 
-			if (!cpus || !takes_more(level_queue(level, cpu)))
+			if (!cpus || !takes_more(run_queue(cpu)))
 				break;
 			bit = first_bit_from(cpus, from_bit(cpu));
 			cpus &= ~(1ULL << bit);
 			from = cpu_at(group, bit);
 			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
-			    nr_queued(level_queue(level, from)) < 2 ||
-			    !gather_from(level_queue(level, from), level_queue(level, cpu), cpu,
-					 team))
+			    nr_queued(run_queue(from)) < 2 ||
+			    !gather_from(from, cpu, team, level + HIGHEST_PRIO))
 				continue;
 			COUNT(gathered);
-			state->levels |= level_bit(level);
 			add_waiting(cpu, level);
 		}
 	}
@@ -286,8 +280,7 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
  */
 static bool balance(s32 cpu, const struct cpu_state *state, u32 level)
 {
-	bool evenly = state->has_yielded || !grouping || !is_loaded() ||
-		      !nr_queued(level_queue(level, cpu));
+	bool evenly = state->has_yielded || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
 
 	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_waiting() + 2);
 }
@@ -304,12 +297,10 @@ static void turn_is_over(s32 cpu, s32 pid)
 static bool take_held_level(s32 cpu, u32 own)
 {
 	s32 held = noted_held(cpu);
-	u64 levels = held >= 0 ? cpu_state(held)->levels : 0;
-	u32 level = levels ? first_level(levels) : IDLE;
-	u64 queue = level_queue(level, held);
 
-	return level < IDLE && (level <= own || first_waited_ns(queue) >= LONGEST_NS) &&
-	       scx_bpf_dsq_move_to_local(queue, 0);
+	return held >= 0 &&
+	       (first_level_on(held) <= own || first_waited_ns(run_queue(held)) >= LONGEST_NS) &&
+	       scx_bpf_dsq_move_to_local(run_queue(held), 0);
 }
 
 /* A turn begins, as long as the task's slice. */
@@ -327,11 +318,8 @@ static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *s
  */
 bool BPF_STRUCT_OPS(rr2_yield, struct task_struct *from, struct task_struct *to)
 {
-	if (to)
-		return false; /* yield_to() does not give the CPU up if this fails */
 	cpu_state(scx_bpf_task_cpu(from))->has_yielded = true;
-	scx_bpf_task_set_slice(from, 0);
-	return false;
+	return give_cpu(from, to);
 }
 
 /*
@@ -342,17 +330,20 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	u32 own = goes_on ? level_of(prev) : IDLE;
-	u32 starving = state->starving, tries;
-	u64 tried = 0;
+	u32 own = goes_on ? level_of(prev) : IDLE, first;
 
+	state->queued = IDLE;
 	if (state->is_trickle)
 		state->turn_ends_at = 0;
-	state->is_trickle = starving < LEVELS && take_level(cpu, &state->levels, starving);
-	state->starving = NO_LEVEL;
+	state->is_trickle = state->starving != NO_TASK && take_task(cpu, state->starving);
+	state->starving = NO_TASK;
 	if (state->is_trickle) {
 		COUNT(trickled);
-		state->trickled_at = scx_bpf_now();
+		limit_turn(cpu, LATER_TURN);
+		return;
+	}
+	if (take_target(cpu, false)) {
+		COUNT(yielded_to);
 		return;
 	}
 	if (take_held_level(cpu, own)) {
@@ -361,28 +352,21 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (prev && state->may_gather && is_loaded())
 		rr2_gather(cpu, level_of(prev), team_of(prev));
-	bpf_for (tries, 0, LEVELS + 1) {
-		u64 levels = state->levels & ~tried;
-		u32 first = levels ? first_level(levels) : IDLE;
-
-		if (pull_above(cpu, own < first ? own : first)) {
-			COUNT(pulled);
-			return;
-		}
-		if (goes_on && first >= own && balance(cpu, state, own)) {
-			COUNT(balanced);
+	first = first_level_on(cpu);
+	if (pull_above(cpu, own < first ? own : first)) {
+		COUNT(pulled);
+		return;
+	}
+	if (goes_on && first >= own && balance(cpu, state, own)) {
+		COUNT(balanced);
+		state->turn_ends_at = 0;
+		return;
+	}
+	if (first < IDLE && first <= own && scx_bpf_dsq_move_to_local(run_queue(cpu), 0)) {
+		limit_turn(cpu, TURN);
+		if (first == own)
 			state->turn_ends_at = 0;
-			return;
-		}
-		if (first > own || first == IDLE)
-			break;
-		if (take_level(cpu, &state->levels, first)) {
-			limit_turn(cpu, TURN);
-			if (first == own)
-				state->turn_ends_at = 0;
-			return;
-		}
-		tried |= level_bit(first);
+		return;
 	}
 	if (goes_on) {
 		scx_bpf_task_set_slice(prev, US_TO_NS(slice_us));
@@ -407,7 +391,7 @@ void BPF_STRUCT_OPS(rr2_running, struct task_struct *p)
 	if (state->is_trickle)
 		scx_bpf_task_set_slice(p, tick_ns);
 	begin_turn(p, cpu, state);
-	if (is_outranked(state))
+	if (state->queued < state->level && !state->is_trickle)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (is_loaded())
 		count_thread(p, cpu);
@@ -427,21 +411,36 @@ void BPF_STRUCT_OPS(rr2_update_idle, s32 cpu, bool idle)
 		set_load(cpu, 0);
 }
 
-/* Is another CPU to run one of the first tasks that wait at @level on @cpu? */
-__noinline int rr2_push_waiting(s32 cpu, u32 level)
+/* Is another CPU to run one of the first tasks that wait on @cpu? */
+__noinline int rr2_push_waiting(s32 cpu)
 {
 	struct task_struct *p;
 	u32 tried = 0;
 
 	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, level_queue(level, cpu), 0) {
+	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
 		if (tried++ >= PUSHES)
 			break;
 		if (!is_pinned(p))
-			push(p, cpu, level);
+			push(p, cpu, level_of(p));
 	}
 	bpf_rcu_read_unlock();
 	return 0;
+}
+
+/*
+ * The tasks below others are looked at once a trickle, and where many wait in vain at each tick. At
+ * the first tick that finds one the turn ends.
+ */
+static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level)
+{
+	u64 now = scx_bpf_now(), every_ns = US_TO_NS(trickle_us) ?: LONGEST_NS / 10;
+
+	if (now - state->searched_at < every_ns)
+		return false;
+	state->starving = find_starving(cpu, level, trickle_us ? every_ns : LONGEST_NS);
+	state->searched_at = now;
+	return state->starving != NO_TASK;
 }
 
 /*
@@ -450,37 +449,28 @@ __noinline int rr2_push_waiting(s32 cpu, u32 level)
  */
 void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p), other;
+	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
-	u64 now = scx_bpf_now(), least_ns = LONGEST_NS, nr_here = 0, levels;
-	u32 level = level_of(p), tries;
+	u64 nr_here = nr_queued(run_queue(cpu));
+	u32 level = level_of(p);
 
 	set_level(cpu, state, level);
 	state->may_gather = true;
-	other = look_at_another(cpu);
 	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
-	if (note_held(cpu, other, other >= 0 && cpu_state(other)->levels) ||
-	    nr_queued(SCX_DSQ_LOCAL_ON | cpu))
+	if (find_held(cpu) || nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		scx_bpf_task_set_slice(p, 0);
 	if (state->is_trickle)
 		return;
-	/* Events on two CPUs at once can miss each other. */
-	for (levels = state->levels, tries = 0; levels && tries < LEVELS; tries++) {
-		nr_here += nr_queued(level_queue(first_level(levels), cpu));
-		rr2_push_waiting(cpu, first_level(levels));
-		levels &= levels - 1;
-	}
 	set_load(cpu, nr_here);
-	set_turns(cpu, nr_here, 0);
-	if (!state->levels)
+	set_turns(cpu, nr_here, nr_here);
+	if (!nr_here)
 		return;
-	if (trickle_us && now - state->trickled_at >= US_TO_NS(trickle_us))
-		least_ns = US_TO_NS(trickle_us);
-	state->starving = oldest_level(cpu, state->levels & levels_below(level), least_ns);
+	/* Events on two CPUs at once can miss each other. */
+	rr2_push_waiting(cpu);
 	/* A task that has waited so long is next, so that a thousand on a CPU are served in time.
 	 */
-	if (state->starving < LEVELS || is_outranked(state) ||
-	    first_waited_ns(level_queue(level, cpu)) >= LONGEST_NS)
+	if (finds_starving(cpu, state, level) || first_level_on(cpu) < level ||
+	    first_waited_ns(run_queue(cpu)) >= LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
 }
 
@@ -494,12 +484,13 @@ void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 /* All CPUs count as idle at first; a CPU that is not leaves the set at its next tick. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
-	s32 cpu, err = init_levels();
+	s32 cpu, err = 0;
 
 	init_load();
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
-		err = err ?: create_turn_timer(cpu);
-		cpu_state(cpu)->starving = NO_LEVEL;
+		err = err ?: create_queue(run_queue(cpu), cpu) ?: create_turn_timer(cpu);
+		cpu_state(cpu)->starving = NO_TASK;
+		cpu_state(cpu)->queued = IDLE;
 		set_level(cpu, cpu_state(cpu), IDLE);
 	}
 	return err;

@@ -192,21 +192,21 @@ __noinline int find_cothreads(u64 team, s32 cpu, u32 counted, struct cothreads *
 	return 0;
 }
 
-/* Moves a thread of @team from the queue @from to the queue @to, which is @cpu's. */
-__noinline bool gather_from(u64 from, u64 to, s32 cpu, u64 team)
+/* Moves a thread of @team, with @static_prio, from the run queue of @from to that of @cpu. */
+__noinline bool gather_from(s32 from, s32 cpu, u64 team, int static_prio)
 {
 	struct task_struct *p;
 	bool gathered = false;
 	u32 tried = 0;
 
 	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, from, 0) {
+	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
 		if (gathered || tried++ >= SCAN)
 			break;
-		if (team_of(p) != team || is_migration_disabled(p) ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (p->static_prio != static_prio || team_of(p) != team ||
+		    is_migration_disabled(p) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		gathered = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0);
+		gathered = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, run_queue(cpu), 0);
 		if (gathered)
 			count_thread(p, cpu);
 	}

@@ -151,3 +151,17 @@ fn a_task_does_not_wait_for_a_real_time_task_while_others_compute() {
         assert!(had.iter().all(|ms| *ms > 300.0), "{policy}: {had:?}");
     }
 }
+
+/// As virtual CPUs do: one spins on a lock whose holder waits on another CPU, where its turn comes after those of others.
+#[test]
+fn a_cpu_that_is_given_to_a_task_runs_it() {
+    let mut tasks = task("others", "cpus = [0]\ncount = 3", "{ run_us = 3000000 }")
+        + &task("spins", "cpus = [1]\nrounds = 20000", "{ run_us = 50 }, { yield_to = \"holds\" }")
+        + &task("holds", "cpus = [0]", "{ sleep_us = 20000 }, { run_us = 20000 }");
+    tasks += "[[event]]\nat_us = 21000\naffinity = { task = 5, cpus = [0, 1] }\n";
+    for policy in POLICIES {
+        let (_, recording) = play(policy, 2, 60, &tasks);
+        let had = cpu_times(&recording, "holds", 60);
+        assert!(had[0] > 15.0, "{policy}: {had:?}");
+    }
+}
