@@ -162,11 +162,8 @@ static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 	return group;
 }
 
-/*
- * The lock is for timers and others that may be called where RCU is not held. It is global, so that
- * the verifier continues after it in one state.
- */
-__noinline bool may_run_on(struct task_struct *p __arg_trusted, s32 cpu)
+/* The lock is for timers and others that may be called where RCU is not held. */
+static __always_inline bool may_run_on(const struct task_struct *p, s32 cpu)
 {
 	bool may;
 

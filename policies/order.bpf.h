@@ -73,23 +73,30 @@ static bool is_later_next(s32 cpu, bool has_queued)
 }
 
 /*
- * Must the running task of @cpu go to the end, so that no other task waits for too long?
+ * Must the running task of @cpu, which has had @used_ns of its turn, go to the end, so that no
+ * other task waits for too long?
  *
  * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
  * has waited no longer than the first. So while the wait of the first and N ticks together are less
  * than the bound, no wait can exceed it, and there is no reason to switch: tasks that soon block by
  * themselves, as most do, are never interrupted.
+ *
+ * Where half of that time has passed, tasks compute. Then none has more than its part of the bound:
+ * else, with turns of different lengths, the longest could be the same task's each time.
  */
-static bool is_due(s32 cpu)
+static bool is_due(s32 cpu, u64 used_ns)
 {
 	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
-	u64 bound = US_TO_NS(max_delay_us), now = bpf_jiffies64();
+	u64 bound = US_TO_NS(max_delay_us), now = bpf_jiffies64(), left_ns;
+	u64 waited_ns = (now - first_key(run_queue(cpu), now)) * tick_ns;
 
 	if (waiting >= CROWD)
 		bound = bound * (waiting + 1) / CROWD;
 	if (bound > LONGEST_NS)
 		bound = LONGEST_NS;
-	return (now - first_key(run_queue(cpu), now) + waiting) * tick_ns >= bound;
+	left_ns = bound > waiting * tick_ns ? bound - waiting * tick_ns : 0;
+	return waited_ns >= left_ns ||
+	       (2 * waited_ns >= left_ns && (used_ns + tick_ns) * waiting >= left_ns);
 }
 
 #endif /* FLSCHED_ORDER_BPF_H */

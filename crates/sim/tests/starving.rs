@@ -165,3 +165,18 @@ fn a_cpu_that_is_given_to_a_task_runs_it() {
         assert!(had[0] > 15.0, "{policy}: {had:?}");
     }
 }
+
+/// A turn lasted until the first task that waited was due. Then the others were due, too, and had a tick each: with a task that
+/// wakes up between them it was the same task that had the long turn each time, ten times as long as the others'.
+#[test]
+fn tasks_that_compute_have_equal_turns() {
+    for hogs in [2, 3, 6] {
+        let tasks = task("hog", &format!("cpus = [1]\ncount = {hogs}"), "{ run_us = 20000000 }")
+            + &task("sleeper", "cpus = [1]\nrounds = 2000", "{ sleep_us = 10000 }, { run_us = 1000 }");
+        for policy in POLICIES {
+            let (_, recording) = play(policy, 2, 3000, &tasks);
+            let had = cpu_times(&recording, "hog", 3000);
+            assert!(had.iter().all(|ms| *ms > 0.8 * 3000.0 / f64::from(hogs)), "{policy}: {had:?}");
+        }
+    }
+}
