@@ -88,8 +88,6 @@ static u32 first_level_on(s32 cpu)
 	struct task_struct *first;
 	u32 level = IDLE;
 
-	if (!nr_queued(run_queue(cpu)))
-		return IDLE;
 	bpf_rcu_read_lock();
 	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
 	if (first)

@@ -63,7 +63,8 @@ struct cpu_state {
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
 	s32 starving;	  /* a task that is to have a turn of one tick, or NO_TASK */
 	u64 searched_at;  /* when such a task was searched last */
-	u32 queued;	  /* most important level queued since a task was chosen */
+	bool has_starved; /* the last search found one */
+	u32 first;	  /* most important level that waits, or IDLE; NO_LEVEL: not known */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -212,8 +213,8 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 		key -= LONGEST_NS / tick_ns;
 	else if (serves && level <= state->level && !state->is_trickle)
 		key -= US_TO_NS(slice_us) / tick_ns;
-	if (level < state->queued)
-		state->queued = level;
+	if (level < state->first && state->first != NO_LEVEL)
+		state->first = level;
 	if (is_loaded())
 		count_thread(p, cpu);
 	if (may_leave(p, enq_flags)) {
@@ -323,6 +324,23 @@ bool BPF_STRUCT_OPS(rr2_yield, struct task_struct *from, struct task_struct *to)
 }
 
 /*
+ * The level of the first task that waits on @cpu. It is known if the queue was empty since a task
+ * was chosen; else the queue is checked, which takes its lock on kernels before 6.19.
+ */
+static u32 first_waiting(s32 cpu, struct cpu_state *state)
+{
+	u64 waiting = nr_queued(run_queue(cpu));
+	u32 first = state->first;
+
+	if (!waiting)
+		first = IDLE;
+	else if (first == NO_LEVEL)
+		first = first_level_on(cpu);
+	state->first = waiting > 1 ? NO_LEVEL : first;
+	return first;
+}
+
+/*
  * The CPU needs its next task: the most important one; among equals, the one that came first. If
  * its level drops the CPU pulls (II.B).
  */
@@ -332,7 +350,6 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	u32 own = goes_on ? level_of(prev) : IDLE, first;
 
-	state->queued = IDLE;
 	if (state->is_trickle)
 		state->turn_ends_at = 0;
 	state->is_trickle = state->starving != NO_TASK && take_task(cpu, state->starving);
@@ -352,7 +369,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (prev && state->may_gather && is_loaded())
 		rr2_gather(cpu, level_of(prev), team_of(prev));
-	first = first_level_on(cpu);
+	first = first_waiting(cpu, state);
 	if (pull_above(cpu, own < first ? own : first)) {
 		COUNT(pulled);
 		return;
@@ -364,6 +381,8 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (first < IDLE && first <= own && scx_bpf_dsq_move_to_local(run_queue(cpu), 0)) {
 		limit_turn(cpu, TURN);
+		if (state->first != NO_LEVEL)
+			state->first = IDLE;
 		if (first == own)
 			state->turn_ends_at = 0;
 		return;
@@ -391,7 +410,7 @@ void BPF_STRUCT_OPS(rr2_running, struct task_struct *p)
 	if (state->is_trickle)
 		scx_bpf_task_set_slice(p, tick_ns);
 	begin_turn(p, cpu, state);
-	if (state->queued < state->level && !state->is_trickle)
+	if (state->first < state->level && !state->is_trickle)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (is_loaded())
 		count_thread(p, cpu);
@@ -429,18 +448,21 @@ __noinline int rr2_push_waiting(s32 cpu)
 }
 
 /*
- * The tasks below others are looked at once a trickle, and where many wait in vain at each tick. At
- * the first tick that finds one the turn ends.
+ * Must a task below others have a turn? They are looked at once a trickle, and where one was found,
+ * at the next tick again: of a thousand, many have waited for too long.
  */
 static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level)
 {
 	u64 now = scx_bpf_now(), every_ns = US_TO_NS(trickle_us) ?: LONGEST_NS / 10;
+	bool is_due = now - state->searched_at >= every_ns;
 
-	if (now - state->searched_at < every_ns)
+	if (!is_due && !state->has_starved)
 		return false;
-	state->starving = find_starving(cpu, level, trickle_us ? every_ns : LONGEST_NS);
-	state->searched_at = now;
-	return state->starving != NO_TASK;
+	state->starving = find_starving(cpu, level, is_due && trickle_us ? every_ns : LONGEST_NS);
+	state->has_starved = state->starving != NO_TASK;
+	if (is_due)
+		state->searched_at = now;
+	return state->has_starved;
 }
 
 /*
@@ -490,7 +512,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = err ?: create_queue(run_queue(cpu), cpu) ?: create_turn_timer(cpu);
 		cpu_state(cpu)->starving = NO_TASK;
-		cpu_state(cpu)->queued = IDLE;
+		cpu_state(cpu)->first = IDLE;
 		set_level(cpu, cpu_state(cpu), IDLE);
 	}
 	return err;
