@@ -52,11 +52,25 @@ if [ "$suite" = recordings ]; then
 fi
 
 # What is tested, and no more: other packages or targets would have the dependencies built again with other features.
+# The emulator of the parallel clock is built beside the tests, as soon as the program is there that builds it: cargo leaves
+# CPUs idle at times.
 say "building"
+if [ "$suite" != units ]; then
+	marks=$(mktemp -d)
+	trap 'exit 130' INT TERM
+	(
+		trap - EXIT INT TERM
+		until [ -e "$marks/built" ] || [ -n "$(find target/release/flsched -newer "$marks" 2>/dev/null)" ]; do sleep 1; done
+		exec target/release/flsched emulator build >&2
+	) &
+	emulator=$!
+	trap 'kill "$emulator" 2>/dev/null || true; rm -rf "$marks"' EXIT
+fi
 cargo test --release --locked --no-run "$@" >&2
 if [ "$suite" != units ]; then
+	touch "$marks/built"
 	say "building the emulator of the parallel clock"
-	build_emulator target/release/flsched
+	wait "$emulator" || die "the parallel clock is not available; see above"
 fi
 say "testing"
 cargo test --release --locked "$@" -- --include-ignored

@@ -6,7 +6,7 @@
  * <scx/common.bpf.h> is found on the include path and provides a policy's environment: the kernel's
  * kfuncs when it is compiled for BPF. No policy depends on which environment it is in.
  *
- * A policy describes itself in its own source. KNOB(), CHOICE() and STAT() leave their
+ * A policy describes itself in its own source. KNOB(), CHOICE(), STAT() and CONTROL() leave their
  * documentation in the object's type information. From there the loader makes the command-line
  * options, checks the ranges and names the statistics: a knob is documented where it is defined,
  * and nowhere else.
@@ -43,6 +43,12 @@
 		__type(key, u32);                 \
 		__type(value, u8);                \
 	} name SEC(".maps") TAG("pids " TAG_TEXT(most) " " #choice " " #chosen " " doc)
+
+/*
+ * CONTROL(what): the policy is a control for comparisons, not for use. It is held to no rule but
+ * that @what does not have it ejected.
+ */
+#define CONTROL(what) const volatile u64 is_control TAG("control " what) = 1
 
 /*
  * FACT(name): a number about the machine that the loader fills in before the policy is loaded.

@@ -19,6 +19,7 @@
 POLICY_BOILERPLATE(flsched_paper)
 
 KNOB(slice_us, 100000, 1000, 10000000, "time slice, counted at the tick, in microseconds");
+CONTROL("up to 16 tasks a CPU that block now and then");
 
 /* clang-format off */
 STATS(

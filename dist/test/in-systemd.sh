@@ -35,10 +35,10 @@ flsched_has_not_failed() { [ -z "$(systemctl --failed --plain --no-legend list-u
 # said UNIT WORDS: in the journal of this boot.
 said() { journalctl --no-pager --quiet --boot --unit "$1" --grep "$2"; }
 settings() { printf 'FLSCHED_POLICY=%s\nFLSCHED_OPTIONS=%s\n' "$1" "$2" >/etc/default/flsched; }
-# soon SECONDS WHAT COMMAND…: within that time the command succeeds. Each try follows the other without a pause, as some
-# states last a second only.
+# soon SECONDS WHAT COMMAND…: within that time the command succeeds; a busy host gets three times as long. Each try follows
+# the other without a pause, as some states last a second only.
 soon() {
-	limit=$(($(date +%s) + $1)) what=$2
+	limit=$(($(date +%s) + 3 * $1)) what=$2
 	shift 2
 	until "$@" >$log 2>&1; do
 		[ "$(date +%s)" -lt "$limit" ] || fail "not in time: $what"

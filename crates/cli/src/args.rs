@@ -556,8 +556,8 @@ pub enum SimOther {
                   perf script > FILE"
 )]
 pub struct Draw {
-    /// Output of `perf script`, with the events sched:sched_switch and, for --svg-colours frequency,
-    /// power:cpu_frequency
+    /// Output of `perf script`, also with --ns, with the events sched:sched_switch and, for --svg-colours frequency,
+    /// power:cpu_frequency; call chains of -g are skipped
     pub file: PathBuf,
     #[command(flatten)]
     pub drawing: Drawing,

@@ -118,6 +118,15 @@ pub enum Error {
         /// How much.
         found: String,
     },
+    /// Real-time tasks that do not sleep, on a kernel whose sched_ext has no deadline server.
+    #[error(
+        "real-time tasks keep all {cpus} CPUs busy, and beside such tasks a scheduler stops this machine, as its sched_ext \
+         has no deadline server: attach it when they have ended, leave them a CPU less, or boot Linux 7.0 or newer"
+    )]
+    RealTimeHogs {
+        /// How many.
+        cpus: usize,
+    },
     /// The CPUs changed between opening and attaching; the caller should try again.
     #[error("CPUs went on- or offline while the scheduler was being attached")]
     HotplugRace,

@@ -6,6 +6,10 @@ use scx_utils::ScxExitKind;
 use std::fmt;
 use std::fs;
 
+/// Why the guard detaches a scheduler.
+const BY_GUARD: &str = "real-time tasks kept every other task from running for 1 s, on a kernel whose sched_ext has no \
+                        deadline server";
+
 /// From `struct user_exit_info`, which UEI_RECORD() fills in a policy's `exit` callback.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ExitReport {
@@ -21,6 +25,15 @@ pub struct ExitReport {
     pub waiter: Option<Waiter>,
     /// The kernel's debug dump, if it made one.
     pub dump: Option<String>,
+}
+
+impl ExitReport {
+    /// It was flsched that detached it.
+    pub(crate) fn set_by_guard(&mut self) {
+        self.by_guard = true;
+        self.ejected = true;
+        self.reason = BY_GUARD.into();
+    }
 }
 
 /// A task that waited until the kernel's watchdog ejected the scheduler.

@@ -2,6 +2,7 @@
 //! runs gets a CPU beside them. RCU's threads are among that, so even detaching would wait for them. The default class keeps
 //! a twentieth of each CPU, by its own server. So a thread of a class above theirs detaches the scheduler before the machine
 //! stands still. Detaching waits for RCU and for tasks in the middle of a fork, so these get a real-time priority meanwhile.
+use crate::Error;
 use crate::starvation::numbers_in;
 use crate::status::policy_of;
 use nix::errno::Errno;
@@ -21,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(1);
 const CHECKS: u32 = 3;
 /// How often each of the threads here runs.
 const EVERY: Duration = Duration::from_millis(100);
+/// Real-time tasks that are runnable at so many looks in a row, one for each CPU, keep all CPUs busy.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// For so long after it the scheduler is not attached again.
 const CALM: Duration = Duration::from_secs(5);
 
@@ -104,6 +108,11 @@ impl Guard {
     /// Call this before the link is closed. Whether it has been detached.
     pub(crate) fn release(&self) -> bool {
         *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.has_fired()
+    }
+
+    /// Whether it has detached the link.
+    pub(crate) fn has_fired(&self) -> bool {
         self.shared.has_fired.load(Relaxed)
     }
 
@@ -172,6 +181,22 @@ impl Shared {
         }
         *target = None;
     }
+}
+
+/// Refuses to attach beside real-time tasks that do not sleep: the guard watches only what is attached, and the threads
+/// that attach are of the default class.
+pub(crate) fn check() -> Result<(), Error> {
+    // SAFETY: takes an integer.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
+    for look in 0..LOOKS {
+        if look > 0 {
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        if runnable_tasks().iter().filter(|task| is_real_time(task.class)).count() < cpus {
+            return Ok(());
+        }
+    }
+    Err(Error::RealTimeHogs { cpus })
 }
 
 /// A task that runs or waits for a CPU.
@@ -268,6 +293,11 @@ mod tests {
         assert!(!is_real_time(found.unwrap().class));
         let own = nix::unistd::gettid().as_raw();
         assert!(runnable_tasks().iter().all(|task| task.id != own));
+    }
+
+    #[test]
+    fn tasks_that_sleep_are_no_obstacle() {
+        check().unwrap();
     }
 
     #[test]

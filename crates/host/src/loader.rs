@@ -1,7 +1,9 @@
 //! One loader for every policy: open, configure, load, attach; statistics, exit report, detach.
 use crate::config::release;
 use crate::doctor::boot;
+use crate::guard::{self, Guard};
 use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
+use crate::supervise::UNGUARDED;
 use crate::{
     Error, ExitReport, Frequencies, Purpose, access, constants, exit, log, object, partial, processes,
     sched_ext, topology,
@@ -28,6 +30,8 @@ pub enum Scope {
 /// A scheduler attached to this machine; dropping it restores the default one.
 pub struct Running {
     policy: &'static Policy,
+    /// Unless somebody else guards it. It ends before the link that it detaches.
+    guard: Option<Guard>,
     // Dropped before the object that they point into.
     links: Vec<Link>,
     object: Object,
@@ -40,18 +44,39 @@ const DUMP_LEN: u32 = 32 * 1024;
 /// How long the kernel may take to give the machine back to the default scheduler.
 const DETACH_LIMIT: Duration = Duration::from_secs(20);
 
+/// The environment variable in which `flsched vm` names the machine's clock.
+const VM_VARIABLE: &str = "FLSCHED_CLOCK";
+
 /// Attempts while CPUs come and go.
 const HOTPLUG_TRIES: usize = 20;
 
-/// Opens, configures, loads and attaches a policy; repeats this if CPUs came or went in between.
+/// Opens, configures, loads and attaches a policy; repeats this if CPUs came or went in between. It is guarded against
+/// real-time tasks that do not sleep.
 pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
-    for _ in 1..HOTPLUG_TRIES {
-        match start_once(spec, scope) {
-            Err(Error::HotplugRace) => {}
-            outcome => return outcome,
+    let mut outcome = Err(Error::HotplugRace);
+    for _ in 0..HOTPLUG_TRIES {
+        outcome = start_once(spec, scope);
+        if !matches!(outcome, Err(Error::HotplugRace)) {
+            break;
         }
     }
-    start_once(spec, scope)
+    let mut running = outcome?;
+    if is_at_risk() {
+        match (Guard::start(), running.link()) {
+            (Ok(guard), Some(link)) => {
+                guard.watch(link);
+                running.guard = Some(guard);
+            }
+            _ => running.warnings.push(UNGUARDED.to_owned()),
+        }
+    }
+    Ok(running)
+}
+
+/// Whether real-time tasks that do not sleep stop everything else while a scheduler is attached, on a machine that matters:
+/// one of `flsched vm` is thrown away, and there a guard would be part of what is measured.
+fn is_at_risk() -> bool {
+    std::env::var_os(VM_VARIABLE).is_none() && !sched_ext::has_deadline_server()
 }
 
 /// The same, but [`Error::HotplugRace`] if CPUs came or went in between.
@@ -64,6 +89,9 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
         frequencies.clocks().check(spec)?;
     }
     check_machine()?;
+    if !sched_ext::has_deadline_server() {
+        guard::check()?;
+    }
 
     log::capture();
     let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
@@ -72,7 +100,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
         let known = if is_busy(&e) { check_machine().err() } else { obstacle_of_boot() };
         known.unwrap_or_else(|| refused(e))
     })?;
-    let running = Running { policy, links, object, btf, warnings };
+    let running = Running { policy, guard: None, links, object, btf, warnings };
     let ended = running.exited();
     // EBUSY; of what, the kernel does not say.
     if let Some(report) = &ended
@@ -152,7 +180,11 @@ impl Running {
 
     /// Why the kernel ended it; `None` while it is attached.
     pub fn exited(&self) -> Option<ExitReport> {
-        exit::read(&self.object, &self.btf)
+        let mut report = exit::read(&self.object, &self.btf)?;
+        if self.guard.as_ref().is_some_and(Guard::has_fired) {
+            report.set_by_guard();
+        }
+        Some(report)
     }
 
     /// The link by which it is attached.
@@ -196,6 +228,9 @@ impl Running {
 
     /// Detaches; the default scheduler runs the machine when this returns.
     pub fn stop(mut self) -> Result<ExitReport, Error> {
+        if let Some(guard) = &self.guard {
+            guard.release();
+        }
         self.links.clear();
         let deadline = Instant::now() + DETACH_LIMIT;
         loop {

@@ -11,9 +11,6 @@ use std::time::{Duration, Instant};
 /// How long the policy stays off after the first, second, … ejection; after the last of these, each time.
 const PAUSES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
-/// Why the guard detaches it.
-const BY_GUARD: &str = "real-time tasks kept every other task from running for 1 s, on a kernel whose sched_ext has no \
-                        deadline server";
 /// What follows if the guard cannot be started.
 pub(crate) const UNGUARDED: &str = "real-time tasks that do not sleep can stop this machine for as long as they run: its \
                                     sched_ext has no deadline server, and flsched may not detach the scheduler in time \
@@ -111,9 +108,7 @@ impl<'a> Supervisor<'a> {
                 }
                 Some(mut report) => {
                     if self.release() {
-                        report.by_guard = true;
-                        report.ejected = true;
-                        report.reason = BY_GUARD.into();
+                        report.set_by_guard();
                     }
                     running.stop()?;
                     Ok(Some(self.ended(report, now)))

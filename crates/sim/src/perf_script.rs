@@ -27,20 +27,34 @@ pub(crate) enum What {
     Other,
 }
 
-/// All lines but empty ones and comments; of a bad one, its number and what was expected.
+/// All lines but empty ones, comments and call chains; of a bad one, its number and what was expected.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = Result<Line, String>> {
     let numbered = (1..).zip(text.lines());
-    let events_only = numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let events_only = numbered
+        .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#') && !is_of_a_call_chain(line));
     events_only.map(|(number, line)| read(number, line))
+}
+
+/// Where in the line the name of its event begins, after a colon and a blank.
+fn event_in(line: &str) -> Option<usize> {
+    let events = [": sched:sched_", ": sched_", ": power:", ": cpu_frequency"];
+    events.iter().filter_map(|event| line.find(event)).min()
+}
+
+/// `\tADDRESS SYMBOL+OFFSET (FILE)`: a caller, in a recording with `-g`.
+fn is_of_a_call_chain(line: &str) -> bool {
+    let address = line.split_whitespace().next().unwrap_or_default();
+    line.starts_with(char::is_whitespace)
+        && event_in(line).is_none()
+        && u64::from_str_radix(address, 16).is_ok()
 }
 
 fn read(number: usize, line: &str) -> Result<Line, String> {
     let expected = |what: &str| format!("line {number}: expected {what}");
-    let events = [": sched:sched_", ": sched_", ": power:", ": cpu_frequency"];
-    let event = events.iter().filter_map(|event| line.find(event)).min();
-    let (head, rest) = event
-        .map(|at| (&line[..at], &line[at + 2..]))
-        .ok_or_else(|| expected("a line of perf script with an event of sched or power"))?;
+    let (head, rest) = event_in(line).map(|at| (&line[..at], &line[at + 2..])).ok_or_else(|| {
+        let text: String = line.trim().chars().take(60).collect();
+        expected(&format!("a line of perf script with an event of sched or power, not \"{text}\""))
+    })?;
     let (event, fields) =
         rest.trim_start_matches("sched:").trim_start_matches("power:").split_once(':').unwrap_or((rest, ""));
     let (before, time) = head.trim().rsplit_once(char::is_whitespace).unwrap_or(("", head.trim()));
@@ -163,9 +177,29 @@ mod tests {
     }
 
     #[test]
+    fn options_of_perf_change_the_form() {
+        let text = "\
+perf   132 [000]     2.385087230: sched:sched_wakeup: comm=migration/0 pid=18 prio=0 target_cpu=000
+\tffffffffb19a19a3 ttwu_do_activate+0x183 ([kernel.kallsyms])
+\t           ee137 sched_setaffinity+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+\t          146f7c [unknown] (/usr/bin/perf)
+
+cafe   132 [000]     2.385099: sched:sched_switch: prev_comm=cafe prev_pid=132 prev_prio=120 prev_state=R+ ==> next_comm=migration/0 next_pid=18 next_prio=0
+\tffffffffb267d278 std::sched_x::f(int) const+0x8e8 (inlined)
+
+";
+        let lines = lines(text).collect::<Result<Vec<_>, _>>().unwrap();
+        let seen: Vec<_> = lines.iter().map(|line| (line.number, line.at)).collect();
+        assert_eq!(seen, [(1, 2_385_087_230), (6, 2_385_099_000)]);
+    }
+
+    #[test]
     fn a_bad_line_is_named() {
         for (line, expected) in [
-            ("hello", "line 1: expected a line of perf script"),
+            (
+                " hello",
+                "line 1: expected a line of perf script with an event of sched or power, not \"hello\"",
+            ),
             ("a 7 [x] 1.5: power:cpu_frequency: state=1 cpu_id=1", "line 1: expected a CPU"),
             ("a 7 [1] 1.5: power:cpu_frequency: cpu_id=1", "line 1, cpu_frequency: no state"),
             ("a 7 [1] 1,5: power:cpu_frequency: state=1 cpu_id=1", "line 1, time: 1,5"),

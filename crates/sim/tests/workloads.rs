@@ -193,6 +193,22 @@ fn rt_app_keeps_its_periods_and_its_duration() {
 }
 
 #[test]
+fn rt_app_may_be_written_as_its_workgen_allows() {
+    let (_file, workload) = file("rt-app", include_str!("rt-app/loose.json"));
+    let outcome = run("flsched", &workload).unwrap();
+    assert!((0.05..2.0).contains(&outcome.time_s), "{}", outcome.time_s);
+    // The first process, that with the duration, and the four threads.
+    assert_eq!(outcome.tasks, 6);
+}
+
+#[test]
+fn rt_app_has_classes_and_suspends_by_the_threads_own_name() {
+    let (_file, workload) = file("rt-app", include_str!("rt-app/classes.json"));
+    let outcome = run("flsched", &workload).unwrap();
+    assert!((1.0..1.001).contains(&outcome.time_s), "{}", outcome.time_s);
+}
+
+#[test]
 fn a_trace_takes_as_long_again_on_a_machine_like_the_first() {
     let mut csv = "time_us,event,task,other\n".to_owned();
     for round in 0..100u64 {

@@ -1,5 +1,5 @@
-//! Reads a policy's description from its object: the tags that `KNOB()`, `CHOICE()`, `PID_LIST()` and
-//! `STAT()` of `policies/common.bpf.h` leave in the type information (BTF), and the knobs' initial values.
+//! Reads a policy's description from its object: the tags that `KNOB()`, `CHOICE()`, `PID_LIST()`,
+//! `STAT()` and `CONTROL()` of `policies/common.bpf.h` leave in the type information (BTF), and the knobs' initial values.
 use crate::{Knob, PidList, Statistic};
 use btf_rs::{Btf, BtfType, Type};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -24,6 +24,7 @@ pub(crate) struct Description {
     pub lists: Vec<PidList>,
     /// In the order of the policy's map.
     pub statistics: Vec<Statistic>,
+    pub control: Option<String>,
 }
 
 /// Reads an object that was compiled for BPF.
@@ -48,6 +49,10 @@ pub(crate) fn describe(object: &[u8]) -> Result<Description, Malformed> {
         match &tagged {
             Type::Var(variable) => {
                 let name = of(variable);
+                if let Some(what) = text.strip_prefix("control ") {
+                    found.control = Some(what.to_owned());
+                    continue;
+                }
                 if let Some(list) = PidList::parse_tag(&text, &name) {
                     found.lists.push(list);
                     continue;

@@ -17,6 +17,8 @@ pub struct Policy {
     pub lists: Vec<PidList>,
     /// The events that the policy counts, in the order of its map.
     pub statistics: Vec<Statistic>,
+    /// It is a control for comparisons, not for use: what does not have it ejected. It promises nothing else.
+    pub control: Option<String>,
     /// The policy compiled for BPF.
     pub object: &'static [u8],
     /// Compiled for the simulator. `None`: a policy of this build (the simulator has its object), or a policy that
@@ -91,9 +93,9 @@ impl Policy {
 
     /// Reads a policy from an object that was compiled for BPF.
     pub fn read(name: &'static str, object: &'static [u8]) -> Result<Self, Malformed> {
-        let Description { knobs, lists, statistics } = describe(object)?;
+        let Description { knobs, lists, statistics, control } = describe(object)?;
         let version = env!("CARGO_PKG_VERSION");
-        Ok(Self { name, version, knobs, lists, statistics, object, native: None, file: None })
+        Ok(Self { name, version, knobs, lists, statistics, control, object, native: None, file: None })
     }
 
     /// Its name in the kernel.
@@ -221,6 +223,13 @@ mod tests {
         copy().add().unwrap();
         assert_eq!(Policy::find("a_copy").unwrap().ops_name(), "a_copy_x");
         assert!(copy().add().unwrap_err().to_string().contains("a policy `a_copy` already"));
+    }
+
+    #[test]
+    fn the_source_says_which_policy_is_a_control() {
+        let control = |name| Policy::find(name).unwrap().control.as_deref();
+        assert_eq!(control("flsched_paper"), Some("up to 16 tasks a CPU that block now and then"));
+        assert!(["flsched", "smove", "rr2"].into_iter().all(|name| control(name).is_none()));
     }
 
     #[test]

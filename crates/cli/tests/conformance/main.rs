@@ -34,6 +34,8 @@ const SCHEDULERS: &[&str] = &["flsched", "smove", "rr2", "eevdf", "rr"];
 const USUAL_SCHEDULERS: &[&str] = &["flsched", "eevdf"];
 const USUAL_SCENARIOS: &[&str] =
     &["chain", "nice-mix", "pinned", "spin-barrier-16-cpus", "yield-ring", "yielders-part"];
+/// Of these not that: 15 runs on 16 CPUs that spin take longer than all others together, and FLSCHED's are played.
+const UNUSUAL: (&str, &str) = ("eevdf", "spin-barrier-16-cpus");
 /// The simulator has no groups of tasks, and nothing that watches how memory is used 200 times a second.
 const QUIET: &str = "noautogroup damon_stat.enabled=0";
 /// Real seconds that a machine may take; a quiet host needs an eighth of it.
@@ -62,11 +64,16 @@ fn main() -> ExitCode {
     let kernel = extent.ends_with("simulator").then(|| Arc::new(recorded()));
     let is_twice = extent == "record";
     let mut trials = Vec::new();
+    let is_picked_by_name = variable("POLICIES").or(variable("SCENARIOS")).is_some();
     for &scheduler in SCHEDULERS.iter().filter(|name| picked(name, "POLICIES", USUAL_SCHEDULERS)) {
         for (&cpus, scenarios) in &by_cpus {
+            let is_played = |(name, _): &&(String, PathBuf)| {
+                !extent.is_empty() || is_picked_by_name || (scheduler, name.as_str()) != UNUSUAL
+            };
+            let scenarios: Vec<_> = scenarios.iter().filter(is_played).cloned().collect();
             let results = Arc::new(OnceLock::new());
             let files: Arc<Vec<PathBuf>> = Arc::new(scenarios.iter().map(|(_, file)| file.clone()).collect());
-            for (name, file) in scenarios.clone() {
+            for (name, file) in scenarios {
                 let (files, results) = (files.clone(), results.clone());
                 let (measured, record, kernel) = (measured.clone(), record.clone(), kernel.clone());
                 trials.push(Trial::test(format!("{scheduler}::{name}"), move || {

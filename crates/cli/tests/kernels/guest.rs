@@ -83,6 +83,18 @@ pub fn notes_of(scenario: &str, written: &str) -> String {
     String::new()
 }
 
+/// The scenarios that took longest, for the host.
+pub fn longest(written: &str) -> String {
+    let took = |line: &str| {
+        let (name, seconds) = line.strip_suffix(GUEST_TIME)?.rsplit_once(": ")?;
+        Some((seconds.trim().parse::<f64>().ok()?, name.to_owned()))
+    };
+    let mut all: Vec<_> = written.lines().filter_map(took).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let longest = all.iter().take(3).map(|(seconds, name)| format!("{name} {seconds:.1} {GUEST_TIME}"));
+    longest.collect::<Vec<_>>().join(", ")
+}
+
 /// Parses the result line of a scenario; for the host.
 pub fn parse_outcome(line: &str) -> Option<(String, Result<(), String>)> {
     let mut words = line.strip_prefix(PREFIX)?.trim_start().splitn(3, ' ');

@@ -201,8 +201,9 @@ fn boot(rig: &Rig) -> MachineResults {
         .expect("flsched runs");
     let [output, errors] =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    // The times show which machines take longest.
-    eprintln!("{rig}: {} scenarios in {:.0} s", played.len(), began.elapsed().as_secs_f64());
+    // The times show which machines take longest, and why.
+    let (count, seconds) = (played.len(), began.elapsed().as_secs_f64());
+    eprintln!("{rig}: {count} scenarios in {seconds:.0} s; longest: {}", guest::longest(&errors));
     let outcomes: BTreeMap<_, _> = output.lines().filter_map(guest::parse_outcome).collect();
     let last = played.into_iter().find(|name| !outcomes.contains_key(*name));
     let kernel_log = kept_log(&errors).unwrap_or_default();

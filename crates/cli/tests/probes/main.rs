@@ -2,7 +2,8 @@
 //! `flsched costs`, `flsched record` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the
 //! last machine of one tool before the first of the next boots.
 //!
-//! By default each policy is measured on one kernel, and FLSCHED on the newest, too.
+//! By default the locks of each policy are measured on one kernel, and FLSCHED on the newest, too; the costs only under FLSCHED.
+//! With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, also those under the other policies.
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "the rest is for tests that act inside the machine")]

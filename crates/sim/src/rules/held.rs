@@ -4,16 +4,13 @@ use crate::engine::Ns;
 use flsched_spec::{Kernel, PolicySpec, Scheduler};
 use std::collections::BTreeSet;
 
-/// Policies that are controls for comparisons: they follow a published algorithm and promise little themselves.
-const CONTROLS: &[&str] = &["flsched_paper"];
-
 /// The knob with the longest delay that a policy promises, and what holds for policies without it.
 const MAX_DELAY: &str = "max_delay_us";
 const DEFAULT_MAX_DELAY: Ns = 100_000_000;
 
-/// Whether it is such a control.
+/// Whether the policy says of itself that it is a control for comparisons.
 pub(crate) fn is_control(spec: &PolicySpec) -> bool {
-    CONTROLS.contains(&spec.policy.name)
+    spec.policy.control.is_some()
 }
 
 /// What a scheduler is held to.

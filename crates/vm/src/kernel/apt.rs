@@ -148,7 +148,7 @@ impl Apt<'_> {
     }
 
     /// apt keeps what it has of a file, to go on there. Of a file that did not fit, this would keep the disk full.
-    fn drop_pieces(&self) {
+    pub fn drop_pieces(&self) {
         for folder in ["lists/partial", "archives/partial"] {
             // The error that the user gets is the full disk; `configure` creates the folder again.
             let _ = fs::remove_dir_all(self.folder().join(folder));

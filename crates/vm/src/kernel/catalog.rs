@@ -282,7 +282,14 @@ impl Catalog {
         let (offers, trouble) = match self.apt().refresh() {
             Ok(refreshed) => refreshed,
             Err(trouble) => {
-                self.store_index(&lock, &index)?;
+                let stored = self.store_index(&lock, &index);
+                // On a full disk apt may also end by its time limit or be interrupted: it tries again and again.
+                if matches!(stored, Err(KernelError::NoSpace { .. })) {
+                    self.apt().drop_pieces();
+                }
+                if !matches!(trouble, KernelError::Interrupted) {
+                    stored?;
+                }
                 return Err(trouble);
             }
         };

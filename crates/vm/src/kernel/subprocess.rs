@@ -94,7 +94,10 @@ pub(super) fn pipe(
 
 /// The first error message in a program's output, or else its first line.
 pub(super) fn last_words(stderr: &str) -> String {
-    let complaint = |line: &&str| line.starts_with("E:") || line.starts_with("Err:");
+    // tar first says how much of a block it has written, and then why.
+    let complaint = |line: &&str| {
+        line.starts_with("E:") || line.starts_with("Err:") || line.contains("No space left on device")
+    };
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.clone().next();
     lines.find(complaint).or(first).unwrap_or("it gave no reason").trim_start_matches("E: ").to_owned()
@@ -253,6 +256,8 @@ mod tests {
     fn complaints_are_found_among_chatter() {
         assert_eq!(last_words("W: hm\nE: no such thing\nE: more"), "no such thing");
         assert_eq!(last_words("  first\nsecond"), "first");
+        let of_tar = "tar: x: Wrote only 512 of 10240 bytes\ntar: x: Cannot write: No space left on device";
+        assert!(last_words(of_tar).contains("No space left"));
         assert_eq!(last_words(""), "it gave no reason");
     }
 }

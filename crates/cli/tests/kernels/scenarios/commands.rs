@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::thread::{sleep, spawn};
+use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -34,6 +34,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(partial_gives_a_starved_task_back, REPEATABLE, &["flsched"]),
     scenario!(partial_with_a_share, REPEATABLE, &["flsched"]),
     scenario!(real_time_hogs_do_not_stop_the_machine, &[Machine::Wall], &["flsched"]),
+    scenario!(real_time_hogs_do_not_stop_a_comparison, &[Machine::Wall], &["flsched"]),
+    scenario!(nothing_attaches_beside_real_time_hogs, &[Machine::Wall], &["flsched"]),
 ];
 
 /// Has the kernel eject the scheduler, as an administrator can.
@@ -337,7 +339,11 @@ fn partial_gives_a_starved_task_back() {
         let line = sched.lines().find(|line| line.starts_with("policy")).expect("a policy line");
         line.split_whitespace().last().expect("a number").to_owned()
     };
-    sleep(Duration::from_secs(40));
+    // The kernel would end the scheduler after 30 s. What has been given back is safe from then on.
+    let end = Instant::now() + Duration::from_secs(40);
+    while Instant::now() < end && (has_server || class_of(&starves) != "0") {
+        sleep(Duration::from_secs(1));
+    }
     let classes = [class_of(&starves), class_of(&runs)];
     let still = is_attached();
     for child in [&mut starves, &mut runs] {
@@ -389,6 +395,31 @@ fn partial_with_a_share() {
     assert!(code == 2 && text.contains("1..=90"), "{text}");
 }
 
+/// Two for each CPU, until then.
+fn real_time_hogs(end: Instant) -> Vec<JoinHandle<()>> {
+    let hog = |number: usize| {
+        spawn(move || {
+            enter_class(libc::SCHED_FIFO, 1 + 10 * number as i32).expect("root may");
+            while Instant::now() < end {
+                work();
+            }
+        })
+    };
+    (0..2 * cpus_in("online").len()).map(hog).collect()
+}
+
+/// For which this task, which is not of a real-time class, did not run until then.
+fn longest_pause(end: Instant) -> Duration {
+    let mut last = Instant::now();
+    let mut longest = Duration::ZERO;
+    while last < end {
+        sleep(millis(100));
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    longest
+}
+
 /// On a kernel whose sched_ext has no deadline server: under the policy nothing but the hogs would run.
 fn real_time_hogs_do_not_stop_the_machine() {
     const LASTS: Duration = Duration::from_secs(20);
@@ -400,25 +431,8 @@ fn real_time_hogs_do_not_stop_the_machine() {
     let mut attached = Attached(attach.spawn().expect("it starts"));
     wait_until("the policy is attached", is_attached);
     let end = Instant::now() + LASTS;
-    let count = 2 * cpus_in("online").len();
-    let hogs: Vec<_> = (0..count)
-        .map(|number| {
-            std::thread::spawn(move || {
-                enter_class(libc::SCHED_FIFO, 1 + 10 * number as i32).expect("root may");
-                while Instant::now() < end {
-                    work();
-                }
-            })
-        })
-        .collect();
-    // This task is not of a real-time class.
-    let mut last = Instant::now();
-    let mut longest = Duration::ZERO;
-    while last < end {
-        sleep(millis(100));
-        longest = longest.max(last.elapsed());
-        last = Instant::now();
-    }
+    let hogs = real_time_hogs(end);
+    let longest = longest_pause(end);
     hogs.into_iter().for_each(|hog| hog.join().expect("it ends well"));
     wait_until("it is attached again", is_attached);
     kill(Pid::from_raw(attached.0.id() as i32), Signal::SIGINT).expect("it runs");
@@ -427,5 +441,53 @@ fn real_time_hogs_do_not_stop_the_machine() {
     assert!(attached.0.wait().expect("waitable").success(), "{log}");
     eprintln!("longest pause: {longest:.1?}");
     assert!(log.contains("DETACHED by flsched") && longest < LASTS / 2, "{longest:.1?}: {log}");
+    clear_kernel_log();
+}
+
+/// The same while `compare` has it attached, which in the machines of `flsched vm` is not guarded.
+fn real_time_hogs_do_not_stop_a_comparison() {
+    const LASTS: Duration = Duration::from_secs(20);
+    if flsched_host::sched_ext::has_deadline_server() {
+        return;
+    }
+    let mut compare = Command::new("flsched");
+    compare.args([
+        "compare",
+        "--on",
+        "host",
+        "--schedulers",
+        "flsched,eevdf",
+        "--runs",
+        "1",
+        "--",
+        "sleep",
+        "5",
+    ]);
+    compare.env_remove("FLSCHED_CLOCK").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let comparison = compare.spawn().expect("it starts");
+    wait_until("the policy is attached", is_any_attached);
+    let end = Instant::now() + LASTS;
+    let hogs = real_time_hogs(end);
+    let longest = longest_pause(end);
+    hogs.into_iter().for_each(|hog| hog.join().expect("it ends well"));
+    let output = comparison.wait_with_output().expect("waitable");
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(
+        text.contains("real-time tasks kept every other task") && longest < LASTS / 2,
+        "{longest:.1?}: {text}"
+    );
+    clear_kernel_log();
+}
+
+fn nothing_attaches_beside_real_time_hogs() {
+    if flsched_host::sched_ext::has_deadline_server() {
+        return;
+    }
+    let hogs = real_time_hogs(Instant::now() + Duration::from_secs(15));
+    let (code, text) = run(&[], &["true"]);
+    assert!(code != 0 && text.contains("real-time tasks keep all"), "{code}: {text}");
+    assert!(!is_any_attached(), "{text}");
+    hogs.into_iter().for_each(|hog| hog.join().expect("it ends well"));
     clear_kernel_log();
 }

@@ -9,6 +9,7 @@ mod smove;
 mod tasks;
 
 use crate::machine::Machine;
+use flsched_spec::Policy;
 
 pub struct Scenario {
     pub name: &'static str,
@@ -20,13 +21,20 @@ pub struct Scenario {
 
 impl Scenario {
     pub fn is_for(&self, machine: Machine, policy: &str) -> bool {
-        self.machines.contains(&machine.stage())
-            && (self.policies.is_empty() || self.policies.contains(&policy))
+        let is_held = match self.policies {
+            [] => true,
+            BOUNDED => !is_control(policy),
+            names => names.contains(&policy),
+        };
+        self.machines.contains(&machine.stage()) && is_held
     }
 
     /// Whether it is about single policies. What FLSCHED plays for others, too, is about what they share.
     pub fn is_about_one(&self) -> bool {
-        self.policies.len() == 1 || !(self.policies.is_empty() || self.policies.contains(&"flsched"))
+        match self.policies {
+            [] | BOUNDED => false,
+            names => names.len() == 1 || !names.contains(&"flsched"),
+        }
     }
 
     /// Whether its name contains one of the parts in `wanted`, which are separated by commas. An empty `wanted` selects
@@ -34,6 +42,11 @@ impl Scenario {
     pub fn is_wanted(&self, wanted: &str) -> bool {
         wanted.split(',').any(|part| self.name.contains(part))
     }
+}
+
+/// Whether a policy says of itself that it is a control for comparisons.
+pub fn is_control(policy: &str) -> bool {
+    Policy::find(policy).is_ok_and(|policy| policy.control.is_some())
 }
 
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
@@ -60,8 +73,8 @@ macro_rules! scenario {
 }
 use scenario;
 
-/// The policies for use. FLSCHED as published, which is a control, bounds no wait.
-const BOUNDED: &[&str] = &["flsched", "smove", "rr2"];
+/// All policies for use. One that is a control bounds no wait.
+const BOUNDED: &[&str] = &["no control"];
 
 const EVERYWHERE: &[Machine] = &crate::machine::ALL;
 /// The machine on which delays can be measured. It exists once for each kernel.

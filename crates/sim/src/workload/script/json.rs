@@ -1,4 +1,6 @@
 //! JSON with line numbers, in which members of the same name stay apart and in their order.
+use jsonc_parser::tokens::Token;
+use jsonc_parser::{Scanner, ScannerOptions};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -35,6 +37,52 @@ impl<'de> Deserialize<'de> for Members<'de> {
         }
         from.deserialize_map(Collect)
     }
+}
+
+/// Plain JSON of what rt-app and its `workgen` accept beyond it: comments, a comma before a closing bracket, and names
+/// without a value, which get an empty string. Every line keeps its number.
+pub(super) fn strict(text: &str) -> Result<String, String> {
+    let options = ScannerOptions {
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let mut scanner = Scanner::new(text, &options);
+    let mut result = String::with_capacity(text.len());
+    // Where a comma stands that may be superfluous, and whether a name waits for its value.
+    let (mut comma, mut is_name, mut copied) = (None, false, 0);
+    let mut brackets = Vec::new();
+    while let Some(token) = scanner.scan().map_err(|error| error.to_string())? {
+        result.push_str(&text[copied..scanner.token_start()]);
+        copied = scanner.token_end();
+        let written = &text[scanner.token_start()..copied];
+        if let Token::CommentLine(_) | Token::CommentBlock(_) = token {
+            result.extend(written.chars().filter(|it| *it == '\n'));
+            continue;
+        }
+        let closes = matches!(token, Token::CloseBrace | Token::CloseBracket);
+        if is_name && (closes || token == Token::Comma) {
+            result.push_str(": \"\"");
+        }
+        if let Some(at) = comma.take().filter(|_| closes) {
+            result.replace_range(at..at + 1, " ");
+        }
+        let begins = matches!(result.trim_end().chars().next_back(), Some('{' | ','));
+        is_name = begins && brackets.last() == Some(&Token::OpenBrace) && matches!(token, Token::String(_));
+        if token == Token::Comma {
+            comma = Some(result.len());
+        } else if closes {
+            brackets.pop();
+        } else if matches!(token, Token::OpenBrace | Token::OpenBracket) {
+            brackets.push(token);
+        }
+        result.push_str(written);
+    }
+    result.push_str(&text[copied..]);
+    Ok(result)
 }
 
 impl<'a> Node<'a> {
@@ -94,6 +142,24 @@ impl<'a> Node<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn becomes_plain_json_line_by_line() {
+        for (loose, plain) in [
+            ("{ \"a\" : 1, }", "{ \"a\" : 1  }"),
+            ("{\"a\": [1, 2,\n], // x\n}", "{\"a\": [1, 2 \n]  \n}"),
+            ("{\"a,}\", \"b\" /* x\n */}", "{\"a,}\": \"\", \"b\" \n: \"\"}"),
+            ("[\"a\", \"b//\", { \"c\": [\"d\"] }]", "[\"a\", \"b//\", { \"c\": [\"d\"] }]"),
+            ("{\"a\": \"\\\"/*\"}\n", "{\"a\": \"\\\"/*\"}\n"),
+        ] {
+            assert_eq!(strict(loose).unwrap(), plain);
+        }
+        for bad in ["{ \"a\": \"b }", "{ 'a': 1 }", "{ \"a\": 0x1 }", "/* "] {
+            let error = strict(bad).unwrap_err();
+            assert!(error.contains("line 1"), "{error}");
+        }
+        assert!(Node::root(&strict("{ ,, }").unwrap()).is_err());
+    }
 
     #[test]
     fn keeps_members_of_one_name_and_knows_lines() {

@@ -1,30 +1,56 @@
-//! `rt-app:FILE`: a workload of rt-app, a subset of what its doc/tutorial.txt describes.
+//! `rt-app:FILE`: a workload of rt-app, a subset of what its doc/tutorial.txt describes, in JSON as rt-app and its
+//! `workgen` read it.
 //!
-//! - `global`: `duration`; `default_policy` if it is SCHED_OTHER. What only concerns logs, calibration and
-//!   memory locking is read over.
-//! - threads: `instance`, `delay`, `loop`, `phases`, `cpus`, `priority` (a nice value), `policy` if it is
-//!   SCHED_OTHER.
+//! - `global`: `duration`, `default_policy`. What only concerns logs, calibration and memory locking is read over.
+//! - threads: `instance`, `delay`, `loop`, `phases`, `cpus`, `policy`, `priority` (a nice value, or that of a real-time
+//!   policy), `dl-runtime`, `dl-period` and `dl-deadline` for SCHED_DEADLINE.
 //! - phases: `loop`, `cpus`.
-//! - events: `run`, `runtime`, `sleep`, `timer`, `lock`, `unlock`, `wait`, `signal`, `broad`, `sync`,
-//!   `barrier`, `suspend`, `resume`, `yield`, `fork`; a number after the name makes it unique.
+//! - events: see [`EVENTS`]; a number after the name makes it unique.
 //!
-//! All times are µs. Anything else is refused by name. `run` is work for a CPU at full speed.
-use super::json::Node;
+//! All times are µs. Anything else is refused by line and name, with what to write instead. `run` is work for a CPU at
+//! full speed.
+use super::json::{self, Node};
+use super::tasks::{BudgetPlan, PolicyPlan};
 use super::{Kind, Op, Script, ns_of_us};
 use crate::Error;
 use crate::workload::Wait;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of a real-time thread that names none.
+const DEFAULT_PRIORITY: i64 = 10;
 
 /// Threads of a file.
 const MOST_THREADS: u64 = 100_000;
 
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 17] = [
     "runtime", "run", "sleep", "timer", "unlock", "lock", "wait", "signal", "broad", "sync", "barrier",
-    "suspend", "resume", "yield", "fork",
+    "suspend", "resume", "yield", "fork", "sem_post", "sem_wait",
 ];
 
+/// What rt-app knows and is not modelled, and what to do about it. Names of a line begin alike.
+const REFUSED: [(&str, &str); 16] = [
+    ("memrun", "bytes in memory are not modelled: write run with the µs that they take"),
+    ("mem", "bytes in memory are not modelled: write run with the µs that they take"),
+    ("iorun", "devices are not modelled: write run and sleep with the µs that it takes"),
+    ("taskgroup", "task groups are not modelled: leave it out"),
+    ("util_", "clamps of the utilisation are not modelled: leave it out"),
+    ("nodes_membind", "memory of nodes is not modelled: leave it out"),
+    ("exec", OLD),
+    ("period", OLD),
+    ("deadline", OLD),
+    ("lock_order", OLD),
+    ("resources", OLD),
+    ("policy", IN_A_PHASE),
+    ("priority", IN_A_PHASE),
+    ("dl-", IN_A_PHASE),
+    ("delay", IN_A_PHASE),
+    ("instance", IN_A_PHASE),
+];
+const OLD: &str = "is of an older rt-app: write run, timer, lock and unlock";
+const IN_A_PHASE: &str = "belongs to the thread, not to a phase: move it there";
+
 /// Of `global`, without meaning here.
-const IGNORED: [&str; 11] = [
+const IGNORED: [&str; 12] = [
     "calibration",
     "pi_enabled",
     "lock_pages",
@@ -36,30 +62,33 @@ const IGNORED: [&str; 11] = [
     "io_device",
     "mem_buffer_size",
     "cumulative_slack",
+    "frag",
 ];
 
 /// Reads and checks the file's text; `path` is for messages.
 pub fn read(text: &str, path: &str) -> Result<Script, Error> {
-    let text = without_comments(text);
-    script(&text, path).map_err(|what| Error::Usage(format!("{path}: {what}")))
+    let read = json::strict(text).and_then(|text| script(&text, path));
+    read.map_err(|what| Error::Usage(format!("{path}: {what}")))
 }
 
 fn script(text: &str, path: &str) -> Result<Script, String> {
     let root = Node::root(text)?;
     let mut tasks = None;
     let mut duration = None;
+    let mut reader = Reader::default();
     for (name, node) in root.members()? {
         match name.as_str() {
             "tasks" => tasks = Some(node),
-            "global" => duration = global(&node)?,
+            "global" => (duration, reader.policy) = global(&node)?,
             "resources" => {}
             _ => return Err(node.wrong("expected tasks, global or resources")),
         }
     }
-    let tasks = tasks.ok_or("there is no object tasks")?;
-    let mut reader = Reader::default();
-    for (name, _) in tasks.members()? {
+    let tasks = tasks
+        .ok_or("there is no object tasks: if this is a part of a workload, put its parts into one file")?;
+    for (name, node) in tasks.members()? {
         reader.names.push(name);
+        reader.note_names(&node)?;
     }
     let mut kinds = Vec::new();
     for (name, node) in tasks.members()? {
@@ -76,44 +105,16 @@ fn script(text: &str, path: &str) -> Result<Script, String> {
         path: path.to_owned(),
         kinds,
         barriers: reader.barriers.values().map(|barrier| barrier.parties).collect(),
-        semaphores: vec![1; reader.mutexes.len()],
+        semaphores: reader.semaphores,
         conditions: reader.conditions.len(),
         channels: 0,
         duration,
     })
 }
 
-/// `/* … */` and `// …` as rt-app's reader allows them, with blanks in their place.
-fn without_comments(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let (mut in_string, mut ends_with) = (false, None);
-    let mut rest = text;
-    while let Some(next) = rest.chars().next() {
-        let (mut take, mut blank) = (next.len_utf8(), ends_with.is_some());
-        match ends_with {
-            Some(end) if rest.starts_with(end) => {
-                take = str::len(end);
-                ends_with = None;
-            }
-            Some(_) => {}
-            None if in_string && next == '\\' => take += rest[1..].chars().next().map_or(0, char::len_utf8),
-            None if next == '"' => in_string = !in_string,
-            None if !in_string && (rest.starts_with("/*") || rest.starts_with("//")) => {
-                ends_with = Some(if rest.starts_with("/*") { "*/" } else { "\n" });
-                (take, blank) = (2, true);
-            }
-            None => {}
-        }
-        for part in rest[..take].chars() {
-            result.push(if blank && part != '\n' { ' ' } else { part });
-        }
-        rest = &rest[take..];
-    }
-    result
-}
-
-fn global(node: &Node<'_>) -> Result<Option<u64>, String> {
-    let mut duration = None;
+/// The duration, and the policy of threads that name none.
+fn global(node: &Node<'_>) -> Result<(Option<u64>, Policy), String> {
+    let (mut duration, mut default) = (None, Policy::Other);
     for (name, node) in node.members()? {
         match name.as_str() {
             "duration" => {
@@ -125,18 +126,99 @@ fn global(node: &Node<'_>) -> Result<Option<u64>, String> {
                     duration = Some(ns.ok_or_else(|| node.wrong("expected -1, or 1 to 1000000 seconds"))?);
                 }
             }
-            "default_policy" => policy(&node)?,
+            "default_policy" => default = Policy::read(&node)?,
             _ if IGNORED.contains(&name.as_str()) => {}
-            _ => return Err(node.wrong("is not modelled")),
+            _ => return Err(node.wrong("is not modelled: leave it out")),
         }
     }
-    Ok(duration)
+    Ok((duration, default))
 }
 
-fn policy(node: &Node<'_>) -> Result<(), String> {
-    match node.string()?.as_str() {
-        "SCHED_OTHER" => Ok(()),
-        other => Err(node.wrong(format!("{other} is not modelled for single tasks: only SCHED_OTHER"))),
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Policy {
+    #[default]
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+    Deadline,
+}
+
+impl Policy {
+    fn read(node: &Node<'_>) -> Result<Self, String> {
+        Ok(match node.string()?.as_str() {
+            "SCHED_OTHER" => Self::Other,
+            "SCHED_BATCH" => Self::Batch,
+            "SCHED_IDLE" => Self::Idle,
+            "SCHED_FIFO" => Self::Fifo,
+            "SCHED_RR" => Self::Rr,
+            "SCHED_DEADLINE" => Self::Deadline,
+            _ => {
+                return Err(node.wrong(
+                    "expected SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR or SCHED_DEADLINE",
+                ));
+            }
+        })
+    }
+}
+
+/// What a thread says about how it is scheduled.
+#[derive(Default)]
+struct Wishes<'a> {
+    policy: Option<Policy>,
+    priority: Option<Node<'a>>,
+    runtime: Option<Node<'a>>,
+    period: Option<Node<'a>>,
+    deadline: Option<Node<'a>>,
+}
+
+impl Wishes<'_> {
+    /// The nice value, and the policy; `None`: as the first task. `thread` is for messages.
+    fn plan(self, default: Policy, thread: &Node<'_>) -> Result<(i32, Option<PolicyPlan>), String> {
+        let policy = self.policy.unwrap_or(default);
+        if policy != Policy::Deadline
+            && let Some(node) = self.runtime.as_ref().or(self.period.as_ref()).or(self.deadline.as_ref())
+        {
+            return Err(node.wrong("a slice of a task's own is not modelled: leave it out"));
+        }
+        let number = |node: &Option<Node<'_>>, default, range: std::ops::RangeInclusive<i64>, what: &str| {
+            let Some(node) = node else { return Ok(default) };
+            let number = node.integer()?;
+            match range.contains(&number) {
+                true => Ok(number),
+                false => {
+                    let (first, last) = (range.start(), range.end());
+                    Err(node.wrong(format!("expected {what} from {first} to {last}")))
+                }
+            }
+        };
+        let nice = || number(&self.priority, 0, -20..=19, "a nice value").map(|nice| nice as i32);
+        let real_time =
+            || number(&self.priority, DEFAULT_PRIORITY, 1..=99, "a priority").map(|priority| priority as u8);
+        let plan = match policy {
+            Policy::Other => return Ok((nice()?, None)),
+            Policy::Batch => return Ok((nice()?, Some(PolicyPlan::Batch))),
+            Policy::Idle => return Ok((nice()?, Some(PolicyPlan::Idle))),
+            Policy::Fifo => PolicyPlan::Fifo(real_time()?),
+            Policy::Rr => PolicyPlan::Rr(real_time()?),
+            Policy::Deadline => {
+                let runtime = self.runtime.as_ref().ok_or_else(|| thread.wrong("dl-runtime is missing"))?;
+                let runtime_us = runtime.count()?;
+                let period_us = self.period.as_ref().map_or(Ok(runtime_us), Node::count)?;
+                if let Some(node) = &self.deadline
+                    && node.count()? != period_us
+                {
+                    return Err(
+                        node.wrong("a deadline before the period's end is not modelled: leave it out")
+                    );
+                }
+                let plan = PolicyPlan::Deadline(BudgetPlan { runtime_us, period_us });
+                plan.check().map_err(|what| runtime.wrong(what))?;
+                plan
+            }
+        };
+        Ok((0, Some(plan)))
     }
 }
 
@@ -162,7 +244,14 @@ struct Barrier {
 #[derive(Default)]
 struct Reader {
     names: Vec<String>,
-    mutexes: BTreeMap<String, usize>,
+    /// What `suspend` names, which is a hint for the reader only.
+    hints: BTreeSet<String>,
+    /// Of threads that name none.
+    policy: Policy,
+    /// Mutexes and semaphores; of a name there may be one of each.
+    locks: BTreeMap<(bool, String), usize>,
+    /// First count of each.
+    semaphores: Vec<u64>,
     conditions: BTreeMap<String, usize>,
     barriers: BTreeMap<String, Barrier>,
     /// Of the thread that is being read.
@@ -177,9 +266,34 @@ fn number(of: &mut BTreeMap<String, usize>, name: &str) -> usize {
 }
 
 impl Reader {
+    fn lock(&mut self, is_mutex: bool, name: &str) -> usize {
+        let next = self.semaphores.len();
+        let number = *self.locks.entry((is_mutex, name.to_owned())).or_insert(next);
+        if number == next {
+            self.semaphores.push(u64::from(is_mutex));
+        }
+        number
+    }
+
+    /// Notes what the steps of a thread and of its phases name in `suspend`.
+    fn note_names(&mut self, node: &Node<'_>) -> Result<(), String> {
+        for (name, node) in node.members()? {
+            match name.as_str() {
+                "phases" => {
+                    for (_, phase) in node.members()? {
+                        self.note_names(&phase)?;
+                    }
+                }
+                name if name.starts_with("suspend") => self.hints.extend(node.string().ok()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn thread(&mut self, name: &str, node: &Node<'_>) -> Result<Kind, String> {
         let (mut before, mut ops) = (Vec::new(), Vec::new());
-        let (mut nice, mut times, mut delay) = (0, None, None);
+        let (mut times, mut delay, mut wishes) = (None, None, Wishes::default());
         self.timers.clear();
         let members = node.members()?;
         self.instances = match members.iter().find(|(name, _)| name == "instance") {
@@ -195,13 +309,11 @@ impl Reader {
                 "loop" => times = Some(node.integer()?),
                 "delay" => delay = Some(time(node)?),
                 "cpus" => before.push(cpus(node)?),
-                "policy" => policy(node)?,
-                "priority" => {
-                    nice = node.integer()? as i32;
-                    if !(-20..=19).contains(&node.integer()?) {
-                        return Err(node.wrong("expected a nice value from -20 to 19"));
-                    }
-                }
+                "policy" => wishes.policy = Some(Policy::read(node)?),
+                "priority" => wishes.priority = Some(node.clone()),
+                "dl-runtime" => wishes.runtime = Some(node.clone()),
+                "dl-period" => wishes.period = Some(node.clone()),
+                "dl-deadline" => wishes.deadline = Some(node.clone()),
                 "phases" => {
                     for (_, phase) in node.members()? {
                         self.phase(name, &phase, &mut ops)?;
@@ -210,6 +322,7 @@ impl Reader {
                 event => self.event(name, event, node, &mut ops)?,
             }
         }
+        let (nice, plan) = wishes.plan(self.policy, node)?;
         before.extend(delay.map(Op::Sleep));
         let shift = before.len();
         for op in &mut ops {
@@ -224,7 +337,7 @@ impl Reader {
             name: name.to_owned(),
             count,
             nice,
-            scheduling: None,
+            scheduling: plan.map(PolicyPlan::scheduling),
             is_thread: true,
             memory_mb_per_s: 0,
             start: 0,
@@ -252,20 +365,24 @@ impl Reader {
             })
         });
         let Some(kind) = kind else {
-            return Err(node.wrong(format!("is not modelled (events: {})", EVENTS.join(", "))));
+            let known = REFUSED.iter().find(|(begin, _)| name.starts_with(begin));
+            return Err(node.wrong(match known {
+                Some((_, why)) => (*why).to_owned(),
+                None => format!("is not modelled: leave it out (events: {})", EVENTS.join(", ")),
+            }));
         };
         match *kind {
             "run" | "runtime" => ops.push(Op::Run(time(node)?)),
             "sleep" => ops.push(Op::Sleep(time(node)?)),
             "timer" => ops.push(self.timer(node)?),
-            "lock" => ops.push(Op::Down(number(&mut self.mutexes, &node.string()?))),
-            "unlock" => ops.push(Op::Up(number(&mut self.mutexes, &node.string()?))),
+            "lock" => ops.push(Op::Down(self.lock(true, &node.string()?))),
+            "unlock" => ops.push(Op::Up(self.lock(true, &node.string()?))),
             "wait" => self.wait(node, ops)?,
             "signal" => ops.push(self.signal(&node.string()?, false)),
             "broad" => ops.push(self.signal(&node.string()?, true)),
             "sync" => {
                 let (condition, mutex) = reference(node)?;
-                let mutex_number = number(&mut self.mutexes, &mutex);
+                let mutex_number = self.lock(true, &mutex);
                 ops.push(Op::Down(mutex_number));
                 ops.push(self.signal(&condition, false));
                 self.wait(node, ops)?;
@@ -286,12 +403,15 @@ impl Reader {
             }
             "resume" => {
                 let other = node.string()?;
-                if !self.names.contains(&other) {
-                    return Err(node.wrong(format!("there is no thread {other}")));
+                // As in rt-app, a thread suspends itself by its own name, whatever its `suspend` says.
+                if !self.names.contains(&other) && !self.hints.contains(&other) {
+                    return Err(node.wrong(format!("there is no thread {other}, and no suspend names it")));
                 }
                 ops.push(self.signal(&format!("thread {other}"), true));
             }
             "yield" => ops.push(Op::Yield),
+            "sem_post" => ops.push(Op::Up(self.lock(false, &node.string()?))),
+            "sem_wait" => ops.push(Op::Down(self.lock(false, &node.string()?))),
             _ => {
                 let child = node.string()?;
                 let at = self.names.iter().position(|name| *name == child);
@@ -325,7 +445,7 @@ impl Reader {
 
     fn wait(&mut self, node: &Node<'_>, ops: &mut Vec<Op>) -> Result<(), String> {
         let (condition, mutex) = reference(node)?;
-        let mutex = number(&mut self.mutexes, &mutex);
+        let mutex = self.lock(true, &mutex);
         let condition = number(&mut self.conditions, &condition);
         ops.push(Op::WaitFor(condition, Some(mutex)));
         ops.push(Op::Down(mutex));
@@ -420,6 +540,7 @@ fn repeat(ops: &mut Vec<Op>, from: usize, times: i64, node: &Node<'_>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::Scheduling;
 
     fn refused(text: &str, needed: &str) {
         let error = read(text, "x.json").unwrap_err();
@@ -459,19 +580,67 @@ mod tests {
 
     #[test]
     fn says_line_field_and_expectation() {
-        refused(&one("\"iorun\": 5"), "line 3, tasks.t.iorun: is not modelled");
+        for (event, needed) in [
+            ("iorun", "devices are not modelled: write run and sleep"),
+            ("memrun", "bytes in memory are not modelled: write run"),
+            ("taskgroup", "task groups are not modelled: leave it out"),
+            ("util_max", "clamps of the utilisation are not modelled: leave it out"),
+            ("exec", "is of an older rt-app: write run, timer"),
+            ("walk", "is not modelled: leave it out (events: runtime, run"),
+            ("dl-runtime", "a slice of a task's own is not modelled: leave it out"),
+        ] {
+            refused(&one(&format!("\"{event}\": 5")), &format!("line 3, tasks.t.{event}: {needed}"));
+        }
+        refused(
+            &one("\"phases\": { \"p\": {\n\"policy\": \"SCHED_FIFO\" } }"),
+            "line 4, tasks.t.phases.p.policy: belongs to the thread",
+        );
         refused(
             &one("\"run\": \"long\""),
             "line 3, tasks.t.run: expected a whole number from 0, not \"long\"",
         );
         refused(&one("\"run\": -5"), "expected a whole number from 0");
         refused(&one("\"run\": 99999999999999999"), "more than");
-        refused(&one("\"run\": 1, \"policy\": \"SCHED_DEADLINE\""), "SCHED_DEADLINE is not modelled");
-        refused(&one("\"resume\": \"u\""), "there is no thread u");
+        refused(&one("\"run\": 1, \"policy\": \"SCHED_EXT\""), "expected SCHED_OTHER, SCHED_BATCH");
+        refused(&one("\"run\": 1, \"policy\": \"SCHED_DEADLINE\""), "dl-runtime is missing");
+        refused(
+            &one("\"policy\": \"SCHED_RR\", \"priority\": -2"),
+            "line 3, tasks.t.priority: expected a priority from 1 to 99",
+        );
+        refused("{ \"global\": {} }", "there is no object tasks: if this is a part of a workload");
+        refused(&one("\"resume\": \"u\""), "there is no thread u, and no suspend names it");
         refused(&one("\"timer\": { \"ref\": \"unique\" }"), "period is missing");
         refused(&one("\"loop\": -1"), "loops for ever and does nothing");
         refused("{ \"tasks\": { \"t\": { \"run\": 1 } } }", "loops for ever: set its loop");
         refused("{ \"tasks\": ", "EOF");
+    }
+
+    #[test]
+    fn threads_have_policies() {
+        let of = |policy: &str| {
+            let text = one(&format!("\"loop\": 1, \"run\": 1, \"policy\": \"SCHED_{policy}"));
+            let kind = read(&text, "x.json").unwrap().kinds[0].clone();
+            (kind.nice, kind.scheduling)
+        };
+        assert_eq!(of("OTHER\", \"priority\": -7"), (-7, None));
+        assert_eq!(of("BATCH\", \"priority\": 5"), (5, Some(Scheduling::Batch)));
+        assert_eq!(of("IDLE\""), (0, Some(Scheduling::Idle)));
+        assert_eq!(of("FIFO\""), (0, Some(Scheduling::Fifo(10))));
+        assert_eq!(of("RR\", \"priority\": 99"), (0, Some(Scheduling::RoundRobin(99))));
+        let deadline = Scheduling::Deadline { runtime: 2_000_000, period: 2_000_000 };
+        assert_eq!(of("DEADLINE\", \"dl-runtime\": 2000"), (0, Some(deadline)));
+        let text = one("\"loop\": 1, \"run\": 1")
+            .replace("\"duration\"", "\"default_policy\": \"SCHED_RR\", \"duration\"");
+        assert_eq!(read(&text, "x.json").unwrap().kinds[0].scheduling, Some(Scheduling::RoundRobin(10)));
+    }
+
+    #[test]
+    fn a_semaphore_keeps_what_is_posted() {
+        let text =
+            one("\"loop\": 1, \"lock\": \"s\", \"unlock\": \"s\", \"sem_post\": \"s\", \"sem_wait\": \"s\"");
+        let script = read(&text, "x.json").unwrap();
+        assert_eq!(script.kinds[0].ops, [Op::Down(0), Op::Up(0), Op::Up(1), Op::Down(1)]);
+        assert_eq!(script.semaphores, [1, 0]);
     }
 
     #[test]

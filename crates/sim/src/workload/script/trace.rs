@@ -15,7 +15,7 @@ use super::{Kind, MOST_NS, Op, Script};
 use crate::Error;
 use crate::engine::Ns;
 use crate::perf_script::{self, Line, ns};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a task did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,8 +151,9 @@ impl Trace {
     }
 
     fn perf(&mut self, text: &str) -> Result<(), String> {
+        let (mut recorded, mut off) = (BTreeSet::new(), BTreeSet::new());
         for line in perf_script::lines(text) {
-            let Line { number, at, what, .. } = line?;
+            let Line { number, at, what, cpu } = line?;
             match what {
                 perf_script::What::Switch { prev, state, next } => {
                     let what = match state {
@@ -160,9 +161,15 @@ impl Trace {
                         'X' | 'Z' => What::Exit,
                         _ => What::Sleep,
                     };
+                    // perf turns on one CPU after the other: a task may have come to this one before it was its turn.
+                    if recorded.insert(cpu) && off.contains(&prev) {
+                        self.push(number, at, What::Run, [&prev, ""]);
+                    }
                     if !prev.is_empty() {
                         self.push(number, at, what, [&prev, ""]);
                     }
+                    off.remove(&next);
+                    off.insert(prev);
                     if !next.is_empty() {
                         self.push(number, at, What::Run, [&next, ""]);
                     }
@@ -332,6 +339,19 @@ mod tests {
             [Op::Sleep(0), Op::Run(ms), Op::Up(1), Op::Run(2 * ms), Op::Sleep(6 * ms), Op::Run(ms / 2)];
         assert_eq!(script.kinds[0].ops, expected);
         assert_eq!(script.kinds[1].ops, [Op::Down(1), Op::Run(ms)]);
+    }
+
+    #[test]
+    fn a_cpu_may_be_recorded_later_than_another() {
+        let text = "\
+            a 7 [000] 1.000000000: sched:sched_switch: a:7 [120] R ==> b:8 [120]
+            b 8 [000] 1.000004000: sched:sched_switch: b:8 [120] S ==> swapper/0:0 [120]
+            a 7 [001] 1.000005000: sched:sched_switch: a:7 [120] S ==> swapper/1:0 [120]
+";
+        assert_eq!(read(text, "x.txt").unwrap().kinds.len(), 2);
+        let twice = text.to_owned() + "a 7 [001] 1.000006: sched:sched_switch: a:7 [120] S ==> b:8 [120]\n";
+        let error = read(&twice, "x.txt").unwrap_err().to_string();
+        assert!(error.contains("line 4: a:7 stops running, but runs on no CPU"), "{error}");
     }
 
     #[test]
