@@ -54,8 +54,17 @@ pub fn ratio(entry: &Entry, scheduler: &str) -> Option<Estimate> {
     ratio_of_medians(&this?, &base?)
 }
 
-/// All faults of the policies under this load.
+/// All faults of the policies under this load; and of the load itself, if it does not even work under EEVDF.
 pub fn faults(entry: &Entry) -> Vec<Fault> {
+    let failed = entry.arm(BASE).and_then(|arm| {
+        let troubles = arm.runs.iter().flat_map(|run| &run.troubles);
+        troubles.into_iter().find(|trouble| trouble.kind == Kind::Failed)
+    });
+    if let Some(trouble) = failed {
+        let text = trouble.text.clone();
+        let (load, per_cpu, scheduler) = (entry.load.clone(), entry.per_cpu, BASE.into());
+        return vec![Fault { kind: Kind::Failed, load, per_cpu, scheduler, text }];
+    }
     let policies = entry.arms.iter().filter(|arm| arm.scheduler != BASE && arm.scheduler != BASE_AGAIN);
     policies.flat_map(|arm| faults_of(entry, arm)).collect()
 }
@@ -167,6 +176,10 @@ mod tests {
         let with_trouble = Run { troubles: vec![trouble], ..run(1.0, 1.0) };
         let only_here = entry(&[(BASE, run(1.0, 1.0)), ("rr2", with_trouble.clone())]);
         assert_eq!(kinds(&only_here), [Kind::KernelLog]);
+        let failed = Trouble { kind: Kind::Failed, text: "no stress workers invoked".into() };
+        let unusable =
+            entry(&[(BASE, Run { troubles: vec![failed], ..run(1.0, 1.0) }), ("flsched", run(0.1, 900.0))]);
+        assert_eq!(kinds(&unusable), [Kind::Failed]);
         let everywhere = entry(&[(BASE, with_trouble.clone()), ("rr2", with_trouble)]);
         assert_eq!(kinds(&everywhere), []);
     }
