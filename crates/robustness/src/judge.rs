@@ -56,9 +56,9 @@ pub fn ratio(entry: &Entry, scheduler: &str) -> Option<Estimate> {
 
 /// All faults of the policies under this load; and of the load itself, if it does not even work under EEVDF.
 pub fn faults(entry: &Entry) -> Vec<Fault> {
-    let failed = entry.arm(BASE).and_then(|arm| {
-        let troubles = arm.runs.iter().flat_map(|run| &run.troubles);
-        troubles.into_iter().find(|trouble| trouble.kind == Kind::Failed)
+    let failed = entry.arm(BASE).filter(|arm| arm.rates().is_empty()).and_then(|arm| {
+        let mut troubles = arm.runs.iter().flat_map(|run| &run.troubles);
+        troubles.find(|trouble| trouble.kind == Kind::Failed)
     });
     if let Some(trouble) = failed {
         let text = trouble.text.clone();
@@ -177,8 +177,8 @@ mod tests {
         let only_here = entry(&[(BASE, run(1.0, 1.0)), ("rr2", with_trouble.clone())]);
         assert_eq!(kinds(&only_here), [Kind::KernelLog]);
         let failed = Trouble { kind: Kind::Failed, text: "no stress workers invoked".into() };
-        let unusable =
-            entry(&[(BASE, Run { troubles: vec![failed], ..run(1.0, 1.0) }), ("flsched", run(0.1, 900.0))]);
+        let fails = Run { rate: None, troubles: vec![failed], ..run(1.0, 1.0) };
+        let unusable = entry(&[(BASE, fails), ("flsched", run(0.1, 900.0))]);
         assert_eq!(kinds(&unusable), [Kind::Failed]);
         let everywhere = entry(&[(BASE, with_trouble.clone()), ("rr2", with_trouble)]);
         assert_eq!(kinds(&everywhere), []);
