@@ -7,6 +7,7 @@
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
 #   ./test.sh recordings recorded loads against their replays in the simulator (12 minutes)
+#   ./test.sh robustness  stress-ng and rt-tests under every policy beside EEVDF, two kernels (hours; FLSCHED_TEST_LOADS=futex,pipe)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (about 20 minutes)
 #   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (about 6 minutes)
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)
@@ -38,17 +39,24 @@ recordings)
 	export FLSCHED_TEST_RECORDINGS="${FLSCHED_TEST_RECORDINGS:-all}"
 	set -- -p flsched --test recordings
 	;;
+robustness)
+	export FLSCHED_TEST_ROBUSTNESS="${FLSCHED_TEST_ROBUSTNESS:-all}"
+	set -- -p flsched --test robustness
+	;;
 packages | service | slurm | campaign | kubernetes)
 	exec "./dist/test/$suite.sh"
 	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|races|conformance|recordings|packages|service|slurm|campaign|kubernetes]" >&2
+	echo "usage: ./test.sh [all|units|matrix|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes]" >&2
 	exit 2
 	;;
 esac
 . ./setup.sh
 if [ "$suite" = recordings ]; then
 	install_missing postgresql
+fi
+if [ "$suite" = robustness ]; then
+	install_missing stress-ng
 fi
 
 # What is tested, and no more: other packages or targets would have the dependencies built again with other features.
@@ -73,4 +81,9 @@ if [ "$suite" != units ]; then
 	wait "$emulator" || die "the parallel clock is not available; see above"
 fi
 say "testing"
+# Its own exit code says more than cargo's, which is 101 for any failure.
+if [ "$suite" = robustness ]; then
+	cargo test --release --locked "$@" || exit 1
+	exit 0
+fi
 cargo test --release --locked "$@" -- --include-ignored

@@ -8,6 +8,7 @@ mod overhead;
 mod papers;
 mod picture;
 mod recordings;
+mod robustness;
 mod set;
 mod table;
 mod words;
@@ -63,7 +64,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 15] = [
+pub const KINDS: [Kind; 16] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -89,6 +90,7 @@ pub const KINDS: [Kind; 15] = [
     Kind { name: "papers", keys: &["paper", "show", "level"], inline: false, render: papers::render },
     Kind { name: "conformance", keys: &["file", "show"], inline: false, render: conformance::render },
     Kind { name: "recordings", keys: &["file"], inline: false, render: recordings::render },
+    Kind { name: "robustness", keys: &["file", "show"], inline: false, render: robustness::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
         name: "ratio",
