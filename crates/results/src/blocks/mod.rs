@@ -9,6 +9,7 @@ mod papers;
 mod picture;
 mod recordings;
 mod set;
+mod sweep;
 mod table;
 mod words;
 
@@ -63,7 +64,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 15] = [
+pub const KINDS: [Kind; 17] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -88,6 +89,8 @@ pub const KINDS: [Kind; 15] = [
     Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
     Kind { name: "papers", keys: &["paper", "show", "level"], inline: false, render: papers::render },
     Kind { name: "conformance", keys: &["file", "show"], inline: false, render: conformance::render },
+    Kind { name: "sweep", keys: &["file", "out"], inline: false, render: sweep::render },
+    Kind { name: "ahead", keys: &["file", "scheduler", "over"], inline: true, render: sweep::ahead },
     Kind { name: "recordings", keys: &["file"], inline: false, render: recordings::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
