@@ -600,27 +600,35 @@ pub struct Fuzz {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flsched sim sweep --set costs.switch_ns=3000..30000:10 --schedulers cfs,flsched --svg curves.svg"
+    after_help = "Examples:\n  flsched sim sweep --set costs.switch_ns=3000..30000:10 --schedulers cfs,flsched --svg curves.svg\n  \
+                  flsched sim sweep --set threads=228,456,912 --workload npb:mg:{threads}:2 --runs 3"
 )]
 pub struct Sweep {
-    /// Entry of the machine's file and its values: whole numbers from A to B, STEPS of them, 2 to 1000, at equal
-    /// distances [default number: 10]; other entries may have one other value each (repeatable)
-    #[arg(long = "set", value_name = "PATH=A..B[:STEPS]", required = true)]
+    /// What is varied, an entry of the machine's file: whole numbers from A to B, STEPS of them, 2 to 1000, at equal
+    /// distances [default number: 10], or a list of values. If {PATH} stands in --schedulers or --workload, the values are
+    /// put there instead. Other entries may have one other value each (repeatable)
+    #[arg(long = "set", value_name = "PATH=A..B[:STEPS]|V,V,…", required = true)]
     pub settings: Vec<Setting>,
     /// Schedulers, as for --scheduler of `flsched sim`
     #[arg(long, value_name = "S,S,…", default_value = "eevdf,flsched")]
     pub schedulers: String,
     #[command(flatten)]
     pub on: Simulated,
+    /// Runs of each value and scheduler, 1 to 1000, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
     /// Number of runs at a time, 1 to 1024, which does not change the result
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
-    /// Write the results to this file as comma-separated values: a line for each value and scheduler
+    /// Write the results to this file as comma-separated values: a line for each value, scheduler and seed
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Write a picture to this file: the time over the values, a curve for each scheduler
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Write the results to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -76,13 +76,6 @@ impl Simulated {
             None => Ok(machine),
         }
     }
-
-    /// As the user names it.
-    pub fn name(&self) -> &str {
-        match &self.machine {
-            Source::Named(name) | Source::Recording(name) => name,
-        }
-    }
 }
 
 /// `--machine` and `--cpus`. If one is left out, a scenario names it. If a recorded load is the only workload, the machine is

@@ -52,6 +52,26 @@ fn a_sweep_has_a_line_for_each_value_and_scheduler() {
     }
 }
 
+/// Without the path, which is no entry of the machine's file.
+#[test]
+fn a_setting_of_the_scheduler_or_the_workload_is_varied_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = "sim sweep --machine ryzen-3400g:even --set n=4,12 --workload hogs:{n}:5 \
+                 --schedulers fifo,flsched:reach={n} --runs 2 --seed 5 --jobs 2 --json a.json";
+    let output = flsched(sweep, folder.path());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("a.json")).unwrap()).unwrap();
+    assert_eq!(report["workload"], "hogs:{n}:5");
+    assert_eq!(report["curves"][1]["scheduler"], "flsched:reach={n}");
+    let times = |value: usize| report["curves"][0]["times_s"][value].as_array().unwrap().clone();
+    assert_eq!((times(0).len(), times(1).len()), (2, 2));
+    assert!(times(0)[0].as_f64() < times(1)[1].as_f64(), "{report}");
+    // What is published is the same however and wherever it was run.
+    let line = report["command_line"].as_str().unwrap();
+    assert!(line.starts_with("flsched sim sweep --machine") && line.ends_with("--runs 2 --seed 5"), "{line}");
+}
+
 #[test]
 fn a_sweep_that_fails_says_where_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();

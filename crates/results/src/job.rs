@@ -1,8 +1,9 @@
 //! What is measured into one file.
 use crate::command;
 use crate::overhead::Overhead;
-use crate::sets::{Comparison, OVERHEAD, Sets};
+use crate::sets::{Comparison, OVERHEAD, SWEEPS, Sets};
 use crate::store;
+use crate::sweeps::{self, Sweep};
 use flsched_spec::UsageError;
 
 /// One `flsched` to run.
@@ -12,6 +13,8 @@ pub enum Job<'a> {
     Comparison(&'a Comparison),
     /// It prints its report.
     Overhead(&'a Overhead),
+    /// It writes its report itself.
+    Sweep(&'a Sweep),
 }
 
 impl Job<'_> {
@@ -20,6 +23,7 @@ impl Job<'_> {
         match self {
             Self::Comparison(comparison) => &comparison.file,
             Self::Overhead(overhead) => &overhead.file,
+            Self::Sweep(sweep) => &sweep.file,
         }
     }
 
@@ -28,6 +32,7 @@ impl Job<'_> {
         match self {
             Self::Comparison(comparison) => command::arguments(comparison),
             Self::Overhead(overhead) => overhead.arguments(),
+            Self::Sweep(sweep) => sweep.arguments(),
         }
     }
 
@@ -41,6 +46,7 @@ impl Job<'_> {
         match self {
             Self::Comparison(_) => store::parse(bytes).map(drop),
             Self::Overhead(overhead) => overhead.check(bytes),
+            Self::Sweep(_) => sweeps::parse(bytes).map(drop),
         }
     }
 
@@ -50,6 +56,7 @@ impl Job<'_> {
             Self::Comparison(comparison) => store::parse(bytes)
                 .is_ok_and(|it| command::published(&it.command_line) == command::line(comparison)),
             Self::Overhead(overhead) => overhead.is_of(bytes),
+            Self::Sweep(sweep) => sweep.is_of(bytes),
         }
     }
 }
@@ -57,7 +64,7 @@ impl Job<'_> {
 impl Sets {
     /// What belongs to the sets of these names; none: all.
     pub fn jobs(&self, names: &[String]) -> Result<Vec<Job<'_>>, UsageError> {
-        let known = || self.sets.iter().map(|set| set.name.clone()).chain([OVERHEAD.to_string()]);
+        let known = || self.sets.iter().map(|set| set.name.clone()).chain([OVERHEAD, SWEEPS].map(Into::into));
         if let Some(name) = names.iter().find(|name| known().all(|it| it != **name)) {
             return Err(UsageError::unknown("set", name, &known().collect::<Vec<_>>()));
         }
@@ -65,6 +72,7 @@ impl Sets {
         let chosen = self.sets.iter().filter(|set| is_chosen(&set.name));
         let comparisons = chosen.flat_map(|set| &set.comparisons).map(Job::Comparison);
         let overhead = self.overhead.iter().filter(|_| is_chosen(OVERHEAD)).map(Job::Overhead);
-        Ok(comparisons.chain(overhead).collect())
+        let sweeps = self.sweeps.iter().filter(|_| is_chosen(SWEEPS)).map(Job::Sweep);
+        Ok(comparisons.chain(overhead).chain(sweeps).collect())
     }
 }

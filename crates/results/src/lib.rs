@@ -14,4 +14,5 @@ pub mod patched;
 pub mod render;
 pub mod sets;
 pub mod store;
+pub mod sweeps;
 mod view;

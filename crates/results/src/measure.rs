@@ -1,8 +1,9 @@
 //! Measures what is published, one after the other, with the `flsched` beside this program.
 use crate::job::Job;
 use crate::patched;
-use crate::sets::Sets;
+use crate::sets::{Comparison, Sets, Settings};
 use crate::store::FOLDER;
+use crate::sweeps::Sweep;
 use anyhow::{Context, Result, bail};
 use flsched_files::replace;
 use flsched_process::wait_or_terminate;
@@ -115,8 +116,9 @@ fn measure_one(program: &Path, root: &Path, job: &Job<'_>, stop: &Arc<AtomicBool
     let mut command = Command::new(program);
     command.arg0("flsched").args(job.arguments()).current_dir(root);
     match job {
-        Job::Comparison(comparison) => {
-            for name in &comparison.settings.patched {
+        Job::Comparison(Comparison { settings: Settings { patched, .. }, .. })
+        | Job::Sweep(Sweep { patched, .. }) => {
+            for name in patched {
                 patched::make(root, name)?;
             }
             command.arg("--json").arg(&unfinished);

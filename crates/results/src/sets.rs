@@ -2,6 +2,7 @@
 use crate::expand::expand;
 use crate::floor::one_cpu_workload;
 use crate::overhead::Overhead;
+use crate::sweeps::{self, Sweep};
 use flsched_reproduce::text::one_line;
 use flsched_spec::{Target, UsageError, Workload};
 use serde::Deserialize;
@@ -17,12 +18,15 @@ const OWN_KEYS: [&str; 5] = ["name", "about", "like", "comparison", "floor"];
 
 /// The set of all `[[overhead]]`, as the command line names it.
 pub const OVERHEAD: &str = "overhead";
+/// The set of all `[[sweep]]`.
+pub const SWEEPS: &str = "sweep";
 
 /// All sets, in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub struct Sets {
     pub(crate) sets: Vec<Set>,
     pub(crate) overhead: Vec<Overhead>,
+    pub(crate) sweeps: Vec<Sweep>,
 }
 
 /// Comparisons that are measured and shown together.
@@ -114,16 +118,22 @@ impl Sets {
             None => Vec::new(),
             some => tables(some, "overhead")?.into_iter().map(overhead).collect::<Result<_, _>>()?,
         };
+        let sweeps = match file.remove("sweep") {
+            None => Vec::new(),
+            some => tables(some, "sweep")?.into_iter().map(sweeps::read).collect::<Result<_, _>>()?,
+        };
         if let Some(key) = file.keys().next() {
-            return Err(format!("`{key}` at the top is unknown: valid are [[set]] and [[overhead]]"));
+            return Err(format!(
+                "`{key}` at the top is unknown: valid are [[set]], [[overhead]] and [[sweep]]"
+            ));
         }
         let mut inherited: Vec<Table> = Vec::new();
         let mut sets: Vec<Set> = Vec::new();
         for table in described {
             let table = with_inherited(table, &inherited)?;
             let set = set(&table)?;
-            if set.name == OVERHEAD {
-                return Err(format!("set `{OVERHEAD}`: the comparisons in [[overhead]] have that name"));
+            if [OVERHEAD, SWEEPS].contains(&set.name.as_str()) {
+                return Err(format!("set `{0}`: what is in [[{0}]] has that name", set.name));
             }
             if sets.iter().any(|other| other.name == set.name) {
                 return Err(format!("set `{}` is described twice", set.name));
@@ -131,9 +141,11 @@ impl Sets {
             sets.push(set);
             inherited.push(table);
         }
-        let all = Self { sets, overhead };
+        let all = Self { sets, overhead, sweeps };
         let overhead = all.overhead.iter().map(|it| &it.file);
-        let files: Vec<&String> = all.comparisons().map(|it| &it.file).chain(overhead).collect();
+        let sweeps = all.sweeps.iter().map(|it| &it.file);
+        let files: Vec<&String> =
+            all.comparisons().map(|it| &it.file).chain(overhead).chain(sweeps).collect();
         match files.iter().enumerate().find(|(index, file)| files[..*index].contains(file)) {
             Some((_, file)) => Err(format!("two comparisons write {file}")),
             None => Ok(all),
@@ -155,6 +167,12 @@ impl Sets {
     /// All comparisons of all sets.
     pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
         self.sets.iter().flat_map(|set| &set.comparisons)
+    }
+
+    /// All copies of policies that are measured.
+    pub fn patched(&self) -> impl Iterator<Item = &String> {
+        let of_sweeps = self.sweeps.iter().flat_map(|it| &it.patched);
+        self.comparisons().flat_map(|it| &it.settings.patched).chain(of_sweeps)
     }
 
     /// The comparison that writes this file.
@@ -327,7 +345,7 @@ fn tables(value: Option<Value>, key: &str) -> Result<Vec<Table>, String> {
     }
 }
 
-fn text(table: &Table, key: &str) -> Result<String, String> {
+pub(crate) fn text(table: &Table, key: &str) -> Result<String, String> {
     match table.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         Some(_) => Err(format!("`{key}` must be a text")),
@@ -336,7 +354,7 @@ fn text(table: &Table, key: &str) -> Result<String, String> {
 }
 
 /// A part of a file's name.
-fn plain(name: &str) -> Result<(), String> {
+pub(crate) fn plain(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     match !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain) {
         true => Ok(()),

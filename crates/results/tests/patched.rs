@@ -11,8 +11,7 @@ fn every_patch_applies_and_is_measured() {
     let names: BTreeSet<String> =
         files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     let sets = Sets::load(&root).unwrap();
-    let measured = sets.comparisons().flat_map(|comparison| comparison.settings.patched.clone());
-    assert_eq!(names, measured.collect());
+    assert_eq!(names, sets.patched().cloned().collect());
     for name in &names {
         make(&root, name).unwrap();
     }

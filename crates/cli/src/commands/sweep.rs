@@ -1,4 +1,4 @@
-//! `flsched sim sweep`: how a result depends on one number of the machine.
+//! `flsched sim sweep`: how a result depends on one number.
 use crate::args;
 use crate::exit::{INTERRUPTED, Usage};
 use crate::files::{check, check_distinct, write};
@@ -7,17 +7,24 @@ use crate::{machine, policy_file, signals};
 use anyhow::Result;
 use flsched_compare::Contender;
 use flsched_machine::Setting;
-use flsched_sim::sweep::{self, Point, Range, Sweep};
+use flsched_sim::sweep::{self, Point, Range, Report, Sweep, Variant};
 use flsched_sim::{Error, load};
 use flsched_spec::Target;
 use flsched_spec::workload::Model;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// All values with all schedulers.
 pub fn sweep(args: &args::Sweep) -> Result<u8> {
-    let sweep = plan(args)?;
-    check_distinct([("--csv", args.csv.as_ref()), ("--svg", args.svg.as_ref())])?;
-    args.csv.iter().chain(&args.svg).try_for_each(|path| check(path))?;
+    let (range, others) = range_of(&args.settings)?;
+    let machine = machine_of(&args.on, &range)?;
+    let sweep = plan(args, range, &machine, &others)?;
+    check_distinct([
+        ("--csv", args.csv.as_ref()),
+        ("--svg", args.svg.as_ref()),
+        ("--json", args.json.as_ref()),
+    ])?;
+    args.csv.iter().chain(&args.svg).chain(&args.json).try_for_each(|path| check(path))?;
     let stop = signals::stop_flag()?;
     let progress = Progress::start();
     progress.steps(sweep.count() as u64);
@@ -32,34 +39,65 @@ pub fn sweep(args: &args::Sweep) -> Result<u8> {
         Err(failure) if matches!(failure.source, Error::Stopped) => return Ok(INTERRUPTED),
         result => result?,
     };
-    io::stdout().write_all(sweep::table(&sweep, &points).as_bytes())?;
+    let report = Report {
+        flsched_version: env!("CARGO_PKG_VERSION").into(),
+        command_line: shell_words::join(without_files(std::env::args().skip(1))),
+        machine: machine.with(&others)?.name,
+        workload: args.on.workload.clone(),
+        ..Report::new(&sweep, &points, args.on.seed)
+    };
+    io::stdout().write_all(sweep::table(&report).as_bytes())?;
     if let Some(path) = &args.csv {
         write(path, &sweep::csv(&sweep, &points)?)?;
     }
     if let Some(path) = &args.svg {
-        let model = Model::read(&args.on.workload)?;
-        let machine = machine::simulated(args.on.machine.as_deref(), args.on.cpus, &[&model])?;
-        let title = format!("{} on {}; clock: model", points[0].outcome.workload, machine.name());
-        write(path, sweep::svg(&sweep, &points, &title).map_err(anyhow::Error::msg)?.as_bytes())?;
+        write(path, sweep::svg(&report).map_err(anyhow::Error::msg)?.as_bytes())?;
+    }
+    if let Some(path) = &args.json {
+        write(path, &serde_json::to_vec_pretty(&report)?)?;
     }
     Ok(0)
 }
 
+/// The command line, which is published, without what differs from user to user and changes no result.
+fn without_files(mut words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept = vec!["flsched".to_owned()];
+    while let Some(word) = words.next() {
+        let option = word.split_once('=').map_or(word.as_str(), |(option, _)| option);
+        match ["--json", "--csv", "--svg", "--jobs"].contains(&option) {
+            true if option == word => drop(words.next()),
+            true => {}
+            false => kept.push(word),
+        }
+    }
+    kept
+}
+
+/// Of a workload with a placeholder, it is that of the first value.
+fn machine_of(on: &args::Simulated, range: &Range) -> Result<machine::Simulated> {
+    let workload = on.workload.replace(&range.placeholder(), &range.values[0]);
+    Ok(machine::simulated(on.machine.as_deref(), on.cpus, &[&Model::read(&workload)?])?)
+}
+
 /// All that can be wrong is found here, before the first run.
-fn plan(args: &args::Sweep) -> Result<Sweep> {
+fn plan(args: &args::Sweep, range: Range, machine: &machine::Simulated, others: &[Setting]) -> Result<Sweep> {
     let on = &args.on;
     policy_file::add_all(&on.policies, true)?;
-    let (range, others) = range_of(&args.settings)?;
-    let contenders = Contender::parse_list(std::slice::from_ref(&args.schedulers), Target::Sim)?;
-    let model = Model::read(&on.workload)?;
-    let workload = load(&model)?;
-    let machine = machine::simulated(on.machine.as_deref(), on.cpus, &[&model])?;
-    let machine = |setting: Setting| {
-        let settings: Vec<Setting> = others.iter().cloned().chain([setting]).collect();
-        machine.with(&settings)
+    let place = range.placeholder();
+    let is_of_machine = ![&args.schedulers, &on.workload].iter().any(|text| text.contains(&place));
+    let path = range.path.clone();
+    let variant = |value: &str| -> Result<Variant> {
+        let of_machine = is_of_machine.then(|| Setting { path: path.clone(), value: value.to_owned() });
+        let settings: Vec<Setting> = others.iter().cloned().chain(of_machine).collect();
+        let schedulers = args.schedulers.replace(&place, value);
+        let contenders = Contender::parse_list(&[schedulers], Target::Sim)?;
+        Ok(Variant {
+            machine: Arc::new(machine.with(&settings)?),
+            schedulers: contenders.into_iter().map(|contender| contender.scheduler).collect(),
+            workload: load(&Model::read(&on.workload.replace(&place, value))?)?,
+        })
     };
-    let schedulers = contenders.into_iter().map(|contender| contender.scheduler).collect();
-    Ok(Sweep::new(range, schedulers, &workload, (on.seed, on.limit_ns()), machine)?)
+    Sweep::new(range, (on.seed, args.runs.into(), on.limit_ns()), variant)
 }
 
 /// The setting that is a range, and the others.

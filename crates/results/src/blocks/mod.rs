@@ -10,6 +10,7 @@ mod picture;
 mod recordings;
 mod robustness;
 mod set;
+mod sweep;
 mod table;
 mod words;
 
@@ -64,7 +65,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 16] = [
+pub const KINDS: [Kind; 18] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -89,6 +90,8 @@ pub const KINDS: [Kind; 16] = [
     Kind { name: "costs", keys: &["file", "show"], inline: false, render: overhead::costs },
     Kind { name: "papers", keys: &["paper", "show", "level"], inline: false, render: papers::render },
     Kind { name: "conformance", keys: &["file", "show"], inline: false, render: conformance::render },
+    Kind { name: "sweep", keys: &["file", "out"], inline: false, render: sweep::render },
+    Kind { name: "ahead", keys: &["file", "scheduler", "over"], inline: true, render: sweep::ahead },
     Kind { name: "recordings", keys: &["file"], inline: false, render: recordings::render },
     Kind { name: "robustness", keys: &["file", "show"], inline: false, render: robustness::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },

@@ -42,14 +42,20 @@ const COLOURS: [RGBColor; 10] = [
 ];
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let path = PathBuf::from(required(request, "out")?);
-    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_inside || !path.starts_with("docs") || path.extension().is_none_or(|it| it != "svg") {
-        return Err(format!("out=`{}` is not like docs/pictures/NAME.svg", path.display()));
-    }
+    let path = out(request)?;
     let view = view(context, request)?;
     let text = link(&view, context.document, &path);
     Ok(Rendered { text, pictures: vec![Picture { svg: svg(&view)?, path }] })
+}
+
+/// Where the picture is put, under the project's folder.
+pub(super) fn out(request: &Request) -> Result<PathBuf, String> {
+    let path = PathBuf::from(required(request, "out")?);
+    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    match is_inside && path.starts_with("docs") && path.extension().is_some_and(|it| it == "svg") {
+        true => Ok(path),
+        false => Err(format!("out=`{}` is not like docs/pictures/NAME.svg", path.display())),
+    }
 }
 
 /// The picture in a document.
@@ -60,7 +66,7 @@ pub(super) fn link(view: &View, document: &Path, picture: &Path) -> String {
 }
 
 /// From a document's folder; both are under the project's.
-fn relative(document: &Path, picture: &Path) -> PathBuf {
+pub(super) fn relative(document: &Path, picture: &Path) -> PathBuf {
     let folder: Vec<_> = document.parent().map(|it| it.components().collect()).unwrap_or_default();
     let target: Vec<_> = picture.components().collect();
     let common = folder.iter().zip(&target).take_while(|(one, other)| one == other).count();

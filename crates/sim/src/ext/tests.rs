@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 /// The names of `enum fault` in `tests/policies/faulty.bpf.c`, in its order.
 const FAULTS: &str = "none twice other late no_queue bad_cpu error stall forbidden_cpu vtime_to_builtin mixed \
-    bad_select overflow bad_kick reenqueue destroy init";
+    bad_select overflow bad_kick reenqueue destroy init current";
 
 static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
     let names: Vec<String> = FAULTS.split_whitespace().map(str::to_owned).collect();
@@ -120,6 +120,14 @@ fn a_cpu_that_the_task_must_not_use_is_refused() {
     simulation.plan(one);
     let Err(Error::Violation(violation)) = simulation.run() else { panic!("the run was not ended") };
     assert!(violation.what.contains("may not run on CPU 0"), "{violation}");
+}
+
+/// As on a kernel: there it is the idle task, whose pid is 0.
+#[test]
+fn an_interrupt_on_an_idle_cpu_finds_a_current_task() {
+    let simulation = simulation("current", "requests:1:1:3:100:200000").unwrap();
+    let Err(Error::Violation(violation)) = simulation.run() else { panic!("the run was not ended") };
+    assert!(violation.what.contains("the current task is 0"), "{violation}");
 }
 
 #[test]

@@ -187,10 +187,21 @@ unsafe extern "C" fn task_from_pid(pid: i32) -> *mut TaskStruct {
     })
 }
 
+thread_local! {
+    /// The task of a CPU that idles. Its pid is 0, and it is never queued.
+    static IDLE_TASK: *mut TaskStruct = {
+        // SAFETY: numbers, and pointers that may be null.
+        let mut task: Box<TaskStruct> = Box::new(unsafe { std::mem::zeroed() });
+        task.cpus_ptr = &raw const task.cpus_mask;
+        Box::leak(task)
+    };
+}
+
+/// Never null: an interrupt on an idle CPU finds its idle task there.
 unsafe extern "C" fn current_task() -> *mut TaskStruct {
     with(|_, core| match core.cpus[core.here].curr {
         Some(curr) => core.tasks[curr].as_ptr(),
-        None => null_mut(),
+        None => IDLE_TASK.with(|task| *task),
     })
 }
 

@@ -1,5 +1,5 @@
 //! The results of a sweep: as a table, as comma-separated values, and as a picture with a curve for each scheduler.
-use super::{Point, Sweep};
+use super::{Point, Report, Sweep};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use plotters::backend::SVGBackend;
 use plotters::prelude::*;
@@ -23,7 +23,7 @@ const COLOURS: [RGBColor; 8] = [
 #[derive(Serialize)]
 struct Record<'a> {
     setting: &'a str,
-    value: u64,
+    value: &'a str,
     scheduler: &'a str,
     machine: &'a str,
     workload: &'a str,
@@ -37,28 +37,27 @@ struct Record<'a> {
     lock_wait_share: f64,
 }
 
-/// Times in seconds: a row for each value, a column for each scheduler.
-pub fn table(sweep: &Sweep, points: &[Point]) -> String {
+/// Times in seconds, medians of the runs: a row for each value, a column for each scheduler.
+pub fn table(report: &Report) -> String {
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let names: Vec<String> = sweep.schedulers.iter().map(ToString::to_string).collect();
+    let names = report.curves.iter().map(|curve| right(curve.scheduler.clone()));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let header = std::iter::once(Cell::new(&sweep.range.path)).chain(names.into_iter().map(right));
-    table.set_header(header.collect::<Vec<_>>());
-    for row in points.chunks(sweep.schedulers.len()) {
-        let times = row.iter().map(|point| right(format!("{:.6} s", point.outcome.time_s)));
-        table.add_row(std::iter::once(right(row[0].value.to_string())).chain(times).collect::<Vec<_>>());
+    table.set_header(std::iter::once(Cell::new(&report.setting)).chain(names).collect::<Vec<_>>());
+    for (index, value) in report.values.iter().enumerate() {
+        let times = report.curves.iter().map(|curve| right(format!("{:.6} s", curve.at(index).0)));
+        table.add_row(std::iter::once(right(value.clone())).chain(times).collect::<Vec<_>>());
     }
     format!("{table}\n")
 }
 
-/// A line for each value and scheduler, below a line with the names.
+/// A line for each value, scheduler and seed, below a line with the names.
 pub fn csv(sweep: &Sweep, points: &[Point]) -> Result<Vec<u8>, ::csv::Error> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for Point { value, scheduler, outcome } in points {
         writer.serialize(Record {
             setting: &sweep.range.path,
-            value: *value,
+            value,
             scheduler,
             machine: &outcome.machine,
             workload: &outcome.workload,
@@ -75,22 +74,31 @@ pub fn csv(sweep: &Sweep, points: &[Point]) -> Result<Vec<u8>, ::csv::Error> {
     writer.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// The time over the value.
-pub fn svg(sweep: &Sweep, points: &[Point], title: &str) -> Result<String, String> {
+/// The time over the value: medians, with lines from the least to the most of the runs.
+pub fn svg(report: &Report) -> Result<String, String> {
     let mut text = String::new();
-    draw(sweep, points, title, &mut text).map_err(|error| format!("cannot draw: {error}"))?;
+    draw(report, &mut text).map_err(|error| format!("cannot draw: {error}"))?;
     Ok(text.trim_end().to_owned() + "\n")
 }
 
-fn draw(
-    sweep: &Sweep,
-    points: &[Point],
-    title: &str,
-    text: &mut String,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let values = sweep.range.values();
-    let most = points.iter().map(|point| point.outcome.time_s).fold(0.0, f64::max);
+/// Where the values are on the axis: numbers at their own distances, what was listed at equal ones.
+fn places(report: &Report) -> Vec<f64> {
+    let numbers: Option<Vec<f64>> = report.values.iter().map(|value| value.parse().ok()).collect();
+    match numbers {
+        Some(numbers) if !report.is_list => numbers,
+        _ => (0..report.values.len()).map(|index| index as f64).collect(),
+    }
+}
+
+fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    let places = places(report);
+    let (first, last) = (places[0], places[places.len() - 1]);
+    let edge = (last - first) / 50.0;
+    let all = || report.curves.iter().flat_map(|curve| curve.times_s.iter().flatten().copied());
+    let most = all().fold(0.0, f64::max);
     let style = |size: i32| ("sans-serif", size).into_font().color(&TEXT);
+    let runs = if report.runs > 1 { format!("; medians of {} seeds", report.runs) } else { String::new() };
+    let title = format!("{} on {}; clock: model{runs}", report.workload, report.machine);
 
     let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&area)
@@ -98,7 +106,15 @@ fn draw(
         .margin(14)
         .x_label_area_size(44)
         .y_label_area_size(70)
-        .build_cartesian_2d(values[0]..values[values.len() - 1], 0.0..most * 1.05)?;
+        .build_cartesian_2d(first - edge..last + edge, 0.0..most * 1.05)?;
+    let label = |at: &f64| match report.is_list {
+        true => {
+            let near = |(_, place): &(usize, &f64)| (**place - at).abs() < 0.01;
+            let index = places.iter().enumerate().find(near).map(|(index, _)| index);
+            index.map_or(String::new(), |index| report.values[index].clone())
+        }
+        false => format!("{at:.0}"),
+    };
     chart
         .configure_mesh()
         .axis_style(TEXT)
@@ -106,21 +122,32 @@ fn draw(
         .light_line_style(TRANSPARENT)
         .label_style(style(14))
         .axis_desc_style(style(15))
-        .x_desc(&sweep.range.path)
+        .x_labels(if report.is_list { report.values.len() } else { 10 })
+        .x_label_formatter(&label)
+        .x_desc(&report.setting)
         .y_desc("time, s")
         .draw()?;
-    for (index, scheduler) in sweep.schedulers.iter().enumerate() {
+    for (index, curve) in report.curves.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
-        let own = points.iter().skip(index).step_by(sweep.schedulers.len());
-        let curve: Vec<(u64, f64)> = own.map(|point| (point.value, point.outcome.time_s)).collect();
-        let line = PathElement::new(curve.clone(), colour.stroke_width(2));
+        let ends = places.iter().enumerate().map(|(at, place)| (*place, curve.at(at)));
+        let ends: Vec<(f64, (f64, f64, f64))> = ends.collect();
+        let line = PathElement::new(
+            ends.iter().map(|(place, (median, ..))| (*place, *median)).collect::<Vec<_>>(),
+            colour.stroke_width(2),
+        );
         chart
             .draw_series([line])?
-            .label(scheduler.to_string())
+            .label(curve.scheduler.clone())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        chart.draw_series(curve.into_iter().map(|at| Circle::new(at, 3, colour.filled())))?;
+        let whisker = |&(place, (_, low, high)): &(f64, (f64, f64, f64))| {
+            PathElement::new(vec![(place, low), (place, high)], colour.stroke_width(1))
+        };
+        chart.draw_series(ends.iter().map(whisker))?;
+        chart.draw_series(
+            ends.iter().map(|(place, (median, ..))| Circle::new((*place, *median), 3, colour.filled())),
+        )?;
     }
-    chart.configure_series_labels().position(SeriesLabelPosition::LowerRight).label_font(style(14)).draw()?;
+    chart.configure_series_labels().position(SeriesLabelPosition::UpperRight).label_font(style(14)).draw()?;
     area.present()?;
     Ok(())
 }

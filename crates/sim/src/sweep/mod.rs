@@ -1,37 +1,56 @@
-//! The same run with several values of one number of the machine, under several schedulers.
+//! The same run with several values of one number, of the machine or of the command line, under several schedulers.
 mod curves;
+mod report;
 
 pub use curves::{csv, svg, table};
+pub use report::{Curve, Report, VERSION};
 
 use crate::output::Outcome;
 use crate::workload::Workload;
 use crate::{Error, Setup, Simulation};
-use flsched_machine::Setting;
+use flsched_machine::{Machine, Setting};
 use flsched_spec::{Scheduler, UsageError, number};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// Values from the first to the last one, both included, at equal distances.
+/// What is varied: numbers from the first to the last one, both included, at equal distances, or a list of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
-    /// Which entry of the machine's file has them.
+    /// Which entry of the machine's file has them, or the `{path}` of the command line in whose place they are put.
     pub path: String,
-    from: u64,
-    to: u64,
-    steps: u64,
+    /// In the order in which they are run.
+    pub values: Vec<String>,
+    /// They were listed: their distances mean nothing.
+    pub is_list: bool,
 }
 
 impl Range {
     const STEPS: u64 = 10;
     const MOST_STEPS: u64 = 1000;
 
-    /// `A..B` or `A..B:STEPS`; `None`: the setting is a value, not a range.
+    /// `A..B`, `A..B:STEPS` or `V,V,…`; `None`: the setting is a value, not a range.
     pub fn of(setting: &Setting) -> Option<Result<Self, UsageError>> {
-        let (from, rest) = setting.value.split_once("..")?;
-        Some(Self::read(&setting.path, from, rest).map_err(|e| UsageError(format!("{setting}: {e}"))))
+        let read = match setting.value.split_once("..") {
+            Some((from, rest)) => Self::read(&setting.path, from, rest),
+            None if setting.value.contains(',') => Self::list(&setting.path, &setting.value),
+            None => return None,
+        };
+        Some(read.map_err(|e| UsageError(format!("{setting}: {e}"))))
     }
 
+    fn list(path: &str, text: &str) -> Result<Self, UsageError> {
+        let values: Vec<String> = text.split(',').map(str::to_owned).collect();
+        if values.iter().any(String::is_empty) {
+            return Err(UsageError("a value of the list is empty".into()));
+        }
+        if let Some(value) = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
+            return Err(UsageError(format!("`{}` is listed twice", value.1)));
+        }
+        Ok(Self { path: path.to_owned(), values, is_list: true })
+    }
+
+    /// Whole numbers; fewer if there are not as many.
     fn read(path: &str, from: &str, rest: &str) -> Result<Self, UsageError> {
         let (to, steps) = match rest.split_once(':') {
             Some((to, steps)) => (to, number("STEPS", steps, 2..=Self::MOST_STEPS)?),
@@ -42,28 +61,40 @@ impl Range {
         if from >= to {
             return Err(UsageError(format!("the first value, {from}, is not less than the last one, {to}")));
         }
-        Ok(Self { path: path.to_owned(), from, to, steps })
+        let width = u128::from(to - from);
+        let gaps = u128::from(steps - 1);
+        let at = |step: u64| from + ((width * u128::from(step) + gaps / 2) / gaps) as u64;
+        let mut values: Vec<String> = (0..steps).map(|step| at(step).to_string()).collect();
+        values.dedup();
+        Ok(Self { path: path.to_owned(), values, is_list: false })
     }
 
-    /// Whole numbers; fewer if there are not as many.
-    pub fn values(&self) -> Vec<u64> {
-        let width = u128::from(self.to - self.from);
-        let gaps = u128::from(self.steps - 1);
-        let at = |step: u64| self.from + ((width * u128::from(step) + gaps / 2) / gaps) as u64;
-        let mut values: Vec<u64> = (0..self.steps).map(at).collect();
-        values.dedup();
-        values
+    /// As it stands in a text in whose place the values are put.
+    pub fn placeholder(&self) -> String {
+        format!("{{{}}}", self.path)
     }
 }
 
-/// What is run: each value with each scheduler.
+/// What one value makes of the machine, the schedulers and the workload.
+#[derive(Clone)]
+pub struct Variant {
+    /// Where it runs.
+    pub machine: Arc<Machine>,
+    /// In the order of the curves.
+    pub schedulers: Vec<Scheduler>,
+    /// What runs.
+    pub workload: Arc<dyn Workload>,
+}
+
+/// What is run: each value with each scheduler and each seed.
 #[derive(Debug)]
 pub struct Sweep {
     /// The values.
     pub range: Range,
-    /// The schedulers.
-    pub schedulers: Vec<Scheduler>,
-    /// The first run; the others differ in the machine and the scheduler.
+    /// Names of the schedulers, with the placeholder where the value is a setting of theirs.
+    pub schedulers: Vec<String>,
+    /// How many seeds, from the first one on.
+    pub runs: u64,
     setups: Vec<Setup>,
 }
 
@@ -71,7 +102,7 @@ pub struct Sweep {
 #[derive(Debug)]
 pub struct Point {
     /// Of the range.
-    pub value: u64,
+    pub value: String,
     /// By name, with its settings.
     pub scheduler: String,
     /// Its result.
@@ -88,30 +119,33 @@ pub struct Failure {
 }
 
 impl Sweep {
-    /// `machine` is called for each value before anything runs.
+    /// `variant` is called for each value before anything runs.
     ///
     /// # Errors
-    /// A value is not valid for the machine.
-    pub fn new(
+    /// A value is not valid.
+    pub fn new<E: From<Error>>(
         range: Range,
-        schedulers: Vec<Scheduler>,
-        workload: &Arc<dyn Workload>,
-        (seed, limit): (u64, crate::engine::Ns),
-        machine: impl Fn(Setting) -> Result<flsched_machine::Machine, flsched_machine::Error>,
-    ) -> Result<Self, Error> {
+        (seed, runs, limit): (u64, u64, crate::engine::Ns),
+        variant: impl Fn(&str) -> Result<Variant, E>,
+    ) -> Result<Self, E> {
         let mut setups = Vec::new();
-        for value in range.values() {
-            let machine = Arc::new(machine(setting(&range, value))?);
+        let mut names: Vec<Vec<String>> = Vec::new();
+        for value in &range.values {
+            let Variant { machine, schedulers, workload } = variant(value)?;
             workload.check(machine.nr_cpus())?;
-            setups.extend(schedulers.iter().map(|scheduler| Setup {
-                machine: Arc::clone(&machine),
-                scheduler: scheduler.clone(),
-                workload: Arc::clone(workload),
-                seed,
-                limit,
-            }));
+            names.push(schedulers.iter().map(ToString::to_string).collect());
+            for scheduler in schedulers {
+                setups.extend((0..runs).map(|run| Setup {
+                    machine: Arc::clone(&machine),
+                    scheduler: scheduler.clone(),
+                    workload: Arc::clone(&workload),
+                    seed: seed + run,
+                    limit,
+                }));
+            }
         }
-        Ok(Self { range, schedulers, setups })
+        let schedulers = common_names(&range, &names);
+        Ok(Self { range, schedulers, runs, setups })
     }
 
     /// The number of runs.
@@ -130,7 +164,7 @@ impl Sweep {
         stop: &Arc<AtomicBool>,
         mut done: impl FnMut(&Point),
     ) -> Result<Vec<Point>, Failure> {
-        let values = self.range.values();
+        let runs = self.runs as usize;
         let next = AtomicUsize::new(0);
         let failed = Arc::new(AtomicBool::new(false));
         let (sender, results) = mpsc::channel();
@@ -154,18 +188,19 @@ impl Sweep {
             let mut points = BTreeMap::new();
             let mut failure = None;
             for (index, result) in results {
-                let scheduler = self.setups[index].scheduler.to_string();
-                let value = values[index / self.schedulers.len()];
+                let value = &self.range.values[index / (self.schedulers.len() * runs)];
                 match result {
                     Ok(outcome) => {
-                        let point = Point { value, scheduler, outcome };
+                        let scheduler = self.schedulers[index / runs % self.schedulers.len()].clone();
+                        let point = Point { value: value.clone(), scheduler, outcome };
                         done(&point);
                         points.insert(index, point);
                     }
                     Err(source) => {
                         failed.store(true, Ordering::Relaxed);
                         next.store(self.setups.len(), Ordering::Relaxed);
-                        let which = format!("{}, under {scheduler}", setting(&self.range, value));
+                        let scheduler = &self.setups[index].scheduler;
+                        let which = format!("{}={value}, under {scheduler}", self.range.path);
                         failure.get_or_insert(Failure { which, source });
                     }
                 }
@@ -175,8 +210,15 @@ impl Sweep {
     }
 }
 
-fn setting(range: &Range, value: u64) -> Setting {
-    Setting { path: range.path.clone(), value: value.to_string() }
+/// A name for each curve: that of the scheduler, with the placeholder where its names differ by the value.
+fn common_names(range: &Range, names: &[Vec<String>]) -> Vec<String> {
+    let (first, last) = (&names[0], &names[names.len() - 1]);
+    let value = &range.values[0];
+    let common = |(first, last): (&String, &String)| match first == last {
+        true => first.clone(),
+        false => first.replacen(&format!("={value}"), &format!("={}", range.placeholder()), 1),
+    };
+    first.iter().zip(last).map(common).collect()
 }
 
 #[cfg(test)]
@@ -190,13 +232,31 @@ mod tests {
 
     #[test]
     fn ranges_have_both_ends_and_equal_distances() {
-        let values = |text| range(text).unwrap().unwrap().values();
-        assert_eq!(values("tick_hz=100..1000:4"), [100, 400, 700, 1000]);
-        assert_eq!(values("costs.switch_ns=0..90"), [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]);
-        assert_eq!(values("costs.switch_ns=1..3:9"), [1, 2, 3]);
-        let last = *values("costs.switch_ns=0..9223372036854775807:1000").last().unwrap();
-        assert_eq!(last, i64::MAX as u64);
+        let values = |text| range(text).unwrap().unwrap().values;
+        assert_eq!(values("tick_hz=100..1000:4"), ["100", "400", "700", "1000"]);
+        let ten: Vec<String> = (0..10).map(|step| (step * 10).to_string()).collect();
+        assert_eq!(values("costs.switch_ns=0..90"), ten);
+        assert_eq!(values("costs.switch_ns=1..3:9"), ["1", "2", "3"]);
+        let last = values("costs.switch_ns=0..9223372036854775807:1000").pop().unwrap();
+        assert_eq!(last, i64::MAX.to_string());
         assert!(range("costs.switch_ns=3000").is_none());
+    }
+
+    #[test]
+    fn a_list_is_taken_as_it_is() {
+        let list = range("kernel=2.6.38,6.18").unwrap().unwrap();
+        assert_eq!(
+            (list.values.as_slice(), list.is_list),
+            (["2.6.38".into(), "6.18".into()].as_slice(), true)
+        );
+        assert!(!range("a=1..2").unwrap().unwrap().is_list);
+    }
+
+    #[test]
+    fn a_setting_that_is_varied_stands_in_the_name() {
+        let range = range("n=8,16").unwrap().unwrap();
+        let names = |value: u32| vec!["cfs".to_owned(), format!("p:pushes={value},slice_us=8")];
+        assert_eq!(common_names(&range, &[names(8), names(16)]), ["cfs", "p:pushes={n},slice_us=8"]);
     }
 
     #[test]
@@ -209,6 +269,8 @@ mod tests {
             ("a=1..5:1", "STEPS: `1` is not a whole number from 2 to 1000"),
             ("a=1..5:", "STEPS: ``"),
             ("a=-1..5", "the first value: `-1`"),
+            ("a=1,,2", "a value of the list is empty"),
+            ("a=1,2,1", "`1` is listed twice"),
         ] {
             let error = range(text).unwrap().unwrap_err();
             assert!(error.starts_with(&format!("{text}: ")) && error.contains(words), "{error}");

@@ -29,6 +29,7 @@ enum fault {
 	REENQUEUE,
 	DESTROY,
 	INIT,
+	CURRENT,
 };
 
 #define QUEUE	    7
@@ -36,6 +37,17 @@ enum fault {
 
 static u64 count;
 static struct task_struct *previous;
+
+struct interrupt {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct interrupt);
+} interrupts SEC(".maps");
 
 s32 BPF_STRUCT_OPS(faulty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -129,10 +141,24 @@ void BPF_STRUCT_OPS(faulty_running, struct task_struct *p)
 		scx_bpf_dsq_insert(p, QUEUE, SCX_SLICE_DFL, 0);
 }
 
+static int say_current(void *map, u32 *key, struct interrupt *interrupt)
+{
+	scx_bpf_error("the current task is %d", bpf_get_current_task_btf()->pid);
+	return 0;
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(faulty_init)
 {
+	u32 key = 0;
+	struct interrupt *interrupt = bpf_map_lookup_elem(&interrupts, &key);
+
 	if (fault == INIT)
 		return -ENOMEM;
+	if (fault == CURRENT && interrupt) {
+		bpf_timer_init(&interrupt->timer, &interrupts, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&interrupt->timer, say_current);
+		bpf_timer_start(&interrupt->timer, 50000000, 0);
+	}
 	return scx_bpf_create_dsq(QUEUE, NUMA_NO_NODE);
 }
 
