@@ -31,8 +31,6 @@ STATS(
 	STAT(stalled, "slice ended, and the task gave way to one that had waited for 10 s"))
 /* clang-format on */
 
-#define PUSHES 32 /* tasks of a queue that are looked at after a switch */
-
 static struct cpu_set idle_cpus;
 
 /* The task of each CPU whose slice has ended since it began to run. Written only by that CPU. */
@@ -157,7 +155,6 @@ void BPF_STRUCT_OPS(flsched_paper_enqueue, struct task_struct *p, u64 enq_flags)
 static void push_waiting(s32 cpu)
 {
 	struct task_struct *p;
-	u32 tries = 0;
 
 	if (is_empty(&idle_cpus))
 		return;
@@ -165,8 +162,6 @@ static void push_waiting(s32 cpu)
 	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
 		s32 idle;
 
-		if (tries++ >= PUSHES)
-			break;
 		if (is_pinned(p))
 			continue;
 		idle = idle_for(p, cpu, true);
