@@ -20,6 +20,7 @@ static FAULTY: LazyLock<Policy> = LazyLock::new(|| {
     let compiled = Compiler::new().unwrap().compile(&source, For::Simulator).unwrap();
     Policy {
         name: "faulty",
+        control: None,
         knobs: vec![Knob { name, doc, min: 0, max, default: 0, names }],
         lists: Vec::new(),
         statistics: vec![Statistic { name: "enqueued".into(), doc: "tasks that were enqueued".into() }],

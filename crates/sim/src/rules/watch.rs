@@ -69,6 +69,10 @@ struct Watched {
     cpu: CpuId,
     /// When its affinity last changed.
     moved_at: Ns,
+    /// When the wait began in which it was last queued or moved.
+    since: Ns,
+    /// Most tasks at a time on the CPUs where it waited before, during that wait.
+    peak: u32,
 }
 
 impl Watch {
@@ -99,7 +103,8 @@ impl Watch {
 
     fn watched(&mut self, task: TaskId) -> &mut Watched {
         if self.tasks.len() <= task {
-            self.tasks.resize(task + 1, Watched { group: Group::Normal, cpu: 0, moved_at: 0 });
+            self.tasks
+                .resize(task + 1, Watched { group: Group::Normal, cpu: 0, moved_at: 0, since: 0, peak: 0 });
         }
         &mut self.tasks[task]
     }
@@ -116,12 +121,21 @@ impl Watch {
         }
     }
 
+    /// It waits on this CPU from now on; whether its wait is a new one, its own time says.
+    fn waits_on(&mut self, task: &Task, cpu: CpuId, now: Ns) {
+        let from = task.since.max(self.from).min(now);
+        let before = *self.watched(task.id);
+        let is_same = before.since == task.since;
+        let peak = if is_same { before.peak.max(self.cpus[before.cpu].peak(from, now)) } else { 0 };
+        let watched = self.watched(task.id);
+        (watched.cpu, watched.since, watched.peak) = (cpu, task.since, peak);
+    }
+
     /// A task enters the run queue of its CPU, or leaves it.
     pub fn queued(&mut self, task: &Task, is_queued: bool, now: Ns) {
         if is_queued {
-            let group = self.group_of(task);
-            let watched = self.watched(task.id);
-            (watched.group, watched.cpu) = (group, task.cpu);
+            self.watched(task.id).group = self.group_of(task);
+            self.waits_on(task, task.cpu, now);
         }
         let (group, cpu) = (self.watched(task.id).group, task.cpu);
         let shares = self.cpus[cpu].queued(group, is_queued, now);
@@ -131,6 +145,7 @@ impl Watch {
     /// A queued task goes to another CPU.
     pub fn moved(&mut self, task: &Task, from: CpuId, to: CpuId, now: Ns) {
         let group = self.watched(task.id).group;
+        self.waits_on(task, to, now);
         for (cpu, is_queued) in [(from, false), (to, true)] {
             let shares = self.cpus[cpu].queued(group, is_queued, now);
             self.judge(cpu, shares, now);
@@ -197,7 +212,8 @@ impl Watch {
         let unavailable = self.unavailable(task, from, now);
         let wait = now - from - unavailable;
         let watched = *self.watched(task.id);
-        let peak = self.cpus[watched.cpu].peak(from, now).max(self.cpus[cpu].peak(from, now));
+        let before = if watched.since == since { watched.peak } else { 0 };
+        let peak = self.cpus[watched.cpu].peak(from, now).max(self.cpus[cpu].peak(from, now)).max(before);
         let others = u64::from(peak.saturating_sub(1));
         let is_polite = others <= OTHERS;
         if is_polite || !self.held.only_polite {
