@@ -11,6 +11,8 @@ use nix::unistd::Pid;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -397,10 +399,15 @@ fn partial_with_a_share() {
 
 /// Two for each CPU, until then.
 fn real_time_hogs(end: Instant) -> Vec<JoinHandle<()>> {
+    real_time_hogs_until(move || Instant::now() >= end)
+}
+
+fn real_time_hogs_until(is_over: impl Fn() -> bool + Clone + Send + 'static) -> Vec<JoinHandle<()>> {
     let hog = |number: usize| {
+        let is_over = is_over.clone();
         spawn(move || {
             enter_class(libc::SCHED_FIFO, 1 + 10 * number as i32).expect("root may");
-            while Instant::now() < end {
+            while !is_over() {
                 work();
             }
         })
@@ -466,6 +473,8 @@ fn real_time_hogs_do_not_stop_a_comparison() {
     compare.env_remove("FLSCHED_CLOCK").stdout(Stdio::piped()).stderr(Stdio::piped());
     let comparison = compare.spawn().expect("it starts");
     wait_until("the policy is attached", is_any_attached);
+    // Nothing says when the guard watches it, which is soon.
+    sleep(millis(500));
     let end = Instant::now() + LASTS;
     let hogs = real_time_hogs(end);
     let longest = longest_pause(end);
@@ -484,8 +493,15 @@ fn nothing_attaches_beside_real_time_hogs() {
     if flsched_host::sched_ext::has_deadline_server() {
         return;
     }
-    let hogs = real_time_hogs(Instant::now() + Duration::from_secs(15));
+    // A twentieth of each CPU is left for the command to start.
+    let is_done = Arc::new(AtomicBool::new(false));
+    let hogs = real_time_hogs_until({
+        let is_done = Arc::clone(&is_done);
+        let end = Instant::now() + Duration::from_secs(60);
+        move || is_done.load(Ordering::Relaxed) || Instant::now() >= end
+    });
     let (code, text) = run(&[], &["true"]);
+    is_done.store(true, Ordering::Relaxed);
     assert!(code != 0 && text.contains("real-time tasks keep all"), "{code}: {text}");
     assert!(!is_any_attached(), "{text}");
     hogs.into_iter().for_each(|hog| hog.join().expect("it ends well"));
