@@ -1,11 +1,11 @@
 //! Real-time tasks that do not sleep, on a kernel whose sched_ext has no deadline server: nothing that a sched_ext scheduler
 //! runs gets a CPU beside them. RCU's threads are among that, so even detaching would wait for them. The default class keeps
-//! a twentieth of each CPU, by its own server. So a thread of a class above theirs detaches the scheduler before the machine
-//! stands still. Detaching waits for RCU and for tasks in the middle of a fork, so these get a real-time priority meanwhile.
+//! a twentieth of each CPU, by its own server. So a thread of the highest real-time priority detaches the scheduler before the
+//! machine stands still. Detaching waits for RCU and for tasks in the middle of a fork, so these get a real-time priority meanwhile.
 //!
-//! The thread is of that class only while something is attached. If a task of SCHED_DEADLINE is runnable when a scheduler is
-//! enabled or disabled, the kernel logs a warning (sched.h, `rq_pin_lock()`): `check_class_changed()` has such a task's CPU pull
-//! others by a balance callback, which sched_ext does not run. It is seen where CPUs are slow, as in emulated machines.
+//! It is not of SCHED_DEADLINE, which would come before tasks of the same priority, too. Such a task has sched_ext leave a balance
+//! callback behind when it is enabled or disabled (a warning in `rq_pin_lock()`), and 6.18 divides by zero in
+//! `set_cpus_allowed_dl()` when a CPU goes offline.
 use crate::Error;
 use crate::starvation::numbers_in;
 use crate::status::policy_of;
@@ -14,8 +14,8 @@ use nix::libc;
 use std::cell::Cell;
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -41,23 +41,13 @@ pub(crate) struct Guard {
 struct Shared {
     began: Instant,
     stop: AtomicBool,
-    /// The thread that is above all others while something is attached; 0: not yet known.
-    upper: AtomicI32,
     /// When the thread of the default class last ran, in ms.
     normal: AtomicU64,
     /// When real-time tasks last kept it from running.
     late: AtomicU64,
     has_fired: AtomicBool,
-    /// Locked while something is detached.
-    duty: Mutex<Duty>,
-}
-
-#[derive(Default)]
-struct Duty {
-    /// Whether the upper thread is above all others.
-    is_on: bool,
-    /// What to detach.
-    target: Option<Target>,
+    /// What to detach; locked while that is done.
+    target: Mutex<Option<Target>>,
 }
 
 struct Target {
@@ -72,25 +62,17 @@ impl Guard {
         let shared = Arc::new(Shared {
             began: Instant::now(),
             stop: AtomicBool::new(false),
-            upper: AtomicI32::new(0),
             normal: AtomicU64::new(0),
             late: AtomicU64::new(0),
             has_fired: AtomicBool::new(false),
-            duty: Mutex::default(),
+            target: Mutex::new(None),
         });
         // A page fault could wait for a task that starves. Without CAP_IPC_LOCK this fails, and only memory pressure
         // makes a difference.
         // SAFETY: takes an integer.
         unsafe { libc::mlockall(libc::MCL_CURRENT) };
         let mut guard = Self { shared, threads: Vec::new() };
-        let shared = guard.shared.clone();
-        let try_above_all = move || {
-            let own = nix::unistd::gettid().as_raw();
-            shared.upper.store(own, Relaxed);
-            enter_above_all(own)?;
-            enter_class(own, libc::SCHED_OTHER, 0)
-        };
-        guard.spawn(try_above_all, {
+        guard.spawn(|| enter_class(0, libc::SCHED_FIFO, 99), {
             let in_a_row = Cell::new(0);
             move |shared| shared.check(&in_a_row)
         })?;
@@ -123,21 +105,13 @@ impl Guard {
         let now = self.shared.now();
         self.shared.normal.store(now, Relaxed);
         self.shared.has_fired.store(false, Relaxed);
-        self.shared.duty().target = Some(Target { link: link.as_raw_fd(), helpers: helpers() });
-        self.look_out();
+        let target = Target { link: link.as_raw_fd(), helpers: helpers() };
+        *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = Some(target);
     }
 
-    /// From now on it notices real-time tasks that keep others waiting, until it is released.
-    pub(crate) fn look_out(&self) {
-        self.shared.duty().is_on = true;
-        let _ = enter_above_all(self.shared.upper.load(Relaxed));
-    }
-
-    /// Call this before something is attached, and before the link is closed. Whether that has been detached.
+    /// Call this before the link is closed. Whether it has been detached.
     pub(crate) fn release(&self) -> bool {
-        let mut duty = self.shared.duty();
-        *duty = Duty::default();
-        let _ = enter_class(self.shared.upper.load(Relaxed), libc::SCHED_OTHER, 0);
+        *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.has_fired()
     }
 
@@ -174,8 +148,6 @@ impl Shared {
             in_a_row.set(0);
             return;
         }
-        // This takes longer than a reservation allows.
-        let _ = enter_class(0, libc::SCHED_FIFO, 99);
         let runnable = runnable_tasks();
         let is_pressed = runnable.iter().any(|task| is_real_time(task.class));
         in_a_row.set(if is_pressed { in_a_row.get() + 1 } else { 0 });
@@ -186,19 +158,11 @@ impl Shared {
             in_a_row.set(0);
             self.detach(&runnable);
         }
-        // Whoever holds the lock decides on the class.
-        if let Ok(duty) = self.duty.try_lock() {
-            let _ = if duty.is_on { enter_above_all(0) } else { enter_class(0, libc::SCHED_OTHER, 0) };
-        }
-    }
-
-    fn duty(&self) -> MutexGuard<'_, Duty> {
-        self.duty.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn detach(&self, runnable: &[Runnable]) {
-        let Ok(mut duty) = self.duty.try_lock() else { return };
-        let Some(Target { link, helpers }) = &duty.target else { return };
+        let Ok(mut target) = self.target.try_lock() else { return };
+        let Some(Target { link, helpers }) = &*target else { return };
         for helper in helpers {
             let _ = enter_class(*helper, libc::SCHED_FIFO, 99);
         }
@@ -216,7 +180,7 @@ impl Shared {
         for helper in helpers {
             let _ = enter_class(*helper, libc::SCHED_OTHER, 0);
         }
-        duty.target = None;
+        *target = None;
     }
 }
 
@@ -260,20 +224,6 @@ fn runnable_tasks() -> Vec<Runnable> {
 
 fn is_real_time(class: libc::c_int) -> bool {
     [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&class)
-}
-
-/// SCHED_DEADLINE, whose tasks come before all real-time ones; where a cpuset forbids it, the highest priority of these.
-fn enter_above_all(task: libc::pid_t) -> Result<(), Errno> {
-    // SAFETY: all fields are integers, for which 0 is a value.
-    let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
-    attr.size = size_of::<libc::sched_attr>() as u32;
-    attr.sched_policy = libc::SCHED_DEADLINE as u32;
-    attr.sched_runtime = 2_000_000;
-    attr.sched_deadline = 20_000_000;
-    attr.sched_period = 100_000_000;
-    // SAFETY: the kernel reads the structure during the call.
-    let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, task, &raw const attr, 0) };
-    if outcome == 0 { Ok(()) } else { enter_class(task, libc::SCHED_FIFO, 99) }
 }
 
 fn enter_class(task: libc::pid_t, class: libc::c_int, priority: libc::c_int) -> Result<(), Errno> {

@@ -193,9 +193,9 @@ impl Running {
         self.links.last().map(AsFd::as_fd)
     }
 
-    /// Its callbacks as programs in the kernel, in the order of its source.
+    /// Its callbacks as programs in the kernel, in the order of its source; without those that this kernel does not need.
     pub fn callbacks(&self) -> impl Iterator<Item = Program<'_>> {
-        self.object.progs().filter(|prog| prog.prog_type() == ProgramType::StructOps)
+        self.object.progs().filter(|prog| prog.prog_type() == ProgramType::StructOps && prog.autoload())
     }
 
     /// The policy's named statistics, summed over CPUs, in the order of its source.

@@ -83,7 +83,7 @@ impl<'a> Supervisor<'a> {
         self.state = State::Attached(running);
     }
 
-    /// Before something is attached, and before the link is closed. Whether the guard has detached it.
+    /// Before the link is closed. Whether the guard has detached it.
     fn release(&self) -> bool {
         self.guard.as_ref().is_some_and(Guard::release)
     }
@@ -117,7 +117,6 @@ impl<'a> Supervisor<'a> {
             State::Waiting { until }
                 if until <= now && !self.guard.as_ref().is_some_and(Guard::is_pressed) =>
             {
-                self.release();
                 match start(self.spec, self.scope, self.stop) {
                     Ok(running) => {
                         self.keep(running);
@@ -150,9 +149,6 @@ impl<'a> Supervisor<'a> {
         }
         let wait = self.ejections.add(now);
         self.state = State::Waiting { until: now + wait };
-        if let Some(guard) = &self.guard {
-            guard.look_out();
-        }
         Change::Ejected(report, wait)
     }
 

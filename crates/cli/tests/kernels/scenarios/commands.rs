@@ -37,7 +37,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(partial_with_a_share, REPEATABLE, &["flsched"]),
     scenario!(real_time_hogs_do_not_stop_the_machine, &[Machine::Wall], &["flsched"]),
     scenario!(real_time_hogs_do_not_stop_a_comparison, &[Machine::Wall], &["flsched"]),
-    scenario!(nothing_attaches_beside_real_time_hogs, &[Machine::Wall], &["flsched"]),
+    scenario!(nothing_starts_beside_real_time_hogs, &[Machine::Wall], &["flsched"]),
 ];
 
 /// Has the kernel eject the scheduler, as an administrator can.
@@ -489,7 +489,7 @@ fn real_time_hogs_do_not_stop_a_comparison() {
     clear_kernel_log();
 }
 
-fn nothing_attaches_beside_real_time_hogs() {
+fn nothing_starts_beside_real_time_hogs() {
     if flsched_host::sched_ext::has_deadline_server() {
         return;
     }
