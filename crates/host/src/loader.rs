@@ -53,7 +53,6 @@ const HOTPLUG_TRIES: usize = 20;
 /// Opens, configures, loads and attaches a policy; repeats this if CPUs came or went in between. It is guarded against
 /// real-time tasks that do not sleep.
 pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
-    let guard = is_at_risk().then(Guard::start);
     let mut outcome = Err(Error::HotplugRace);
     for _ in 0..HOTPLUG_TRIES {
         outcome = start_once(spec, scope);
@@ -62,8 +61,8 @@ pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
         }
     }
     let mut running = outcome?;
-    if let Some(guard) = guard {
-        match (guard, running.link()) {
+    if is_at_risk() {
+        match (Guard::start(), running.link()) {
             (Ok(guard), Some(link)) => {
                 guard.watch(link);
                 running.guard = Some(guard);
