@@ -1,5 +1,5 @@
 //! What in a report is a fault.
-use crate::report::{Arm, BASE, BASE_AGAIN, Entry, Kind, Run};
+use crate::report::{Arm, BASE, BASE_AGAIN, Entry, Kind, Run, is_policy};
 use flsched_compare::stats::{Estimate, ratio_of_medians};
 use std::fmt;
 
@@ -65,7 +65,7 @@ pub fn faults(entry: &Entry) -> Vec<Fault> {
         let (load, per_cpu, scheduler) = (entry.load.clone(), entry.per_cpu, BASE.into());
         return vec![Fault { kind: Kind::Failed, load, per_cpu, scheduler, text }];
     }
-    let policies = entry.arms.iter().filter(|arm| arm.scheduler != BASE && arm.scheduler != BASE_AGAIN);
+    let policies = entry.arms.iter().filter(|arm| is_policy(&arm.scheduler));
     policies.flat_map(|arm| faults_of(entry, arm)).collect()
 }
 

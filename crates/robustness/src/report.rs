@@ -6,6 +6,11 @@ pub const BASE: &str = "eevdf";
 /// The same once more, last in each boot: how far it is from itself.
 pub const BASE_AGAIN: &str = "eevdf again";
 
+/// Whether this name of an arm is a policy's.
+pub fn is_policy(scheduler: &str) -> bool {
+    scheduler != BASE && scheduler != BASE_AGAIN
+}
+
 /// All that was measured on one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

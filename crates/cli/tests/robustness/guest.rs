@@ -4,7 +4,7 @@ use crate::common::enter_class;
 use crate::kernel_log::{Complaint, KernelLog};
 use crate::probe::Probes;
 use flsched_robustness::loads::{Load, Rate};
-use flsched_robustness::report::{BASE, BASE_AGAIN, Kind, Run, Trouble};
+use flsched_robustness::report::{Kind, Run, Trouble, is_policy};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A load that takes so much longer than it should is ended.
 const GRACE: Duration = Duration::from_secs(15);
-/// Between two looks at a load.
+/// How long the test sleeps before it checks a load again.
 const STEP: Duration = Duration::from_millis(5);
 /// How long attaching, detaching and ending may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -297,8 +297,7 @@ struct Policy {
 
 impl Policy {
     fn of(scheduler: &str) -> Option<Self> {
-        let is_policy = scheduler != BASE && scheduler != BASE_AGAIN;
-        is_policy.then(|| Self { name: scheduler.to_owned(), attach: None })
+        is_policy(scheduler).then(|| Self { name: scheduler.to_owned(), attach: None })
     }
 
     fn is_attached(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::markers::Request;
 use flsched_compare::stats::Estimate;
 use flsched_robustness::judge::{Fault, bound_ms, faults, ratio};
 use flsched_robustness::known::Known;
-use flsched_robustness::report::{BASE, BASE_AGAIN, Entry, Report};
+use flsched_robustness::report::{BASE, BASE_AGAIN, Entry, Report, is_policy};
 use flsched_spec::UsageError;
 
 const SHOWN: [&str; 2] = ["faults", "loads"];
@@ -64,10 +64,6 @@ fn table_of_faults(reports: &[Report], known: &[Known]) -> String {
 
 fn policies_of(entry: &Entry) -> usize {
     entry.arms.iter().filter(|arm| is_policy(&arm.scheduler)).count()
-}
-
-fn is_policy(scheduler: &str) -> bool {
-    scheduler != BASE && scheduler != BASE_AGAIN
 }
 
 /// A row for each load, kernel and number of instances; that with the lowest throughput under a policy comes first.

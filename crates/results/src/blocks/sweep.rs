@@ -1,6 +1,7 @@
 //! `sweep`: how times depend on one number, as a picture and a table. `ahead`: with which of its values a scheduler is ahead of
 //! another.
 use super::picture::{out, relative};
+use super::table::capital;
 use super::{Context, Picture, Rendered, required};
 use crate::command;
 use crate::markers::Request;
@@ -57,11 +58,6 @@ fn table(report: &Report) -> String {
         text += &format!("| {value} |{}\n", cells.collect::<String>());
     }
     text.trim_end().to_owned()
-}
-
-fn capital(text: &str) -> String {
-    let (first, rest) = text.split_at(1);
-    first.to_uppercase() + rest
 }
 
 /// Where each run is faster than each run of the other one.

@@ -1,8 +1,8 @@
 //! The core's part of scheduling, after `kernel/sched/core.c`: `try_to_wake_up()`,
 //! `wake_up_new_task()`, `__schedule()`, `sched_tick()`.
 use super::Simulation;
-use crate::classes::{Dequeue, Enqueue, Wake};
-use crate::core::{CpuId, State, TaskId};
+use crate::classes::{Class, Dequeue, Enqueue, Wake};
+use crate::core::{Core, CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
 use flsched_machine::{Callback, Distance, Price};
 
@@ -410,15 +410,11 @@ impl Simulation {
 
     /// `sched_yield()`.
     pub(super) fn yield_now(&mut self, cpu: CpuId, curr: TaskId) {
-        let class = self.core.tasks[curr].class;
-        let lock = self.core.cpus[cpu].lock;
         self.core.counts.yields += 1;
-        self.core.counts.events += 1;
-        self.core.lock(lock);
-        self.core.charge(&self.costs[class], Callback::Yield);
-        self.classes[class].yield_task(&mut self.core, cpu, curr);
-        self.core.unlock(lock);
-        self.core.resched(cpu);
+        self.give_up(cpu, curr, |class, core| {
+            class.yield_task(core, cpu, curr);
+            true
+        });
     }
 
     /// `yield_to()`: nothing happens unless the other task is of the same class, and waits.
@@ -434,11 +430,17 @@ impl Simulation {
             })
         };
         let Some(target) = target.filter(waits) else { return };
+        self.give_up(cpu, curr, |class, core| class.yield_to(core, cpu, curr, target));
+    }
+
+    /// `curr` gives its CPU up, if its class does so: `yields`.
+    fn give_up(&mut self, cpu: CpuId, curr: TaskId, yields: impl FnOnce(&mut dyn Class, &mut Core) -> bool) {
+        let class = self.core.tasks[curr].class;
         let lock = self.core.cpus[cpu].lock;
         self.core.counts.events += 1;
         self.core.lock(lock);
         self.core.charge(&self.costs[class], Callback::Yield);
-        let yields = self.classes[class].yield_to(&mut self.core, cpu, curr, target);
+        let yields = yields(self.classes[class].as_mut(), &mut self.core);
         self.core.unlock(lock);
         if yields {
             self.core.resched(cpu);

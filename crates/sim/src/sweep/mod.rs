@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// What is varied: numbers from the first to the last one, both included, at equal distances, or a list of words.
+/// The values of the number that a sweep varies: whole numbers at equal distances, the first and the last one included, or a
+/// list of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     /// Which entry of the machine's file has them, or the `{path}` of the command line in whose place they are put.
@@ -86,7 +87,7 @@ pub struct Variant {
     pub workload: Arc<dyn Workload>,
 }
 
-/// What is run: each value with each scheduler and each seed.
+/// A run for each value, scheduler and seed.
 #[derive(Debug)]
 pub struct Sweep {
     /// The values.
