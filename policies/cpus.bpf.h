@@ -237,11 +237,12 @@ __noinline s32 claim_in(struct cpu_set *set __arg_nonnull, u32 group, u64 among,
 {
 	u64 *bits = cpus_in(set, group);
 	u64 word = READ_ONCE(*bits) & among;
-	u64 first = whole_cores(group, word);
+	u64 first;
 	u32 tries;
 
 	if (!word)
 		return NO_CPU;
+	first = whole_cores(group, word);
 	word = allowed_in(group, word, p);
 	first &= word;
 	bpf_for (tries, 0, GROUP_CPUS) {
