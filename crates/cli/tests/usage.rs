@@ -185,7 +185,7 @@ fn settings_that_do_not_exist_are_refused_with_what_was_meant() {
         ("sweep --set costs.swich_ns=1..2", "did you mean `switch_ns`"),
         ("sweep --set costs.switch_ns=1..2 --schedulers cfs,cfs", "`cfs` is named twice"),
         ("sweep --set costs.switch_ns=1..2 --schedulers csf", "unknown scheduler `csf`"),
-        ("sweep", "--set <PATH=A..B[:STEPS]>"),
+        ("sweep", "--set <PATH=A..B[:STEPS]"),
     ] {
         let arguments: Vec<&str> = std::iter::once("sim").chain(arguments.split(' ')).collect();
         let text = refused(&arguments);
