@@ -36,8 +36,8 @@ static bool is_loaded(void)
 }
 
 /*
- * How many tasks may wait on a CPU: 3/2 of its share of all threads. A larger team spreads over
- * several CPUs.
+ * How many tasks may wait on a CPU: 3/2 of its share of all threads, rounded up, because the sum
+ * lacks a task that has just moved. A larger team spreads over several CPUs.
  */
 static u32 most_waiting(void)
 {
@@ -47,7 +47,8 @@ static u32 most_waiting(void)
 /* There are so many runnable threads, as if no CPU were idle. */
 static void publish_load(u64 threads)
 {
-	u64 loaded = threads >= load_threads * nr_cpus, most = threads * 3 / (nr_cpus * 2);
+	u64 loaded = threads >= load_threads * nr_cpus;
+	u64 most = (threads * 3 + nr_cpus * 2 - 1) / (nr_cpus * 2);
 
 	if (loaded != is_loaded())
 		WRITE_ONCE(load.is_loaded, loaded);
