@@ -165,7 +165,7 @@ fn a_task_whose_slice_has_ended_is_the_last() {
 }
 
 /// A thread that may run on one CPU only wakes up there, behind one that waits. The task that runs could go elsewhere, where
-/// a CPU is idle: so the woken one is the next.
+/// a CPU is idle: so the woken one is the next. It runs ten times: both may wake up while it cannot go elsewhere yet.
 fn one_that_would_preempt_is_the_next() {
     let held = Held::start();
     let before = held.count("queued_head");
@@ -173,7 +173,10 @@ fn one_that_would_preempt_is_the_next() {
     let running = spawn(|| {
         pin_to(a_cpu());
         allow(0, possible_cpus());
-        work_for(millis(50));
+        for _ in 0..10 {
+            work_for(millis(5));
+            sleep(millis(1));
+        }
     });
     running.join().expect("it ends well");
     sleepers.stop();
