@@ -1,7 +1,11 @@
 //! Real-time tasks that do not sleep, on a kernel whose sched_ext has no deadline server: nothing that a sched_ext scheduler
 //! runs gets a CPU beside them. RCU's threads are among that, so even detaching would wait for them. The default class keeps
-//! a twentieth of each CPU, by its own server. So a thread of a class above theirs detaches the scheduler before the machine
-//! stands still. Detaching waits for RCU and for tasks in the middle of a fork, so these get a real-time priority meanwhile.
+//! a twentieth of each CPU, by its own server. So a thread of the highest real-time priority detaches the scheduler before the
+//! machine stands still. Detaching waits for RCU and for tasks in the middle of a fork, so these get a real-time priority meanwhile.
+//!
+//! It is not of SCHED_DEADLINE, which would come before tasks of the same priority, too. Such a task has sched_ext leave a balance
+//! callback behind when it is enabled or disabled (a warning in `rq_pin_lock()`), and 6.18 divides by zero in
+//! `set_cpus_allowed_dl()` when a CPU goes offline.
 use crate::Error;
 use crate::starvation::numbers_in;
 use crate::status::policy_of;
@@ -68,7 +72,7 @@ impl Guard {
         // SAFETY: takes an integer.
         unsafe { libc::mlockall(libc::MCL_CURRENT) };
         let mut guard = Self { shared, threads: Vec::new() };
-        guard.spawn(enter_above_all, {
+        guard.spawn(|| enter_class(0, libc::SCHED_FIFO, 99), {
             let in_a_row = Cell::new(0);
             move |shared| shared.check(&in_a_row)
         })?;
@@ -144,8 +148,6 @@ impl Shared {
             in_a_row.set(0);
             return;
         }
-        // This takes longer than a reservation allows.
-        let _ = enter_class(0, libc::SCHED_FIFO, 99);
         let runnable = runnable_tasks();
         let is_pressed = runnable.iter().any(|task| is_real_time(task.class));
         in_a_row.set(if is_pressed { in_a_row.get() + 1 } else { 0 });
@@ -156,7 +158,6 @@ impl Shared {
             in_a_row.set(0);
             self.detach(&runnable);
         }
-        let _ = enter_above_all();
     }
 
     fn detach(&self, runnable: &[Runnable]) {
@@ -223,20 +224,6 @@ fn runnable_tasks() -> Vec<Runnable> {
 
 fn is_real_time(class: libc::c_int) -> bool {
     [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE].contains(&class)
-}
-
-/// SCHED_DEADLINE, whose tasks come before all real-time ones; where a cpuset forbids it, the highest priority of these.
-fn enter_above_all() -> Result<(), Errno> {
-    // SAFETY: all fields are integers, for which 0 is a value.
-    let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
-    attr.size = size_of::<libc::sched_attr>() as u32;
-    attr.sched_policy = libc::SCHED_DEADLINE as u32;
-    attr.sched_runtime = 2_000_000;
-    attr.sched_deadline = 20_000_000;
-    attr.sched_period = 100_000_000;
-    // SAFETY: the kernel reads the structure during the call.
-    let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if outcome == 0 { Ok(()) } else { enter_class(0, libc::SCHED_FIFO, 99) }
 }
 
 fn enter_class(task: libc::pid_t, class: libc::c_int, priority: libc::c_int) -> Result<(), Errno> {
