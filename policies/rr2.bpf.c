@@ -218,7 +218,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	if (is_loaded())
 		count_thread(p, cpu);
 	if (may_leave(p, enq_flags)) {
-		if (__COMPAT_is_enq_cpu_selected(enq_flags))
+		if (is_cpu_selected(enq_flags))
 			add_waiting(cpu, level);
 		else
 			push(p, cpu, level);

@@ -47,6 +47,11 @@ const DETACH_LIMIT: Duration = Duration::from_secs(20);
 /// The environment variable in which `flsched vm` names the machine's clock.
 const VM_VARIABLE: &str = "FLSCHED_CLOCK";
 
+/// Flags that every policy asks for, and that kernels before 6.14 and 6.16 refuse, as they do not know them. These kernels
+/// enqueue tasks that must not migrate without being asked; wake-ups through another CPU's queue are lost.
+const OPTIONAL_FLAGS: [(&str, u64); 2] =
+    [("SCX_OPS_ENQ_MIGRATION_DISABLED", 1 << 4), ("SCX_OPS_ALLOW_QUEUED_WAKEUP", 1 << 5)];
+
 /// Attempts while CPUs come and go.
 const HOTPLUG_TRIES: usize = 20;
 
@@ -353,6 +358,11 @@ fn configure_ops(
     let mut flags = u64::from_ne_bytes(ops_member(ops, btf, "flags")?.try_into().ok()?);
     if scope == Scope::Partial {
         flags |= compat::read_enum("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL").ok()?;
+    }
+    for (flag, bit) in OPTIONAL_FLAGS {
+        if compat::read_enum("scx_ops_flags", flag).is_err() {
+            flags &= !bit;
+        }
     }
     // From 7.1 on the kernel itself has tasks enqueued again that cannot run where they were put, and
     // `cpu_release` is deprecated.
