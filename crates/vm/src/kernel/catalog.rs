@@ -98,6 +98,7 @@ impl Catalog {
     pub fn resolve(&self, request: &KernelRequest) -> Result<Kernel, KernelError> {
         match request {
             KernelRequest::Path(path) => self.at_path(path),
+            KernelRequest::Build(source) => self.built(source),
             KernelRequest::Host => {
                 let release = host::release();
                 host::kernel(&self.root, &release)
@@ -168,7 +169,7 @@ impl Catalog {
         Ok(list)
     }
 
-    fn at_path(&self, path: &Path) -> Result<Kernel, KernelError> {
+    pub(super) fn at_path(&self, path: &Path) -> Result<Kernel, KernelError> {
         let not_an_image = |reason| KernelError::NotAnImage { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|e| not_an_image(e.to_string()))?;
         let image = Image::parse(&bytes).map_err(not_an_image)?;

@@ -104,6 +104,42 @@ pub enum KernelError {
         /// The Debian package that holds it.
         package: String,
     },
+    /// Programs or headers that building a kernel needs are missing.
+    #[error(
+        "building a kernel needs {}; install them (on Debian and Ubuntu: `apt-get install {}`)",
+        missing.iter().map(|(what, _)| *what).collect::<Vec<_>>().join(", "),
+        missing.iter().map(|(_, package)| *package).collect::<Vec<_>>().join(" ")
+    )]
+    NoBuildTools {
+        /// What is missing, and the Debian package that holds it.
+        missing: Vec<(&'static str, &'static str)>,
+    },
+    /// Debian has no source of this series.
+    #[error(
+        "Debian {suite} has no source of Linux {series} (no package linux-source-{series}); unpack one, and name its \
+         folder: `--kernel build:/path/to/source`"
+    )]
+    NoSource {
+        /// The series.
+        series: String,
+        /// Debian's suite.
+        suite: &'static str,
+    },
+    /// A source without sched_ext.
+    #[error("{source_of} has no sched_ext (CONFIG_SCHED_CLASS_EXT), which is in Linux 6.12 and newer")]
+    NoSchedExtInSource {
+        /// What was to be built.
+        source_of: String,
+    },
+    /// A source in which a kernel was built.
+    #[error(
+        "{doing} failed: a kernel was built in that folder. Run `make mrproper` there (it removes .config, too), or give \
+         the built one as `--kernel …/arch/x86/boot/bzImage`"
+    )]
+    NotClean {
+        /// What was being done.
+        doing: String,
+    },
     /// The user's apt has no Debian mirror.
     #[error(
         "apt on this machine has no Debian mirror to fetch a kernel from; on Debian run \
@@ -183,7 +219,14 @@ impl KernelError {
     /// Whether the user asked for something that does not exist (exit 2); any other failure is exit
     /// 1.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Unknown { .. } | Self::NotAnImage { .. })
+        matches!(
+            self,
+            Self::Unknown { .. }
+                | Self::NotAnImage { .. }
+                | Self::NoSource { .. }
+                | Self::NoSchedExtInSource { .. }
+                | Self::NotClean { .. }
+        )
     }
 
     /// What happened, without the remedy: for failures after which the program continues by itself.

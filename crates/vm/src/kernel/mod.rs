@@ -3,10 +3,11 @@
 //! A request goes through these modules: [`request`] parses what the user asked for. [`host`] finds
 //! the machine's own kernel, [`cache`] the kernels that were fetched before, [`apt`] and [`index`]
 //! those that Debian offers. [`choice`] selects the best of them, [`fetch`] downloads it, and
-//! [`image`] and [`btf`] check it without a boot. [`source`] fetches the source of a series. [`catalog`] combines them, and is the only part
-//! that other modules need.
+//! [`image`] and [`btf`] check it without a boot. [`source`] fetches the source of a series, [`build`] builds a kernel from it.
+//! [`catalog`] combines them, and is the only part that other modules need.
 pub(crate) mod apt;
 mod btf;
+mod build;
 pub(crate) mod cache;
 mod catalog;
 mod choice;

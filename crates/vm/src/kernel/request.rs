@@ -14,6 +14,35 @@ pub enum KernelRequest {
     Version(String),
     /// An image file (contains a `/`).
     Path(PathBuf),
+    /// A kernel that is built here.
+    Build(BuildSource),
+}
+
+/// What a kernel is built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BuildSource {
+    /// Debian's source of a series, such as `6.12`.
+    Series(String),
+    /// A folder with a kernel's source. Its path is absolute.
+    Folder(PathBuf),
+}
+
+/// What follows `build:`.
+fn build_source(s: &str) -> Result<BuildSource, String> {
+    if version::is_series(s) {
+        return Ok(BuildSource::Series(s.to_owned()));
+    }
+    if !s.contains('/') {
+        return Err(format!(
+            "`build:{s}`: expected a series (build:6.12) or the path of a kernel's source, with a `/`"
+        ));
+    }
+    let folder = PathBuf::from(s);
+    let absolute = std::fs::canonicalize(&folder).map_err(|e| format!("cannot read {s}: {e}"))?;
+    if !absolute.join("kernel/sched").is_dir() || !absolute.join("Makefile").is_file() {
+        return Err(format!("{s} is not the source of a kernel: it has no Makefile or no kernel/sched"));
+    }
+    Ok(BuildSource::Folder(absolute))
 }
 
 impl FromStr for KernelRequest {
@@ -21,12 +50,16 @@ impl FromStr for KernelRequest {
 
     fn from_str(s: &str) -> Result<Self, String> {
         let forms = "a series (6.18), a version (6.18.15), a release as `uname -r` prints it, \
-                     the path of an image (with a `/`), `host` or `default`";
+                     the path of an image (with a `/`), `host`, `default`, or what to build one from \
+                     (build:6.12, build:/path/to/source)";
         match s {
             "" => return Err(format!("no kernel named; possible: {forms}")),
             "default" => return Ok(Self::Default),
             "host" => return Ok(Self::Host),
             _ => {}
+        }
+        if let Some(source) = s.strip_prefix("build:") {
+            return build_source(source).map(Self::Build);
         }
         if s.contains('/') {
             let path = PathBuf::from(s);
@@ -83,6 +116,21 @@ mod tests {
         assert_eq!(parse(path), Ok(KernelRequest::Path(path.into())));
         assert!(parse("/").unwrap_err().contains("not a file"));
         assert!(parse("./no/such/image").unwrap_err().contains("cannot read"));
+    }
+
+    #[test]
+    fn kernels_to_build() {
+        assert_eq!(parse("build:6.12"), Ok(KernelRequest::Build(BuildSource::Series("6.12".into()))));
+        for nonsense in ["build:", "build:6", "build:6.12.1", "build:newest", "build:/", "build:./no/such"] {
+            assert!(parse(nonsense).is_err(), "{nonsense}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert!(parse(&format!("build:{path}")).unwrap_err().contains("not the source of a kernel"));
+        std::fs::create_dir_all(folder.path().join("kernel/sched")).unwrap();
+        std::fs::write(folder.path().join("Makefile"), "").unwrap();
+        let expected = std::fs::canonicalize(path).unwrap();
+        assert_eq!(parse(&format!("build:{path}")), Ok(KernelRequest::Build(BuildSource::Folder(expected))));
     }
 
     #[test]

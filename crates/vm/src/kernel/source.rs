@@ -52,7 +52,7 @@ impl Catalog {
 }
 
 /// The file of this ending.
-fn only_file(folder: &Path, ending: &str) -> Result<PathBuf, KernelError> {
+pub(super) fn only_file(folder: &Path, ending: &str) -> Result<PathBuf, KernelError> {
     let entries = fs::read_dir(folder).map_err(|e| KernelError::io("read", folder, e))?;
     let mut files = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
     files.find(|path| path.to_string_lossy().ends_with(ending)).ok_or_else(|| KernelError::Failed {

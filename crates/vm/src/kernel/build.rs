@@ -1,0 +1,280 @@
+//! Kernels that nobody packages with sched_ext: built from Debian's source of a series, or from a folder with the source.
+//!
+//! The configuration is that of Debian's cloud kernel of [`CONFIG_OF`], with sched_ext and without what a virtual machine
+//! of ours does not use. So all built kernels differ from stock ones in little else.
+use super::apt::{Apt, Archive};
+use super::cache::{Cache, Meta};
+use super::catalog::Catalog;
+use super::error::KernelError;
+use super::image::Image;
+use super::request::BuildSource;
+use super::source::only_file;
+use super::subprocess::{command, run, run_logged};
+use super::{BtfHealth, Kernel, config_has_sched_ext, version};
+use nix::sys::statvfs::statvfs;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The stable suite has the source of its own kernel, and its configurations.
+const ARCHIVE: Archive = Archive { folder: "apt-stable", kind: "deb", suites: "trixie" };
+const CONFIG_OF: &str = "6.12";
+const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
+/// What is changed in that configuration, besides that nothing is a module.
+const CHANGES: &str = include_str!("build.config");
+
+/// Source and objects.
+const NEEDED_BYTES: u64 = 8 << 30;
+const UNPACK_LIMIT: Duration = Duration::from_secs(900);
+/// 20 minutes of CPU time on a current machine.
+const COMPILE_LIMIT: Duration = Duration::from_secs(4 * 3600);
+
+/// Programs and headers, each with the Debian package that holds it.
+const PROGRAMS: [(&str, &str); 9] = [
+    ("bc", "bc"),
+    ("bison", "bison"),
+    ("flex", "flex"),
+    ("gcc", "gcc"),
+    ("make", "make"),
+    ("pahole", "pahole"),
+    ("perl", "perl"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+];
+const HEADERS: [(&str, &str); 2] =
+    [("/usr/include/gelf.h", "libelf-dev"), ("/usr/include/zlib.h", "zlib1g-dev")];
+
+impl Catalog {
+    /// The kernel of this source, built now unless the cache has it. Of a folder, what has changed since is compiled.
+    pub(super) fn built(&self, source: &BuildSource) -> Result<Kernel, KernelError> {
+        let kept = |package: &str| {
+            let of_it = |meta: &Meta| meta.package.starts_with(package) && meta.image_bytes.is_some();
+            let found = self.cache.all().into_iter().filter(of_it);
+            found.max_by_key(|meta| version::order_key(&meta.release))
+        };
+        if let BuildSource::Series(series) = source
+            && let Some(meta) = kept(&package_of(series))
+            && let Some(kernel) = self.cache.kernel(&meta)
+        {
+            return Ok(kernel);
+        }
+        check_tools()?;
+        // A lock of its own: other kernels can be fetched meanwhile.
+        let own = Cache { folder: self.cache.folder.join("kernel-builds") };
+        let lock = own.lock("building a kernel", &self.cancel, &*self.progress)?;
+        check_space(&own.folder)?;
+        match source {
+            BuildSource::Series(series) => {
+                if let Some(kernel) = kept(&package_of(series)).and_then(|meta| self.cache.kernel(&meta)) {
+                    return Ok(kernel); // By another process, while this one waited.
+                }
+                let work = own.work_folder(&lock)?;
+                self.build_series(series, work.path())
+            }
+            BuildSource::Folder(folder) => {
+                let objects = own.folder.join("folders").join(name_of(folder));
+                create(&objects)?;
+                self.compile(folder, &objects, &folder.display().to_string())?;
+                self.at_path(&objects.join("arch/x86/boot/bzImage"))
+            }
+        }
+    }
+
+    fn build_series(&self, series: &str, work: &Path) -> Result<Kernel, KernelError> {
+        let name = format!("linux-source-{series}");
+        let (debs, objects) = (work.join("debs"), work.join("objects"));
+        create(&debs)?;
+        create(&objects)?;
+        (self.progress)(&format!("downloading {name} (150 MB)"));
+        let none = || KernelError::NoSource { series: series.to_owned(), suite: ARCHIVE.suites };
+        self.stable().download_newest(&name, &debs).map_err(|error| match error {
+            KernelError::Failed { detail, .. } if detail.contains("Unable to locate") => none(),
+            other => other,
+        })?;
+        let deb = only_file(&debs, ".deb")?;
+        let package = deb.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // For apt a name that is none is a pattern.
+        if !package.starts_with(&format!("{name}_")) {
+            return Err(none());
+        }
+        (self.progress)(&format!("unpacking {name}"));
+        let (unpacked, tree) = (work.join("unpacked"), work.join("tree"));
+        create(&unpacked)?;
+        create(&tree)?;
+        let choice = ["--wildcards", "--strip-components=3", &format!("./usr/src/{name}.tar*")];
+        self.unpack_deb(&deb, &unpacked, &choice)?;
+        let mut extract = command("tar");
+        extract.args(["-x", "--no-same-owner", "--strip-components=1", "-f"]);
+        extract.arg(only_file(&unpacked, "")?).arg("-C").arg(&tree);
+        self.done(extract, &format!("unpacking {name}"), UNPACK_LIMIT)?;
+        self.compile(&tree, &objects, &name)?;
+
+        let (image, config) = (objects.join("arch/x86/boot/bzImage"), objects.join(".config"));
+        let bytes = fs::read(&image).map_err(|e| KernelError::io("read", &image, e))?;
+        let failed = |detail| KernelError::Failed { doing: format!("building {name}"), detail };
+        let parsed = Image::parse(&bytes).map_err(failed)?;
+        let btf = parsed.inspect_btf().map_or_else(BtfHealth::Unknown, |found| found.health());
+        let finished = work.join("finished");
+        create(&finished)?;
+        for (from, to) in [(&image, "vmlinuz"), (&config, "config")] {
+            fs::copy(from, finished.join(to)).map_err(|e| KernelError::io("copy", from, e))?;
+        }
+        let mut meta =
+            Meta::new(&parsed.release, package_of(series) + &package, btf, config_has_sched_ext(&config));
+        meta.image_bytes = Some(bytes.len() as u64);
+        let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
+        self.cache.install(&lock, &finished, &meta)?;
+        self.cache.kernel(&meta).ok_or_else(|| failed("its image is gone again".into()))
+    }
+
+    /// Configures, unless that is done, and compiles.
+    fn compile(&self, tree: &Path, objects: &Path, name: &str) -> Result<(), KernelError> {
+        let make = || {
+            let mut make = command("make");
+            make.arg("-C").arg(tree).arg(format!("O={}", objects.display()));
+            // Equal sources give equal kernels, wherever and whenever they are built.
+            make.env("KBUILD_BUILD_TIMESTAMP", "1970-01-01").env("KBUILD_BUILD_USER", "flsched");
+            make.env("KBUILD_BUILD_HOST", "flsched");
+            make
+        };
+        let config = objects.join(".config");
+        if !config.is_file() {
+            let text = self.base_config(objects)? + CHANGES;
+            let unfinished = objects.join("config.new");
+            fs::write(&unfinished, text).map_err(|e| KernelError::io("write", &unfinished, e))?;
+            fs::rename(&unfinished, &config).map_err(|e| KernelError::io("write", &config, e))?;
+        }
+        let mut configure = make();
+        configure.arg("olddefconfig");
+        self.done(configure, &format!("configuring {name}"), UNPACK_LIMIT)?;
+        if config_has_sched_ext(&config) != Some(true) {
+            return Err(KernelError::NoSchedExtInSource { source_of: name.to_owned() });
+        }
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut build = make();
+        build.args([&format!("-j{jobs}"), "bzImage"]);
+        let doing = format!("compiling {name}");
+        let log = objects.join("flsched-build.log");
+        let begun = Instant::now();
+        (self.progress)(&format!("{doing}: 20 minutes of one CPU's time"));
+        let mut each = |line: &str| {
+            let minutes = begun.elapsed().as_secs() / 60;
+            let file = line.split_whitespace().last().unwrap_or_default();
+            (self.progress)(&format!("{doing}, {minutes} min: {file}"));
+        };
+        if run_logged(build, &doing, COMPILE_LIMIT, &self.cancel, &log, &mut each)?.success() {
+            return Ok(());
+        }
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        if text.contains("No space left on device") {
+            return Err(KernelError::NoSpace { folder: self.cache.folder.clone(), detail: doing });
+        }
+        let kept = self.cache.folder.join("kernel-build.log");
+        let log = if fs::copy(&log, &kept).is_ok() { kept } else { log };
+        let complaint = text.lines().find(|line| line.contains("error") || line.contains("***"));
+        let detail = format!("{} (all of it: {})", complaint.unwrap_or("make failed").trim(), log.display());
+        Err(KernelError::Failed { doing, detail })
+    }
+
+    /// Debian's configuration without the modules: a virtual machine gets none.
+    fn base_config(&self, work: &Path) -> Result<String, KernelError> {
+        let name = format!("linux-config-{CONFIG_OF}");
+        let (debs, unpacked) = (work.join("config-debs"), work.join("config-unpacked"));
+        for folder in [&debs, &unpacked] {
+            let _ = fs::remove_dir_all(folder);
+            create(folder)?;
+        }
+        self.stable().download_newest(&name, &debs)?;
+        let choice = ["--strip-components=4", &format!("./usr/src/{name}/{CONFIG_FILE}")];
+        self.unpack_deb(&only_file(&debs, ".deb")?, &unpacked, &choice)?;
+        let mut open = command("xz");
+        open.args(["-dc"]).arg(unpacked.join(CONFIG_FILE));
+        let text = self.done(open, &format!("reading {CONFIG_FILE}"), UNPACK_LIMIT)?;
+        for folder in [&debs, &unpacked] {
+            let _ = fs::remove_dir_all(folder);
+        }
+        let kept = text.lines().filter(|line| !line.ends_with("=m"));
+        Ok(kept.flat_map(|line| [line, "\n"]).collect())
+    }
+
+    fn stable(&self) -> Apt<'_> {
+        let cache = self.cache.folder.clone();
+        Apt { cache, archive: ARCHIVE, cancel: &self.cancel, report: &*self.progress }
+    }
+
+    /// Runs a command that must succeed. Returns its output.
+    fn done(&self, command: Command, doing: &str, limit: Duration) -> Result<String, KernelError> {
+        let done = run(command, doing, limit, &self.cancel)?;
+        if done.status.success() {
+            return Ok(done.stdout);
+        }
+        if done.stderr.contains("No space left") {
+            return Err(KernelError::NoSpace { folder: self.cache.folder.clone(), detail: doing.to_owned() });
+        }
+        if done.stderr.contains("source tree is not clean") {
+            return Err(KernelError::NotClean { doing: doing.to_owned() });
+        }
+        let mut lines = done.stderr.lines().filter(|line| line.contains("rror"));
+        let detail = lines.next().unwrap_or("it gave no reason").trim().to_owned();
+        Err(KernelError::Failed { doing: doing.to_owned(), detail })
+    }
+}
+
+/// How the record of a built kernel names its package.
+fn package_of(series: &str) -> String {
+    format!("built from linux-source-{series}: ")
+}
+
+/// A folder's place among the builds: its name, and what tells folders of the same name apart.
+fn name_of(folder: &Path) -> String {
+    let path = folder.to_string_lossy();
+    let sum = path
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    format!("{name}-{sum:016x}")
+}
+
+fn create(folder: &Path) -> Result<(), KernelError> {
+    fs::create_dir_all(folder).map_err(|e| KernelError::io("create", folder, e))
+}
+
+fn check_tools() -> Result<(), KernelError> {
+    let programs = PROGRAMS.iter().filter(|(program, _)| which::which(program).is_err());
+    let headers = HEADERS.iter().filter(|(header, _)| !Path::new(header).is_file());
+    let missing: Vec<(&str, &str)> = programs.chain(headers).copied().collect();
+    if missing.is_empty() { Ok(()) } else { Err(KernelError::NoBuildTools { missing }) }
+}
+
+/// Checked before anything is written: a build that ends for lack of space has taken minutes.
+fn check_space(folder: &Path) -> Result<(), KernelError> {
+    let Ok(disk) = statvfs(folder) else { return Ok(()) };
+    if disk.blocks_available() * disk.fragment_size() >= NEEDED_BYTES {
+        return Ok(());
+    }
+    let detail = format!("building a kernel takes {} GB", NEEDED_BYTES >> 30);
+    Err(KernelError::NoSpace { folder: folder.to_owned(), detail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn folders_of_the_same_name_have_places_of_their_own() {
+        let (one, other) = (name_of(&PathBuf::from("/a/linux")), name_of(&PathBuf::from("/b/linux")));
+        assert!(one.starts_with("linux-") && other.starts_with("linux-") && one != other);
+        assert_eq!(one, name_of(&PathBuf::from("/a/linux")));
+    }
+
+    #[test]
+    fn the_changes_are_lines_of_a_configuration() {
+        for line in CHANGES.lines().filter(|line| !line.is_empty()) {
+            let off = line.strip_prefix("# CONFIG_").is_some_and(|rest| rest.ends_with(" is not set"));
+            assert!(off || line.starts_with("CONFIG_") || line.starts_with("##"), "{line}");
+        }
+        assert!(CHANGES.contains("CONFIG_SCHED_CLASS_EXT=y\n"));
+    }
+}
