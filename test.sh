@@ -24,7 +24,7 @@ case $suite in
 units) set -- --workspace --lib --bins ;;
 all) set -- --workspace ;;
 matrix)
-	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
+	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=build:6.12,6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
 	set -- -p flsched --test kernels --test probes
 	;;
 races)

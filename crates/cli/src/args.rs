@@ -155,7 +155,8 @@ pub struct Vm {
     #[arg(long, conflicts_with = "command")]
     pub list: bool,
     /// Kernel to boot: a series (6.18), a version (6.18.15), a release (as `uname -r` prints it), the path of an image
-    /// (with a / in it), host (this machine's kernel), or default (host if it has sched_ext, else series 6.18)
+    /// (with a / in it), host (this machine's kernel), default (host if it has sched_ext, else series 6.18), or
+    /// build:6.12 or build:/path/to/source (built once with sched_ext: 20 minutes of one CPU's time and 8 GB of disk)
     #[arg(long, value_name = "VERSION|PATH", default_value = "default")]
     pub kernel: String,
     /// Number of virtual CPUs, 1 to 255 [default: 4; 2 with --clock wall]

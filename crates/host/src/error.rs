@@ -19,7 +19,7 @@ pub enum Error {
     /// This kernel cannot run any policy.
     #[error(
         "this kernel ({release}) has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
-         (6.16 or newer), or try it in a VM: flsched vm -- CMD"
+         (6.12 or newer), or try it in a VM: flsched vm -- CMD"
     )]
     NoSchedExt {
         /// `uname -r`.

@@ -47,8 +47,8 @@ const DETACH_LIMIT: Duration = Duration::from_secs(20);
 /// The environment variable in which `flsched vm` names the machine's clock.
 const VM_VARIABLE: &str = "FLSCHED_CLOCK";
 
-/// Flags that every policy asks for, and that kernels before 6.14 and 6.16 refuse, as they do not know them. These kernels
-/// enqueue tasks that must not migrate without being asked; wake-ups through another CPU's queue are lost.
+/// Flags that every policy asks for. The first kernels with sched_ext do not know them, and refuse flags that they do not
+/// know. They enqueue tasks that must not migrate without being asked; every waker takes the lock of the other CPU itself.
 const OPTIONAL_FLAGS: [(&str, u64); 2] =
     [("SCX_OPS_ENQ_MIGRATION_DISABLED", 1 << 4), ("SCX_OPS_ALLOW_QUEUED_WAKEUP", 1 << 5)];
 

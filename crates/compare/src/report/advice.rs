@@ -153,7 +153,7 @@ fn variables(waits: Waits, is_set: impl Fn(&str) -> bool) -> Vec<String> {
 fn limits(report: &Report) -> String {
     match report.on {
         Target::Vm => format!(
-            "measured on {} emulated CPUs without caches, kernel {}. On a machine with Linux 6.16 or newer, \
+            "measured on {} emulated CPUs without caches, kernel {}. On a machine with Linux 6.12 or newer, \
              `sudo flsched advise --on host -- CMD` measures the machine itself",
             report.cpus, report.kernel
         ),

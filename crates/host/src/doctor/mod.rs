@@ -11,8 +11,6 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// The oldest kernel that FLSCHED is tested on.
-const OLDEST_TESTED: (u32, u32) = (6, 16);
 /// The first kernel with sched_ext.
 const FIRST_SCHED_EXT: (u32, u32) = (6, 12);
 const IN_A_VM: &str = "try it in a virtual machine, which needs nothing of this kernel: flsched vm -- CMD";
@@ -90,16 +88,11 @@ fn kernel_version() -> Finding {
     const CHECK: &str = "kernel";
     let release = release();
     match version_of(&release) {
-        Some(version) if version >= OLDEST_TESTED => ok(CHECK, release),
-        Some(version) if version >= FIRST_SCHED_EXT => warning(
-            CHECK,
-            format!("{release}: has sched_ext, but FLSCHED is tested on 6.16 and newer"),
-            format!("boot 6.16 or newer, or {IN_A_VM}"),
-        ),
+        Some(version) if version >= FIRST_SCHED_EXT => ok(CHECK, release),
         _ => failure(
             CHECK,
             format!("{release}: older than sched_ext (6.12)"),
-            format!("boot 6.16 or newer, or {IN_A_VM}"),
+            format!("boot 6.12 or newer, or {IN_A_VM}"),
         ),
     }
 }
@@ -305,7 +298,7 @@ mod tests {
         assert_eq!(version_of("6.18.15+deb13-cloud-amd64"), Some((6, 18)));
         assert_eq!(version_of("7.0-rc1"), Some((7, 0)));
         assert_eq!(version_of("x"), None);
-        assert!((6, 9) < FIRST_SCHED_EXT && (7, 0) > OLDEST_TESTED);
+        assert!((6, 9) < FIRST_SCHED_EXT && (7, 0) > FIRST_SCHED_EXT);
     }
 
     #[test]

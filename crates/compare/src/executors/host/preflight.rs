@@ -45,7 +45,7 @@ fn obstacles(schedulers: &[Contender], has_sched_ext: bool, may: &May) -> Vec<St
     let mut obstacles = Vec::new();
     if !has_sched_ext && let Some(names) = names(&Scheduler::is_sched_ext) {
         obstacles.push(format!(
-            "this kernel has no sched_ext, which {names} needs (Linux 6.16 or newer with \
+            "this kernel has no sched_ext, which {names} needs (Linux 6.12 or newer with \
              CONFIG_SCHED_CLASS_EXT=y); use --on vm, which brings a kernel of its own"
         ));
     }
