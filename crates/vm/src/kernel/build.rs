@@ -158,10 +158,14 @@ impl Catalog {
         let log = objects.join("flsched-build.log");
         let begun = Instant::now();
         (self.progress)(&format!("{doing}: 20 minutes of one CPU's time"));
+        let mut reported = 0;
         let mut each = |line: &str| {
             let minutes = begun.elapsed().as_secs() / 60;
-            let file = line.split_whitespace().last().unwrap_or_default();
-            (self.progress)(&format!("{doing}, {minutes} min: {file}"));
+            if minutes > reported {
+                reported = minutes;
+                let file = line.split_whitespace().last().unwrap_or_default();
+                (self.progress)(&format!("{doing}, {minutes} min: {file}"));
+            }
         };
         if run_logged(build, &doing, COMPILE_LIMIT, &self.cancel, &log, &mut each)?.success() {
             return Ok(());
