@@ -4,6 +4,8 @@ use crate::mapped::{Mapped, available_memory};
 use crate::probe::Refusal;
 use flsched_host::Purpose;
 use libbpf_rs::OpenObject;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::{MaybeUninit, size_of};
 use std::ops::Range;
@@ -22,14 +24,20 @@ const SAMPLE_EVERY_NS: u64 = 200_000;
 const MEMORY_SHARE: u64 = 4;
 const MEMORY: Range<u64> = 16 << 20..1 << 30;
 
+/// Where the kernel begins to choose the next task.
+const SCHEDULE_BEGINS: &str = "sched_entry_tp";
+
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This process or this kernel lacks what the probe needs.
     #[error(transparent)]
     Access(#[from] flsched_host::Error),
+    /// A kernel in which the probe cannot see where scheduling begins and ends.
+    #[error("--why needs Linux 6.16 or newer: this kernel has no tracepoint {}", SCHEDULE_BEGINS)]
+    NoTracepoint,
     /// The kernel refused the probe.
-    #[error("the kernel refused the probe of --why, which needs Linux 6.16 or newer: {0}")]
+    #[error("the kernel refused the probe of --why: {0}")]
     Refused(Refusal),
     /// The clock that samples cannot be had.
     #[error("the kernel refused the clock of --why (perf_event_open): {0}")]
@@ -42,6 +50,12 @@ pub enum Error {
     TooManyCpus(usize),
 }
 
+/// Whether the kernel declares it; true if its types cannot be read, as loading tells more then.
+fn has_tracepoint(name: &str) -> bool {
+    let Ok(btf) = Btf::from_vmlinux() else { return true };
+    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+}
+
 impl From<libbpf_rs::Error> for Error {
     fn from(cause: libbpf_rs::Error) -> Self {
         Self::Refused(Refusal::of(&cause))
@@ -51,6 +65,9 @@ impl From<libbpf_rs::Error> for Error {
 /// Does `work` with the probe in the kernel, on a machine that has these CPUs online.
 pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recording, T), Error> {
     Purpose::WHY.check()?;
+    if !has_tracepoint(SCHEDULE_BEGINS) {
+        return Err(Error::NoTracepoint);
+    }
     let slots = cpus.iter().max().map_or(1, |highest| highest + 1);
     if slots > MAX_CPUS {
         return Err(Error::TooManyCpus(slots - 1));
