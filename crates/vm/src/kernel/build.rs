@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const ARCHIVE: Archive = Archive { folder: "apt-stable", kind: "deb", suites: "trixie" };
 const CONFIG_OF: &str = "6.12";
 const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
-/// What is changed in that configuration, besides that nothing is a module.
+/// Options that differ from that configuration. Its modules are left out, too.
 const CHANGES: &str = include_str!("build.config");
 
 /// Source and objects.

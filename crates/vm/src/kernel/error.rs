@@ -111,7 +111,7 @@ pub enum KernelError {
         missing.iter().map(|(_, package)| *package).collect::<Vec<_>>().join(" ")
     )]
     NoBuildTools {
-        /// What is missing, and the Debian package that holds it.
+        /// Each missing program or header, with its Debian package.
         missing: Vec<(&'static str, &'static str)>,
     },
     /// Debian has no source of this series.
