@@ -1,7 +1,7 @@
 # Daily shortcuts; demo.sh and test.sh are the real entrances.
 .PHONY: build test units lint format demo packages install uninstall clean
 build:
-	cargo build --release --locked -p flsched -p flsched-manual
+	cargo build --release --locked -p flsched -p flsched-manual --features flsched/top
 	target/release/flsched-manual target/manual
 test:
 	./test.sh
@@ -9,7 +9,7 @@ units:
 	./test.sh units
 lint:
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets -- -D warnings
+	cargo clippy --release --workspace --all-targets --features flsched/top -- -D warnings
 format:
 	cargo fmt --all
 	clang-format-19 -i policies/*.[ch] crates/compare/openmp/*.[ch]

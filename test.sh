@@ -74,7 +74,7 @@ if [ "$suite" != units ]; then
 	emulator=$!
 	trap 'kill "$emulator" 2>/dev/null || true; rm -rf "$marks"' EXIT
 fi
-cargo test --release --locked --no-run "$@" >&2
+cargo test --release --locked --no-run --features flsched/top "$@" >&2
 if [ "$suite" != units ]; then
 	touch "$marks/built"
 	say "building the emulator of the parallel clock"
@@ -83,7 +83,7 @@ fi
 say "testing"
 # Its own exit code says more than cargo's, which is 101 for any failure.
 if [ "$suite" = robustness ]; then
-	cargo test --release --locked "$@" || exit 1
+	cargo test --release --locked --features flsched/top "$@" || exit 1
 	exit 0
 fi
-cargo test --release --locked "$@" -- --include-ignored
+cargo test --release --locked --features flsched/top "$@" -- --include-ignored

@@ -57,7 +57,7 @@ mkdir -p "$new" 2>/dev/null || fail "cannot write to $PWD/$out"
 # libelf comes as a source that its own developers' tools configure.
 install_missing autoconf automake autopoint bison flex gawk
 say "building"
-cargo build --release --locked -p flsched -p flsched-manual --features flsched/vendored >&2 ||
+cargo build --release --locked -p flsched -p flsched-manual --features flsched/vendored,flsched/top >&2 ||
 	fail "the build failed, see above"
 target/release/flsched-manual target/manual
 

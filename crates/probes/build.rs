@@ -2,7 +2,7 @@
 use std::env;
 use std::path::Path;
 
-const PROBES: [&str; 7] = ["callback", "contention", "costs", "locks", "record", "tally", "why"];
+const PROBES: [&str; 8] = ["callback", "contention", "costs", "locks", "record", "tally", "watch", "why"];
 
 fn main() {
     let sources = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap()).join("src/bpf");

@@ -9,6 +9,7 @@ use flsched_spec::workload::OpenMpKernel;
 use flsched_vm::Clock;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// CPU schedulers for many-core Linux, and tools that show whether one helps your work.
 #[derive(Debug, Parser)]
@@ -28,6 +29,8 @@ pub enum Command {
     Run(Run),
     /// Print which scheduler runs this machine
     Status(Status),
+    /// Show what runs on this machine, and what waits, as it happens
+    Top(Top),
     /// Run a command on a stock sched_ext kernel in a virtual machine
     Vm(Vm),
     /// Build the QEMU that the parallel clock needs, once (about 4 minutes), or print its path
@@ -129,6 +132,30 @@ pub struct Status {
     /// Print the status as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Time from one view to the next, 0.1 to 3600 seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub interval: f64,
+    /// Print one view and end
+    #[arg(long)]
+    pub once: bool,
+    /// Print JSON: with --once one object, else an object on each line
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Top {
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.interval)
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "give seconds from 0.1 to 3600".into())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -15,6 +15,7 @@ mod policy_file;
 mod progress;
 mod service_manager;
 mod signals;
+mod top;
 
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn dispatch() -> ExitCode {
         args::Command::Attach(args) => commands::attach::run(args),
         args::Command::Run(args) => commands::run::run(&args),
         args::Command::Status(args) => commands::status::run(&args),
+        args::Command::Top(args) => commands::top::run(&args),
         args::Command::Vm(args) => commands::vm::run(&args),
         args::Command::Emulator(args) => commands::emulator::run(&args),
         args::Command::Advise(args) => commands::advise::run(args),

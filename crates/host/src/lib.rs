@@ -4,6 +4,7 @@
 //! [`Supervisor`] keeps it attached through CPU hotplug and ejections, and [`sched_ext`]
 //! reads the state that the kernel reports.
 mod access;
+mod attached;
 mod class;
 mod config;
 mod constants;
@@ -26,6 +27,7 @@ mod supervise;
 mod topology;
 
 pub use access::{Lack, Purpose};
+pub use attached::Attached;
 pub use class::start_in_sched_ext;
 pub use cpu_list::read_cpu_list;
 pub use error::Error;

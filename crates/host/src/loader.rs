@@ -204,23 +204,10 @@ impl Running {
 
     /// The policy's named statistics, summed over CPUs, in the order of its source.
     pub fn stats(&self) -> Result<Vec<(String, u64)>, Error> {
-        let failed = |what: String| malformed(self.policy, what);
         let Some(map) = self.object.maps().find(|map| map.name() == STATS_MAP) else {
             return Ok(Vec::new());
         };
-        let cpus = map
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| failed(e.to_string()))?
-            .unwrap_or_default();
-        let count = |index: usize| {
-            cpus.iter()
-                .filter_map(|cpu| {
-                    Some(u64::from_ne_bytes(cpu.get(index * 8..index * 8 + 8)?.try_into().ok()?))
-                })
-                .sum()
-        };
-        let named = self.policy.statistics.iter().enumerate();
-        Ok(named.map(|(index, statistic)| (statistic.name.clone(), count(index))).collect())
+        sums(self.policy, &map).map_err(|cause| malformed(self.policy, cause))
     }
 
     /// Writes an entry of one of the policy's array maps, for tests that replace hardware.
@@ -250,6 +237,17 @@ impl Running {
             sleep(Duration::from_millis(2));
         }
     }
+}
+
+/// A policy's named statistics from their map, summed over CPUs, in the order of its source.
+pub(crate) fn sums(policy: &Policy, map: &impl MapCore) -> libbpf_rs::Result<Vec<(String, u64)>> {
+    let cpus = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+    let word = |cpu: &Vec<u8>, index: usize| {
+        Some(u64::from_ne_bytes(cpu.get(index * 8..index * 8 + 8)?.try_into().ok()?))
+    };
+    let sum = |index: usize| cpus.iter().filter_map(|cpu| word(cpu, index)).sum();
+    let named = policy.statistics.iter().enumerate();
+    Ok(named.map(|(index, statistic)| (statistic.name.clone(), sum(index))).collect())
 }
 
 /// Whether a policy can attach here, now; if not, why.

@@ -80,17 +80,19 @@ fn own_scheduler(release: &str) -> &'static str {
 
 /// `flsched_0.1.0` → policy and version, if it is a policy of this build.
 fn identify(ops: &str) -> (Option<String>, Option<String>) {
-    let ours = Policy::all().iter().find_map(|policy| {
-        let version = ops.strip_prefix(policy.name)?.strip_prefix('_')?;
-        // Not `flsched_mine_1e05ae29f6d1`, a policy from a file.
-        let is_version = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        is_version.then_some(())?;
-        Some((policy.name.to_owned(), version.to_owned()))
-    });
-    match ours {
-        Some((policy, version)) => (Some(policy), Some(version)),
-        None => (None, None),
-    }
+    let version = |policy: &Policy| Some(ops.strip_prefix(policy.name)?.strip_prefix('_')?.to_owned());
+    let policy = policy_named(ops);
+    (policy.map(|policy| policy.name.to_owned()), policy.and_then(version))
+}
+
+/// The policy of this build that has this name in the kernel, in whatever version.
+pub(crate) fn policy_named(ops: &str) -> Option<&'static Policy> {
+    // Not `flsched_mine_1e05ae29f6d1`, a policy from a file.
+    let is_version = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let names = |policy: &Policy| {
+        ops.strip_prefix(policy.name).and_then(|rest| rest.strip_prefix('_')).is_some_and(is_version)
+    };
+    Policy::all().into_iter().find(|policy| names(policy))
 }
 
 /// Tasks whose class the attached scheduler serves.
@@ -125,10 +127,31 @@ pub(crate) fn policy_of(stat: &str) -> Option<u32> {
     after_name.split_whitespace().nth(41 - 3)?.parse().ok()
 }
 
+/// What the kernel's log has on ejections.
+#[derive(Debug, Clone)]
 struct Log {
     ejections: u64,
+    last: Option<Ejection>,
     last_waiter: Option<Waiter>,
     partial: bool,
+}
+
+/// An ejection, as the kernel's log has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ejection {
+    /// Its number since boot, or since the log begins, from 1.
+    pub number: u64,
+    /// The scheduler, as the kernel names it.
+    pub scheduler: String,
+    /// The kernel's reason.
+    pub reason: String,
+    /// Whose wait was the reason.
+    pub waiter: Option<Waiter>,
+}
+
+/// The last ejection; `None`: there was none, or the log cannot be read.
+pub fn last_ejection() -> Option<Ejection> {
+    kernel_log()?.last
 }
 
 /// Counts the kernel's messages on ejections: "disabled" with a reason that is an error.
@@ -149,12 +172,16 @@ fn count_ejections(log: &str) -> Log {
     // `sched_ext: NAME: TASK[PID] failed to run for 30.012s`; a task's name may contain a colon, a scheduler's not.
     let waiter = |line: &str| Waiter::read(line.split_once("sched_ext: ")?.1.split_once(": ")?.1);
     let last_waiter = log.lines().rev().find_map(waiter);
+    let ejections = log.lines().filter(ejected).count() as u64;
+    let last = log.lines().rev().find(ejected).and_then(|line| {
+        let (scheduler, rest) = line.split_once("BPF scheduler \"")?.1.split_once("\" disabled (")?;
+        let reason = rest.trim_end().trim_end_matches(')').to_owned();
+        let after = log.lines().rev().take_while(|other| *other != line);
+        let waiter = after.filter_map(waiter).last();
+        Some(Ejection { number: ejections, scheduler: scheduler.to_owned(), reason, waiter })
+    });
     let first = log.lines().next().unwrap_or_default();
-    Log {
-        ejections: log.lines().filter(ejected).count() as u64,
-        last_waiter,
-        partial: !first.contains("Linux version"),
-    }
+    Log { ejections, last, last_waiter, partial: !first.contains("Linux version") }
 }
 
 #[cfg(test)]
@@ -173,6 +200,11 @@ mod tests {
         assert_eq!((counted.ejections, counted.partial), (2, false));
         let waiter = counted.last_waiter.unwrap();
         assert_eq!((waiter.task.as_str(), waiter.pid), ("sh", 1));
+        let last = counted.last.unwrap();
+        assert_eq!((last.number, last.scheduler.as_str(), last.reason.as_str()), (2, "x", "runtime error"));
+        assert_eq!(last.waiter, None);
+        let stalled = count_ejections(&log.lines().take(5).collect::<Vec<_>>().join("\n")).last.unwrap();
+        assert_eq!((stalled.reason.as_str(), stalled.waiter), ("runnable task stall", Some(waiter)));
         assert!(count_ejections("[ 99.0] eth0: up\n").partial);
     }
 

@@ -16,4 +16,5 @@ pub mod run;
 pub mod sim;
 pub mod status;
 pub mod sweep;
+pub mod top;
 pub mod vm;

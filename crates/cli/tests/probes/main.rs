@@ -1,5 +1,5 @@
 //! The tools that examine a stock kernel, each in a virtual machine where the answer is known: `flsched locks`,
-//! `flsched costs`, `flsched record` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the
+//! `flsched costs`, `flsched record`, `flsched top` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the
 //! last machine of one tool before the first of the next boots.
 //!
 //! By default the locks of each policy are measured on one kernel, and FLSCHED on the newest, too; the costs only under FLSCHED.
@@ -10,15 +10,27 @@
 mod common;
 mod overhead;
 mod record;
+mod top;
 mod why;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
+
+/// They lay out tasks and run queues differently.
+const TOP_KERNELS: [&str; 2] = ["6.18", "7.3"];
 
 fn main() -> ExitCode {
     let mut trials = overhead::trials();
     trials.push(Trial::test("why::the_cpu_time_is_broken_down_as_it_was_spent", why::breakdown));
     trials.push(Trial::test("record::a_load_is_recorded_and_replayed", record::replay));
     trials.push(Trial::test("record::a_full_log_ends_the_recording_loudly", record::full));
+    for kernel in TOP_KERNELS {
+        let name = format!("top::a_busy_machine_is_reported_{kernel}");
+        trials.push(Trial::test(name, move || top::report(kernel)));
+    }
+    #[cfg(feature = "top")]
+    trials.push(Trial::test("top::the_screen_follows_keys_and_gives_the_terminal_back", || {
+        top::screen("6.18")
+    }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
