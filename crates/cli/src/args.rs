@@ -463,9 +463,17 @@ pub struct Calibrate {
     after_help = "The simulator replays the file: flsched sim --workload trace:FILE --scheduler flsched"
 )]
 pub struct Record {
-    /// File to write
-    #[arg(long, short, value_name = "FILE")]
-    pub out: PathBuf,
+    /// File to write, for the simulator
+    #[arg(long, short, value_name = "FILE", required_unless_present = "perfetto")]
+    pub out: Option<PathBuf>,
+    /// Write to this file what ran where, what woke it and for what it waited, as a trace for ui.perfetto.dev; compressed if
+    /// the name ends in .gz
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// Record nothing; take what was recorded in this file before
+    #[arg(long, value_name = "FILE", requires = "perfetto",
+          conflicts_with_all = ["out", "seconds", "anonymous", "max_size", "command"])]
+    pub from: Option<PathBuf>,
     /// How long to record, 1 to 3600 seconds; Ctrl-C ends it earlier [default: 30, or while CMD runs]
     #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: Option<u64>,

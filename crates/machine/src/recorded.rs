@@ -72,6 +72,7 @@ mod tests {
             migrations: 0,
             lost: 0,
             overhead: 0,
+            counters: Vec::new(),
         };
         Recording { header, tasks: vec![], events: vec![] }
     }

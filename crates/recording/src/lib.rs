@@ -4,6 +4,7 @@
 //! - [`Recording::write`], [`Recording::read`]: its file; a file that is cut off or of another kind is refused
 //! - [`Recording::lives`]: what each task did between its sleeps and which task woke it, which is what the simulator replays
 //! - [`Recording::figures`]: switches, utilisation, wake-up latency
+//! - [`Recording::timeline`]: what it looks like
 mod anonymous;
 mod broadcasts;
 mod coding;
@@ -14,6 +15,7 @@ mod file;
 mod lives;
 mod messages;
 pub mod replays;
+pub mod timeline;
 
 pub use error::Error;
 pub use figures::Figures;
@@ -70,6 +72,29 @@ pub struct Header {
     pub lost: u64,
     /// Time in the recorder's programs, on all CPUs.
     pub overhead: Ns,
+    /// What the policy in force counted meanwhile, if it was one that the recorder knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<Counter>,
+}
+
+/// A policy's counter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    /// Its name in the policy.
+    pub name: String,
+    /// Its value at some times.
+    pub samples: Vec<(Ns, u64)>,
+}
+
+impl Counter {
+    /// Events per second, from each of its times on but the last.
+    pub fn rates(&self) -> Vec<(Ns, u64)> {
+        let rate = |from: &(Ns, u64), to: &(Ns, u64)| {
+            let (events, time) = (to.1.saturating_sub(from.1), to.0.saturating_sub(from.0).max(1));
+            (from.0, (u128::from(events) * 1_000_000_000 / u128::from(time)) as u64)
+        };
+        self.samples.windows(2).map(|pair| rate(&pair[0], &pair[1])).collect()
+    }
 }
 
 /// Where a CPU is.

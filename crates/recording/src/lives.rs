@@ -113,7 +113,7 @@ impl Recording {
     }
 
     /// What each CPU ran when the recording began, which its first switch says.
-    fn first_tasks(&self) -> Vec<Option<TaskId>> {
+    pub(crate) fn first_tasks(&self) -> Vec<Option<TaskId>> {
         let mut tasks = vec![None; self.header.cpus.len()];
         for event in self.events.iter().rev() {
             if let What::Switch { prev, .. } = event.what {
@@ -461,6 +461,7 @@ pub(crate) mod tests {
             migrations: 0,
             lost: 0,
             overhead: 0,
+            counters: Vec::new(),
         };
         Recording { header, tasks, events }
     }

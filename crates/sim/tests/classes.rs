@@ -1,6 +1,7 @@
 //! The kernel's own schedulers, each by what it promises.
 use flsched_machine::Machine;
-use flsched_sim::core::{CpuMask, Scheduling, Slice};
+use flsched_recording::timeline::Slice;
+use flsched_sim::core::{CpuMask, Scheduling};
 use flsched_sim::output::Outcome;
 use flsched_sim::workload::{Child, Program, Step, View, Workload, World, load};
 use flsched_sim::{Error, Setup, Simulation};

@@ -1,5 +1,5 @@
 //! FLSCHED as published: each decision of the paper and of its authors' code.
-use flsched_sim::core::Slice;
+use flsched_recording::timeline::Slice;
 use flsched_sim::scenario::Scenario;
 
 const MS: f64 = 1e-3;

@@ -1,12 +1,12 @@
 //! What users do without privileges, or administrators with them, that once starved tasks or had a policy ejected.
+use flsched_recording::timeline::Timeline;
 use flsched_sim::Error;
-use flsched_sim::core::Recording;
 use flsched_sim::output::Outcome;
 use flsched_sim::scenario::Scenario;
 
 const POLICIES: [&str; 3] = ["flsched", "smove", "rr2"];
 
-fn play(policy: &str, cpus: usize, limit_ms: u64, tasks: &str) -> (Option<Outcome>, Recording) {
+fn play(policy: &str, cpus: usize, limit_ms: u64, tasks: &str) -> (Option<Outcome>, Timeline) {
     play_on("parallel-clock", policy, cpus, limit_ms, tasks)
 }
 
@@ -17,7 +17,7 @@ fn play_on(
     cpus: usize,
     limit_ms: u64,
     tasks: &str,
-) -> (Option<Outcome>, Recording) {
+) -> (Option<Outcome>, Timeline) {
     let text = format!(
         "seed = 1\nmachine = \"{machine}\"\ncpus = {cpus}\nscheduler = \"{policy}\"\nlimit_ms = {limit_ms}\n{tasks}"
     );
@@ -30,7 +30,7 @@ fn play_on(
 }
 
 /// The CPU time of each task of that name until `until_ms`, in ms.
-fn cpu_times(recording: &Recording, name: &str, until_ms: u64) -> Vec<f64> {
+fn cpu_times(recording: &Timeline, name: &str, until_ms: u64) -> Vec<f64> {
     let until = until_ms * 1_000_000;
     let named = |(index, (task, _)): (usize, &(String, i32))| (task == name).then_some(index);
     let tasks = recording.tasks.iter().enumerate().filter_map(named);

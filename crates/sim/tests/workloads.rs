@@ -1,6 +1,7 @@
 //! Workloads, whole: what they take and what they leave behind.
 use flsched_machine::Machine;
-use flsched_sim::output::{Colouring, Outcome, render_timeline, write_trace};
+use flsched_recording::timeline::{Colouring, render_timeline, write_trace};
+use flsched_sim::output::Outcome;
 use flsched_sim::workload::load;
 use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
@@ -269,7 +270,7 @@ fn a_recording_contains_frequencies() {
     for slice in &recording.slices {
         let mut tunings: Vec<_> = recording.tunings.iter().filter(|it| it.cpu == slice.cpu).collect();
         assert_eq!(tunings[0].at, 0);
-        let last = flsched_sim::core::Tuning { at: u64::MAX, ..*tunings[0] };
+        let last = flsched_recording::timeline::Tuning { at: u64::MAX, ..*tunings[0] };
         tunings.push(&last);
         for pair in tunings.windows(2) {
             let ns = slice.to.min(pair[1].at).saturating_sub(slice.from.max(pair[0].at)) as f64;

@@ -1,28 +1,39 @@
-//! `flsched record`: what all tasks of this machine do, into a file that the simulator replays.
+//! `flsched record`: what all tasks of this machine do, into a file that the simulator replays, or a trace to look at.
 use crate::args::Record;
 use crate::exit;
 use crate::files;
 use crate::progress::Progress;
 use crate::signals::{self, Forwarder};
 use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use flsched_host::Attached;
 use flsched_probes::record::{Limits, Watch, recorded};
 use flsched_process::wait_for;
-use flsched_recording::Recording;
+use flsched_recording::timeline::write_trace;
+use flsched_recording::{Counter, Recording};
 use indicatif::{HumanBytes, HumanCount};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Pause between two checks of the recording.
-const CHECK: Duration = Duration::from_millis(200);
+const CHECK: Duration = Duration::from_millis(50);
 
 pub fn run(args: &Record) -> Result<u8> {
     // What cannot be written should not be recorded first.
-    files::check(&args.out)?;
+    for file in args.out.iter().chain(&args.perfetto) {
+        files::check(file)?;
+    }
+    if let (Some(from), Some(to)) = (&args.from, &args.perfetto) {
+        let recording = Recording::read(&from.display().to_string())?;
+        return draw(&recording, &from.display().to_string(), to).map(|()| 0);
+    }
     let limits = Limits { mib: args.max_size };
     let progress = Progress::start();
     let outcome = match args.command.is_empty() {
@@ -48,11 +59,42 @@ pub fn run(args: &Record) -> Result<u8> {
     if args.anonymous {
         recording.make_anonymous();
     }
-    let mut content = Vec::new();
-    recording.write_to(&mut content)?;
-    files::write(&args.out, &content)?;
-    report(&recording, args, content.len());
+    if let Some(out) = &args.out {
+        let mut content = Vec::new();
+        recording.write_to(&mut content)?;
+        files::write(out, &content)?;
+        report(&recording, out, content.len());
+    }
+    if let Some(out) = &args.perfetto {
+        draw(&recording, recording.header.command.as_deref().unwrap_or("a recording"), out)?;
+    }
+    warn_if_cut(&recording);
     Ok(code)
+}
+
+/// Writes the trace.
+fn draw(recording: &Recording, title: &str, out: &Path) -> Result<()> {
+    let timeline = recording.timeline();
+    let mut content = Vec::new();
+    if out.extension().is_some_and(|extension| extension == "gz") {
+        let mut compressed = GzEncoder::new(&mut content, Compression::fast());
+        write_trace(&timeline, title, &mut compressed)?;
+        compressed.finish()?;
+    } else {
+        write_trace(&timeline, title, &mut content)?;
+    }
+    files::write(out, &content)?;
+    let size = HumanBytes(content.len() as u64);
+    eprintln!(
+        "{}: {} periods of {} tasks, {size}; open it in ui.perfetto.dev",
+        out.display(),
+        HumanCount(timeline.slices.len() as u64),
+        timeline.tasks.len()
+    );
+    if let Some(at) = timeline.full_at {
+        eprintln!("flsched: the trace ends at {:.6} s: it holds no more", at as f64 / 1e9);
+    }
+    Ok(())
 }
 
 /// What was recorded, and the exit code; or why the command did not start.
@@ -61,27 +103,33 @@ type Ended = Result<(Recording, u8), io::Error>;
 /// Until the time is over, the log is full, or Ctrl-C.
 fn record_for(time: Duration, limits: Limits, progress: &Progress) -> Result<Ended> {
     let stop = signals::stop_flag()?;
-    let (recording, ()) = recorded(limits, |watch| {
+    let mut counted = Counted::new();
+    let (mut recording, ()) = recorded(limits, |watch| {
         let began = Instant::now();
         progress.report("recording; Ctrl-C ends it and keeps what is recorded");
         while began.elapsed() < time && watch.used() < 1.0 && !stop.load(Ordering::Relaxed) {
             show(watch, progress);
+            counted.look();
             thread::sleep(CHECK.min(time.saturating_sub(began.elapsed())));
         }
+        counted.look();
     })?;
+    recording.header.counters = counted.counters;
     Ok(Ok((recording, 0)))
 }
 
 /// While the command runs.
 fn record_command(command: &[OsString], limits: Limits, progress: &Progress) -> Result<Ended> {
     let mut signals = Forwarder::new().context("cannot catch signals")?;
-    let (recording, ended) = recorded(limits, |watch| -> Result<Result<u8, io::Error>> {
+    let mut counted = Counted::new();
+    let (mut recording, ended) = recorded(limits, |watch| -> Result<Result<u8, io::Error>> {
         let mut child: Child = match Command::new(&command[0]).args(&command[1..]).spawn() {
             Ok(child) => child,
             Err(error) => return Ok(Err(error)),
         };
         watch.command_is(child.id());
         loop {
+            counted.look();
             if let Some(status) = wait_for(&mut child, CHECK)? {
                 return Ok(Ok(exit::of_status(status)));
             }
@@ -89,14 +137,43 @@ fn record_command(command: &[OsString], limits: Limits, progress: &Progress) -> 
             show(watch, progress);
         }
     })?;
+    recording.header.counters = counted.counters;
     Ok(ended?.map(|code| (recording, code)))
+}
+
+/// What the policy in force has counted, at some times.
+struct Counted {
+    began: Instant,
+    attached: Option<Attached>,
+    counters: Vec<Counter>,
+}
+
+impl Counted {
+    fn new() -> Self {
+        Self { began: Instant::now(), attached: None, counters: Vec::new() }
+    }
+
+    /// A policy that is attached while the command runs is found, too. Its counters stay when it is gone.
+    fn look(&mut self) {
+        if self.attached.is_none() && self.counters.is_empty() {
+            self.attached = Attached::find();
+        }
+        let at = self.began.elapsed().as_nanos() as u64;
+        let statistics = self.attached.as_ref().map(Attached::statistics).unwrap_or_default();
+        for (name, count) in statistics {
+            match self.counters.iter_mut().find(|it| it.name == name) {
+                Some(counter) => counter.samples.push((at, count)),
+                None => self.counters.push(Counter { name, samples: vec![(at, count)] }),
+            }
+        }
+    }
 }
 
 fn show(watch: &Watch<'_>, progress: &Progress) {
     progress.show(&format!("recording; {:.0} % of the log is in use", 100.0 * watch.used()));
 }
 
-fn report(recording: &Recording, args: &Record, bytes: usize) {
+fn report(recording: &Recording, out: &Path, bytes: usize) {
     let header = &recording.header;
     let seconds = header.length as f64 / 1e9;
     let all = header.length as f64 * header.cpus.len() as f64;
@@ -105,13 +182,18 @@ fn report(recording: &Recording, args: &Record, bytes: usize) {
     eprintln!(
         "{}: {seconds:.3} s on {} CPUs under {schedulers}; {} events of {} tasks, {}; the recorder's programs took \
          {:.2} % of the CPUs' time",
-        args.out.display(),
+        out.display(),
         header.cpus.len(),
         HumanCount(recording.events.len() as u64),
         recording.tasks.len(),
         HumanBytes(bytes as u64),
         100.0 * header.overhead as f64 / all.max(1.0),
     );
+}
+
+fn warn_if_cut(recording: &Recording) {
+    let header = &recording.header;
+    let seconds = header.length as f64 / 1e9;
     if header.lost > 0 {
         eprintln!(
             "flsched: *** CUT SHORT *** the log was full after {seconds:.3} s: {} later events are not in the file; record \

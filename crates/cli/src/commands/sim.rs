@@ -5,8 +5,7 @@ use crate::files::{check, check_distinct, write};
 use crate::{machine, policy_file, signals};
 use anyhow::Result;
 use flsched_machine::{Machine, Setting, with_settings};
-use flsched_sim::core::Recording;
-use flsched_sim::output::Colouring;
+use flsched_recording::timeline::{Colouring, Timeline, render_timeline, write_trace};
 use flsched_sim::scenario::Scenario;
 use flsched_sim::{Error, Setup, Simulation, classes, load, output};
 use flsched_spec::workload::Model;
@@ -128,8 +127,8 @@ fn play(
         simulation.run()
     } else {
         // The recording up to a failure is of interest, too.
-        let (outcome, recording) = simulation.run_recorded();
-        draw(&recording, title, drawing)?;
+        let (outcome, timeline) = simulation.run_recorded();
+        draw(&timeline, title, drawing)?;
         outcome
     };
     let mut outcome = match outcome {
@@ -156,19 +155,19 @@ fn draw_real(args: &args::Draw) -> Result<u8> {
     }
     check_files(&args.drawing, [("FILE", Some(&args.file))])?;
     let (path, text) = read(&args.file)?;
-    let recording = output::read_perf_script(&text, &path)?;
-    if *svg_colours == SvgColours::Frequency && recording.tunings.is_empty() {
+    let timeline = output::read_perf_script(&text, &path)?;
+    if *svg_colours == SvgColours::Frequency && timeline.tunings.is_empty() {
         let what = format!("--svg-colours frequency: {path} has no event power:cpu_frequency");
         return Err(Usage(what).into());
     }
-    draw(&recording, &path, &args.drawing)?;
+    draw(&timeline, &path, &args.drawing)?;
     Ok(0)
 }
 
-fn draw(recording: &Recording, title: &str, drawing: &Drawing) -> Result<()> {
+fn draw(timeline: &Timeline, title: &str, drawing: &Drawing) -> Result<()> {
     if let Some(path) = &drawing.trace {
         let mut trace = Vec::new();
-        output::write_trace(recording, title, &mut trace)?;
+        write_trace(timeline, title, &mut trace)?;
         write(path, &trace)?;
     }
     if let Some(path) = &drawing.svg {
@@ -176,9 +175,9 @@ fn draw(recording: &Recording, title: &str, drawing: &Drawing) -> Result<()> {
             SvgColours::Task => Colouring::Task,
             SvgColours::Frequency => Colouring::Frequency,
         };
-        write(path, output::render_timeline(recording, title, colouring).as_bytes())?;
+        write(path, render_timeline(timeline, title, colouring).as_bytes())?;
     }
-    if let Some(at) = recording.full_at {
+    if let Some(at) = timeline.full_at {
         let until = Duration::from_nanos(at).as_secs_f64();
         eprintln!("flsched: the recording ends at {until:.6} s: it holds no more");
     }

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let mut trials = overhead::trials();
     trials.push(Trial::test("why::the_cpu_time_is_broken_down_as_it_was_spent", why::breakdown));
     trials.push(Trial::test("record::a_load_is_recorded_and_replayed", record::replay));
+    trials.push(Trial::test("record::a_policys_counters_are_recorded", record::counters));
     trials.push(Trial::test("record::a_full_log_ends_the_recording_loudly", record::full));
     for kernel in TOP_KERNELS {
         let name = format!("top::a_busy_machine_is_reported_{kernel}");

@@ -1,5 +1,5 @@
 //! `flsched record` on a small load in a virtual machine, and its replay in the simulator.
-use flsched_recording::Recording;
+use flsched_recording::{Recording, What};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use std::path::Path;
@@ -42,6 +42,8 @@ pub fn replay() -> Result<(), Failed> {
         "anonymous"
     );
 
+    look(&recording, &path, folder.path());
+
     let trace = format!("trace:{}", path.display());
     let output = Command::new(FLSCHED)
         .args(["sim", "--scheduler", "eevdf", "--json", "--workload", &trace])
@@ -57,6 +59,74 @@ pub fn replay() -> Result<(), Failed> {
         let ratio = of("simulated", name) / of("recorded", name);
         assert!((1.0 / most..most).contains(&ratio), "{name}: {ratio}: {outcome:#}");
     }
+    Ok(())
+}
+
+/// `record --from FILE --perfetto FILE` holds what the recording does, in the words of the Trace Event Format.
+fn look(recording: &Recording, path: &Path, folder: &Path) {
+    let traces = ["trace.json", "trace.json.gz"].map(|name| folder.join(name));
+    for trace in &traces {
+        let output = Command::new(FLSCHED)
+            .args(["record", "--from"])
+            .arg(path)
+            .arg("--perfetto")
+            .arg(trace)
+            .output()
+            .expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let plain = std::fs::read(&traces[0]).expect("a file");
+    let packed = Command::new("gzip").arg("-dc").arg(&traces[1]).output().expect("it starts").stdout;
+    assert!(plain == packed, "compressed or not, it is the same trace");
+
+    let trace: Value = serde_json::from_slice(&plain).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("a list");
+    let with = |phase: &str, pid: u64| {
+        let found = events.iter().filter(move |event| event["ph"] == phase && event["pid"] == pid);
+        found.collect::<Vec<&Value>>()
+    };
+    let sum_us =
+        |events: &[&Value]| events.iter().map(|event| event["dur"].as_f64().expect("a time")).sum::<f64>();
+    // What ran on the CPUs is what the tasks' rows say that they ran.
+    let (on_cpus, of_tasks) = (with("X", 1), with("X", 2));
+    let (ran, waited): (Vec<&Value>, Vec<&Value>) =
+        of_tasks.iter().partition(|event| event["name"].as_str().expect("a name").starts_with("CPU "));
+    assert_eq!(on_cpus.len(), ran.len());
+    let switches =
+        recording.events.iter().filter(|event| matches!(event.what, What::Switch { next: Some(_), .. }));
+    assert!(on_cpus.len() >= switches.count());
+    let capacity = recording.header.length as f64 * recording.header.cpus.len() as f64 / 1e3;
+    let busy = sum_us(&on_cpus) / capacity;
+    assert!((busy - sum_us(&ran) / capacity).abs() < 1e-9 && (0.5..=1.0).contains(&busy), "{busy}");
+    // A pipeline's processes wait for each other, and for a CPU.
+    for what in ["waits for a CPU", "waits for a message", "sleeps"] {
+        assert!(waited.iter().any(|event| event["name"] == what), "{what}");
+    }
+    // Each arrow has a begin and an end, at the same time, and none is without a wake-up.
+    let (begins, ends, woken) = (with("s", 2), with("f", 2), with("i", 2));
+    assert!(!begins.is_empty() && begins.len() == ends.len() && begins.len() <= woken.len());
+    assert!(
+        begins.iter().zip(&ends).all(|(begin, end)| begin["id"] == end["id"] && begin["ts"] == end["ts"])
+    );
+}
+
+/// What a policy counts meanwhile is in the recording.
+pub fn counters() -> Result<(), Failed> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("load.trace");
+    let output = record(&format!("-- {FLSCHED} run -- hackbench -p -g 2 -l 300"), &path);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let recording = read(&path);
+    let queued = recording.header.counters.iter().find(|counter| counter.name == "queued_tail");
+    let samples = &queued.expect("FLSCHED counts it").samples;
+    assert!(samples.is_sorted() && samples.last() > samples.first(), "{samples:?}");
+    let timeline = recording.timeline();
+    assert!(
+        timeline
+            .counters
+            .iter()
+            .any(|(name, rates)| name == "queued_tail" && rates.iter().any(|it| it.1 > 0))
+    );
     Ok(())
 }
 

@@ -177,6 +177,7 @@ pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result
         migrations: data.cpus.iter().map(|cpu| cpu.migrations).sum(),
         lost: data.cpus.iter().map(|cpu| cpu.lost).sum::<u64>() + later as u64,
         overhead,
+        counters: Vec::new(),
     };
     Ok((Recording { header, tasks: merged.tasks, events: merged.events }, done))
 }

@@ -186,7 +186,7 @@ impl Core {
                 let cpu = self.frequencies.domains[index].cpus[position];
                 self.frequencies.meters[cpu].count(now, before);
                 self.frequencies.of_cores[machine.places[cpu].core].count(now, before);
-                self.recording.iter_mut().for_each(|recording| recording.tuned(cpu, mhz, now));
+                self.timeline.iter_mut().for_each(|timeline| timeline.tuned(cpu, mhz, now));
                 self.renew_pace(cpu);
             }
         }

@@ -7,7 +7,6 @@ mod lock;
 mod memory;
 mod meter;
 mod perf;
-mod recording;
 mod spent;
 mod task;
 mod task_struct;
@@ -21,7 +20,6 @@ pub use lock::{LockCounts, LockId, Locks};
 pub use memory::Memory;
 pub use meter::{Meter, STEP_MHZ};
 pub use perf::Pace;
-pub use recording::{QueueLength, Recording, Slice, Tuning, WakeUp};
 pub use spent::Spent;
 pub use task::{
     Budget, PF_KTHREAD, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR,
@@ -36,6 +34,7 @@ use crate::engine::{Event, EventQueue, Ns, Random, random};
 use crate::rules::Watch;
 pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
+use flsched_recording::timeline::Timeline;
 use std::sync::Arc;
 
 /// A CPU, with its part of `struct rq`. What every step of a task needs comes first, in one cache line.
@@ -119,8 +118,8 @@ pub struct Core {
     pub idle: CpuMask,
     /// What ended the run early; the first counts.
     pub violation: Option<Violation>,
-    /// Which task ran where and when, if a recording was requested.
-    pub recording: Option<Box<Recording>>,
+    /// Which task ran where and when, if that was requested.
+    pub timeline: Option<Box<Timeline>>,
     /// Watches for what rules are about, if any are to be judged.
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -168,7 +167,7 @@ impl Core {
             online: CpuMask::first(count),
             idle: CpuMask::first(count),
             violation: None,
-            recording: None,
+            timeline: None,
             watch: None,
         };
         (0..count).for_each(|cpu| core.renew_pace(cpu));
@@ -306,7 +305,7 @@ impl Core {
 
     /// `set_task_cpu()`.
     pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
-        if self.recording.is_some() && self.tasks[task].is_queued && self.tasks[task].cpu != cpu {
+        if self.timeline.is_some() && self.tasks[task].is_queued && self.tasks[task].cpu != cpu {
             self.record_queue(self.tasks[task].cpu, -1);
             self.record_queue(cpu, 1);
         }
@@ -373,18 +372,18 @@ impl Core {
 
     /// Records which task runs where and when, from the start of the run on.
     pub(crate) fn start_recording(&mut self) {
-        let mut recording = Recording::new(self.nr_cpus());
+        let mut timeline = Timeline::new((0..self.nr_cpus() as u32).collect());
         if self.machine.speed.frequency.is_some() {
-            (0..self.nr_cpus()).for_each(|cpu| recording.tuned(cpu, self.frequencies.of_cpu(cpu), 0));
+            (0..self.nr_cpus()).for_each(|cpu| timeline.tuned(cpu, self.frequencies.of_cpu(cpu), 0));
         }
-        self.recording = Some(Box::new(recording));
+        self.timeline = Some(Box::new(timeline));
     }
 
     /// The number of tasks that wait for `cpu` changes by this much.
     pub(crate) fn record_queue(&mut self, cpu: CpuId, change: i64) {
         let at = self.clock();
-        if let Some(recording) = &mut self.recording {
-            recording.queued(cpu, change, at);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.queued(cpu, change, at);
         }
     }
 

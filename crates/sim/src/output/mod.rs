@@ -4,16 +4,12 @@ mod frequencies;
 mod perf;
 mod replayed;
 mod table;
-mod timeline;
-mod trace;
 
 pub use cpu_time::{CpuTime, Use};
 pub use frequencies::{CpuFrequencies, Energy, FrequencyReport};
 pub use perf::read_perf_script;
 pub use replayed::Replayed;
 pub use table::render;
-pub use timeline::{Colouring, render_timeline};
-pub use trace::write_trace;
 
 use crate::Setup;
 use crate::classes::Class;

@@ -1,13 +1,14 @@
 //! A recording of a real machine, from the text of `perf script`.
 use crate::Error;
-use crate::core::{Recording, TaskId};
+use crate::core::TaskId;
 use crate::perf_script::{Line, What, lines};
 use flsched_machine::MAX_CPUS;
+use flsched_recording::timeline::Timeline;
 use std::collections::BTreeMap;
 
 /// Reads `sched_switch`, wake-ups and `cpu_frequency`. `path` is named in errors. Lengths of run queues are not
 /// part of the trace.
-pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
+pub fn read_perf_script(text: &str, path: &str) -> Result<Timeline, Error> {
     let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
     let all: Vec<Line> = lines(text).collect::<Result<_, _>>().map_err(wrong)?;
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
@@ -35,7 +36,7 @@ pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
             )));
         }
     }
-    let mut recording = Recording::new(most + 1);
+    let mut timeline = Timeline::new((0..=most as u32).collect());
     let mut tasks = Tasks::default();
     let mut is_known = vec![false; most + 1];
     for Line { at, cpu, what, .. } in all {
@@ -45,21 +46,21 @@ pub fn read_perf_script(text: &str, path: &str) -> Result<Recording, Error> {
                 // The switch to this task was before the recording: the task has run since its
                 // start.
                 if !std::mem::replace(&mut is_known[cpu], true) {
-                    recording.switched(cpu, tasks.number(prev), 0);
+                    timeline.switched(cpu, tasks.number(prev), 0);
                 }
-                recording.switched(cpu, tasks.number(next), at);
+                timeline.switched(cpu, tasks.number(next), at);
             }
             What::Wake { woken, to, .. } => {
                 if let Some(task) = tasks.number(woken) {
-                    recording.woken(task, to, at);
+                    timeline.woken(task, to, at, None);
                 }
             }
-            What::Frequency { cpu, mhz } => recording.tuned(cpu, mhz, at),
+            What::Frequency { cpu, mhz } => timeline.tuned(cpu, mhz, at),
             What::Other => {}
         }
     }
-    recording.finish(end, tasks.names);
-    Ok(recording)
+    timeline.finish(end, tasks.names);
+    Ok(timeline)
 }
 
 #[derive(Default)]
@@ -85,7 +86,8 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{CpuId, Slice, Tuning};
+    use crate::core::CpuId;
+    use flsched_recording::timeline::{Slice, Tuning};
 
     const TEXT: &str = "\
         a 7 [001] 5.000000: power:cpu_frequency: state=1200000 cpu_id=1
@@ -97,15 +99,15 @@ mod tests {
 
     #[test]
     fn a_real_machines_recording() {
-        let recording = read_perf_script(TEXT, "x.txt").unwrap();
-        assert_eq!((recording.nr_cpus, recording.end), (3, 50_000));
-        let name = |task: usize| recording.tasks[task].0.as_str();
+        let timeline = read_perf_script(TEXT, "x.txt").unwrap();
+        assert_eq!((timeline.cpus.len(), timeline.end), (3, 50_000));
+        let name = |task: usize| timeline.tasks[task].0.as_str();
         let slice = |cpu, task, from, to| Slice { cpu, task, from, to };
         let (a, b) = if name(0) == "a" { (0, 1) } else { (1, 0) };
-        assert_eq!(recording.slices, [slice(1, a, 0, 20_000), slice(2, b, 20_000, 50_000)]);
-        assert_eq!(recording.tasks[b], ("b".into(), 8));
+        assert_eq!(timeline.slices, [slice(1, a, 0, 20_000), slice(2, b, 20_000, 50_000)]);
+        assert_eq!(timeline.tasks[b], ("b".into(), 8));
         let tuning = |cpu: CpuId, at, mhz| Tuning { cpu, at, mhz };
-        assert_eq!(recording.tunings, [tuning(1, 0, 1200), tuning(2, 50_000, 3000)]);
+        assert_eq!(timeline.tunings, [tuning(1, 0, 1200), tuning(2, 50_000, 3000)]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod steps;
 mod waiting;
 
 use crate::classes::{Class, scheduling, set_up};
-use crate::core::{Core, Cpu, CpuId, Footprint, Recording, State, Task, TaskId, TaskSpec};
+use crate::core::{Core, Cpu, CpuId, Footprint, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
 use crate::rules::{Scores, Watch};
@@ -21,6 +21,7 @@ use crate::startup::TaskSlabs;
 use crate::workload::{Circumstances, Disturbance, Program, World};
 use crate::{Error, Setup, Violation};
 use flsched_machine::{CallbackCosts, Machine, Price};
+use flsched_recording::timeline::Timeline;
 use flsched_spec::{Scheduler, Target};
 use std::sync::Arc;
 
@@ -200,13 +201,13 @@ impl Simulation {
 
     /// Runs to the end, and records which task ran where and when. After a failure it returns the
     /// recording so far.
-    pub fn run_recorded(mut self) -> (Result<Outcome, Error>, Recording) {
+    pub fn run_recorded(mut self) -> (Result<Outcome, Error>, Timeline) {
         self.core.start_recording();
         let outcome = self.finish();
         let end = self.core.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
-        let mut recording = self.core.recording.take().map(|it| *it).unwrap_or_else(|| Recording::new(0));
-        recording.finish(end, self.core.tasks.iter().map(|task| (task.name(), task.pid)).collect());
-        (outcome, recording)
+        let mut timeline = self.core.timeline.take().map_or_else(|| Timeline::new(Vec::new()), |it| *it);
+        timeline.finish(end, self.core.tasks.iter().map(|task| (task.name(), task.pid)).collect());
+        (outcome, timeline)
     }
 
     fn finish(&mut self) -> Result<Outcome, Error> {

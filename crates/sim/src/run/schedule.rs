@@ -176,7 +176,7 @@ impl Simulation {
         self.core.record_queue(cpu, 1);
         if why != Enqueue::Restore {
             let at = self.core.clock();
-            self.core.recording.iter_mut().for_each(|recording| recording.woken(task, cpu, at));
+            self.core.timeline.iter_mut().for_each(|timeline| timeline.woken(task, cpu, at, None));
         }
         self.core.charge(&self.costs[class], Callback::Enqueue);
         self.classes[class].enqueue(&mut self.core, cpu, task, why);
@@ -309,7 +309,7 @@ impl Simulation {
         // Most of it lies before the trace point `sched_switch`.
         self.core.spend(Price::Switch, *self.core.machine.costs.switch_ns);
         let at = self.core.clock();
-        self.core.recording.iter_mut().for_each(|recording| recording.switched(cpu, next, at));
+        self.core.timeline.iter_mut().for_each(|timeline| timeline.switched(cpu, next, at));
         match next {
             Some(next) => {
                 self.core.record_queue(cpu, -1);

@@ -496,6 +496,7 @@ mod tests {
             migrations: 0,
             lost: 0,
             overhead: 0,
+            counters: Vec::new(),
         };
         Recording { header, tasks: names.iter().map(|name| task(name)).collect(), events }
     }

@@ -1,6 +1,21 @@
-//! Which task ran where and when, for traces and charts; recorded on request only.
-use super::{CpuId, TaskId};
-use crate::engine::Ns;
+//! Which task ran where and when, for traces and charts: of a simulated run, or of a recorded one.
+//!
+//! - [`Timeline`]: periods, wake-ups, lengths of queues, frequencies, counters
+//! - [`write_trace`]: a trace for ui.perfetto.dev
+//! - [`render_timeline`]: a picture
+mod perfetto;
+mod picture;
+mod recorded;
+
+pub use perfetto::write_trace;
+pub use picture::{Colouring, render_timeline};
+
+use crate::Ns;
+
+/// The place of a CPU among [`Timeline::cpus`].
+pub type CpuId = usize;
+/// The place of a task among [`Timeline::tasks`].
+pub type TaskId = usize;
 
 /// A period in which a task ran on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,10 +35,36 @@ pub struct Slice {
 pub struct WakeUp {
     /// The task that was woken.
     pub task: TaskId,
-    /// The CPU to whose run queue it was added.
+    /// The CPU to whose run queue it was added; in a recorded run, the CPU that woke it.
     pub cpu: CpuId,
     /// The time.
     pub at: Ns,
+    /// The task that woke it, if that is known.
+    pub by: Option<TaskId>,
+}
+
+/// A period in which a task did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// The task.
+    pub task: TaskId,
+    /// For what it waited.
+    pub what: WaitsFor,
+    /// The start.
+    pub from: Ns,
+    /// The end.
+    pub to: Ns,
+}
+
+/// What a task that does not run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// A CPU: it could run.
+    Cpu,
+    /// What another task will write, in a call of `read`, `recv` or `poll`.
+    Message,
+    /// Anything else: a lock, the end of another task, a device, time.
+    Other,
 }
 
 /// How many tasks wait for a CPU, from this time on.
@@ -53,7 +94,7 @@ const MOST: usize = 4_000_000;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Recording {
+pub struct Timeline {
     /// In the order of their ends.
     pub slices: Vec<Slice>,
     /// In the order of time.
@@ -62,10 +103,14 @@ pub struct Recording {
     pub queues: Vec<QueueLength>,
     /// In the order of time; empty if frequencies do not change.
     pub tunings: Vec<Tuning>,
+    /// In the order of their ends; empty if they were not recorded.
+    pub waits: Vec<Wait>,
+    /// What a policy counted: name, and its value from each time on.
+    pub counters: Vec<(String, Vec<(Ns, u64)>)>,
     /// Name and pid of each task.
     pub tasks: Vec<(String, i32)>,
-    /// How many CPUs there are.
-    pub nr_cpus: usize,
+    /// The number of each CPU in its machine.
+    pub cpus: Vec<u32>,
     /// When the run ended.
     pub end: Ns,
     /// When recording stopped for lack of room; `None`: it is complete.
@@ -74,15 +119,19 @@ pub struct Recording {
     waiting: Vec<i64>,
 }
 
-impl Recording {
-    pub(crate) fn new(nr_cpus: usize) -> Self {
+impl Timeline {
+    /// Without any event, of a machine with these CPUs.
+    pub fn new(cpus: Vec<u32>) -> Self {
+        let nr_cpus = cpus.len();
         Self {
             slices: Vec::new(),
             wake_ups: Vec::new(),
             queues: Vec::new(),
             tunings: Vec::new(),
+            waits: Vec::new(),
+            counters: Vec::new(),
             tasks: Vec::new(),
-            nr_cpus,
+            cpus,
             end: 0,
             full_at: None,
             running: vec![None; nr_cpus],
@@ -91,7 +140,7 @@ impl Recording {
     }
 
     /// `next`, or the idle task, runs on `cpu` from now on.
-    pub(crate) fn switched(&mut self, cpu: CpuId, next: Option<TaskId>, at: Ns) {
+    pub fn switched(&mut self, cpu: CpuId, next: Option<TaskId>, at: Ns) {
         let before = std::mem::replace(&mut self.running[cpu], next.map(|next| (next, at)));
         if let Some((task, from)) = before
             && self.has_room(self.slices.len(), at)
@@ -101,14 +150,14 @@ impl Recording {
     }
 
     /// `task` is added to the run queue of `cpu` after a sleep.
-    pub(crate) fn woken(&mut self, task: TaskId, cpu: CpuId, at: Ns) {
+    pub fn woken(&mut self, task: TaskId, cpu: CpuId, at: Ns, by: Option<TaskId>) {
         if self.has_room(self.wake_ups.len(), at) {
-            self.wake_ups.push(WakeUp { task, cpu, at });
+            self.wake_ups.push(WakeUp { task, cpu, at, by });
         }
     }
 
     /// The number of tasks that wait for `cpu` changes by this much.
-    pub(crate) fn queued(&mut self, cpu: CpuId, change: i64, at: Ns) {
+    pub fn queued(&mut self, cpu: CpuId, change: i64, at: Ns) {
         self.waiting[cpu] += change;
         if self.has_room(self.queues.len(), at) {
             self.queues.push(QueueLength { cpu, at, waiting: self.waiting[cpu] });
@@ -116,15 +165,22 @@ impl Recording {
     }
 
     /// `cpu` runs at `mhz` from now on.
-    pub(crate) fn tuned(&mut self, cpu: CpuId, mhz: u32, at: Ns) {
+    pub fn tuned(&mut self, cpu: CpuId, mhz: u32, at: Ns) {
         if self.has_room(self.tunings.len(), at) {
             self.tunings.push(Tuning { cpu, at, mhz });
         }
     }
 
-    /// `tasks`: name and pid of each.
-    pub(crate) fn finish(&mut self, end: Ns, tasks: Vec<(String, i32)>) {
-        for cpu in 0..self.nr_cpus {
+    /// `task` did not run in this period.
+    pub fn waited(&mut self, wait: Wait) {
+        if self.has_room(self.waits.len(), wait.to) {
+            self.waits.push(wait);
+        }
+    }
+
+    /// The end; `tasks`: name and pid of each.
+    pub fn finish(&mut self, end: Ns, tasks: Vec<(String, i32)>) {
+        for cpu in 0..self.cpus.len() {
             self.switched(cpu, None, end);
         }
         self.end = end;
@@ -146,15 +202,15 @@ mod tests {
 
     #[test]
     fn a_switch_ends_a_slice() {
-        let mut recording = Recording::new(2);
-        recording.switched(1, Some(5), 10);
-        recording.switched(1, Some(6), 30);
-        recording.switched(1, None, 40);
-        recording.queued(1, 1, 5);
-        recording.queued(1, -1, 10);
-        recording.finish(50, Vec::new());
+        let mut timeline = Timeline::new(vec![0, 1]);
+        timeline.switched(1, Some(5), 10);
+        timeline.switched(1, Some(6), 30);
+        timeline.switched(1, None, 40);
+        timeline.queued(1, 1, 5);
+        timeline.queued(1, -1, 10);
+        timeline.finish(50, Vec::new());
         let slice = |task, from, to| Slice { cpu: 1, task, from, to };
-        assert_eq!(recording.slices, [slice(5, 10, 30), slice(6, 30, 40)]);
-        assert_eq!(recording.queues.last().map(|queue| queue.waiting), Some(0));
+        assert_eq!(timeline.slices, [slice(5, 10, 30), slice(6, 30, 40)]);
+        assert_eq!(timeline.queues.last().map(|queue| queue.waiting), Some(0));
     }
 }

@@ -1,9 +1,11 @@
-//! A recording as a picture: time from left to right, a row for each CPU, a colour for each task or for
+//! A timeline as a picture: time from left to right, a row for each CPU, a colour for each task or for
 //! each frequency, as in the figures of the Smove paper.
-use crate::core::{CpuId, Recording, STEP_MHZ, Slice, Tuning};
-use crate::engine::{Ns, display_ns};
+use super::{CpuId, Slice, Timeline, Tuning};
+use crate::Ns;
 use maud::{Markup, html};
 
+/// Frequencies are shown in steps of this size.
+const STEP_MHZ: u32 = 100;
 /// Width of a row, in pixels.
 const WIDTH: u64 = 1600;
 const LEFT: u64 = 60;
@@ -38,17 +40,17 @@ struct Piece {
 const UNKNOWN: Key = 0;
 
 /// An SVG with a row for each CPU on which tasks ran. A pixel shows the key that lasted longest within it.
-pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring) -> String {
-    let end = recording.full_at.unwrap_or(recording.end).max(1);
-    let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); recording.nr_cpus];
-    recording.slices.iter().for_each(|slice| slices[slice.cpu].push(*slice));
-    let mut tunings: Vec<Vec<Tuning>> = vec![Vec::new(); recording.nr_cpus];
-    recording.tunings.iter().for_each(|tuning| tunings[tuning.cpu].push(*tuning));
+pub fn render_timeline(timeline: &Timeline, title: &str, colouring: Colouring) -> String {
+    let end = timeline.full_at.unwrap_or(timeline.end).max(1);
+    let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); timeline.cpus.len()];
+    timeline.slices.iter().for_each(|slice| slices[slice.cpu].push(*slice));
+    let mut tunings: Vec<Vec<Tuning>> = vec![Vec::new(); timeline.cpus.len()];
+    timeline.tunings.iter().for_each(|tuning| tunings[tuning.cpu].push(*tuning));
     let pieces = |cpu: CpuId| match colouring {
         Colouring::Task => by_task(&slices[cpu]),
         Colouring::Frequency => by_step(&slices[cpu], &tunings[cpu]),
     };
-    let used = (0..recording.nr_cpus).filter(|&cpu| !slices[cpu].is_empty());
+    let used = (0..timeline.cpus.len()).filter(|&cpu| !slices[cpu].is_empty());
     let rows: Vec<(CpuId, Vec<Piece>)> = used.map(|cpu| (cpu, pieces(cpu))).collect();
     let steps =
         rows.iter().flat_map(|(_, pieces)| pieces).map(|piece| piece.key).filter(|&key| key != UNKNOWN);
@@ -60,7 +62,7 @@ pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring)
     let height = TOP + row * rows.len() as u64 + 30 + legend_height;
     let width = LEFT + WIDTH + 20;
     let colour_and_name = |key: Key| match colouring {
-        Colouring::Task => (colour_of_task(key), name(recording, key)),
+        Colouring::Task => (colour_of_task(key), name(timeline, key)),
         Colouring::Frequency if key == UNKNOWN => ("#bbb".into(), "frequency unknown".into()),
         Colouring::Frequency => (colour_of_step(key, range), format!("{key} MHz")),
     };
@@ -69,12 +71,12 @@ pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring)
             font-family="sans-serif" font-size="11" {
             rect width="100%" height="100%" fill="#fff" {}
             text x=(LEFT) y="18" font-size="14" {
-                (title) "; " (rows.len()) " of " (recording.nr_cpus) " CPUs had work"
+                (title) "; " (rows.len()) " of " (timeline.cpus.len()) " CPUs had work"
             }
             @for (index, (cpu, pieces)) in (0..).zip(&rows) {
                 @let y = TOP + row * index;
                 @if row >= 10 || index % 10 == 0 {
-                    text x="4" y=(y + row.min(10)) { "CPU " (cpu) }
+                    text x="4" y=(y + row.min(10)) { "CPU " (timeline.cpus[*cpu]) }
                 }
                 @for (key, from, to) in runs(pieces, end) {
                     @let (colour, name) = colour_and_name(key);
@@ -94,6 +96,11 @@ pub fn render_timeline(recording: &Recording, title: &str, colouring: Colouring)
         }
     };
     picture.into_string() + "\n"
+}
+
+/// `1.234567890 s`.
+fn display_ns(ns: Ns) -> String {
+    format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 fn legend(range: (Key, Key), y: u64) -> Markup {
@@ -161,8 +168,8 @@ fn runs(pieces: &[Piece], end: Ns) -> Vec<(Key, u64, u64)> {
     runs
 }
 
-fn name(recording: &Recording, task: Key) -> String {
-    let (name, pid) = &recording.tasks[task as usize];
+fn name(timeline: &Timeline, task: Key) -> String {
+    let (name, pid) = &timeline.tasks[task as usize];
     format!("{name} {pid}")
 }
 
