@@ -32,7 +32,18 @@ impl Purpose {
     };
 
     /// The probe of `top`, and the statistics of a policy that another process has attached.
-    pub const TOP: Self = Self { what: "top", ..Self::RECORD };
+    pub const TOP: Self = Self {
+        what: "top",
+        options: &[
+            "CONFIG_BPF_SYSCALL",
+            "CONFIG_BPF_JIT",
+            "CONFIG_DEBUG_INFO_BTF",
+            "CONFIG_BPF_EVENTS",
+            // For the run queues' clock.
+            "CONFIG_KALLSYMS_ALL",
+        ],
+        ..Self::RECORD
+    };
 
     /// The probe of `compare --why`.
     pub const WHY: Self = Self { what: "--why", ..Self::RECORD };

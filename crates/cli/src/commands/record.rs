@@ -27,6 +27,8 @@ const CHECK: Duration = Duration::from_millis(50);
 
 pub fn run(args: &Record) -> Result<u8> {
     // What cannot be written should not be recorded first.
+    let named = [("--out", &args.out), ("--perfetto", &args.perfetto), ("--from", &args.from)];
+    files::check_distinct(named.map(|(option, file)| (option, file.as_ref())))?;
     for file in args.out.iter().chain(&args.perfetto) {
         files::check(file)?;
     }

@@ -3,7 +3,7 @@
 //! last machine of one tool before the first of the next boots.
 //!
 //! By default the locks of each policy are measured on one kernel, and FLSCHED on the newest, too; the costs only under FLSCHED.
-//! With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, also those under the other policies.
+//! With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, also those under the other policies, and `top` on more kernels.
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "the rest is for tests that act inside the machine")]
@@ -16,8 +16,8 @@ mod why;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 
-/// They lay out tasks and run queues differently.
-const TOP_KERNELS: [&str; 2] = ["6.18", "7.3"];
+/// They lay out tasks and run queues differently. The first is tried by default.
+const TOP_KERNELS: [&str; 3] = ["7.3", "6.18", "6.16"];
 
 fn main() -> ExitCode {
     let mut trials = overhead::trials();
@@ -25,7 +25,8 @@ fn main() -> ExitCode {
     trials.push(Trial::test("record::a_load_is_recorded_and_replayed", record::replay));
     trials.push(Trial::test("record::a_policys_counters_are_recorded", record::counters));
     trials.push(Trial::test("record::a_full_log_ends_the_recording_loudly", record::full));
-    for kernel in TOP_KERNELS {
+    let is_whole = std::env::var_os("FLSCHED_TEST_ALL").is_some();
+    for kernel in TOP_KERNELS.into_iter().take(if is_whole { TOP_KERNELS.len() } else { 1 }) {
         let name = format!("top::a_busy_machine_is_reported_{kernel}");
         trials.push(Trial::test(name, move || top::report(kernel)));
     }
