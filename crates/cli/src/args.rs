@@ -288,6 +288,11 @@ pub struct Compare {
     /// takes one more run of each scheduler on each workload. Not with --on sim or --clock work
     #[arg(long)]
     pub why: bool,
+    /// Add pictures of what ran where to the page: CPUs and time, under one scheduler after the other. It takes one more
+    /// run of each scheduler on each workload, and writes a trace for ui.perfetto.dev of each beside the page. Not with
+    /// --clock work
+    #[arg(long, requires = "html")]
+    pub timeline: bool,
     /// Seed of the order of runs and, with --on sim, of the runs themselves [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

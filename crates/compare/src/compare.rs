@@ -1,8 +1,8 @@
 //! Carries out a comparison: the plan, the runs, and the report after every run.
 use crate::environment::Environment;
-use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
+use crate::execute::{Ending, ExecError, Executor, Probe, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
-use crate::plan::{Arm, Step, arms, breakdowns, plan};
+use crate::plan::{Arm, Step, arms, plan, watched};
 use crate::result::{Report, VERSION};
 use crate::spec::CompareSpec;
 use crate::summary::{Record, arm_name, results};
@@ -49,8 +49,8 @@ pub struct RunInfo<'a> {
     pub workload: &'a str,
     /// It is a warm-up: its time does not count.
     pub warm_up: bool,
-    /// It is run for the breakdown of CPU time: its time does not count.
-    pub why: bool,
+    /// What watches it, so that its time does not count.
+    pub probe: Option<Probe>,
     /// The time of the previous run of the same workload under the same scheduler.
     pub last_time_s: Option<f64>,
 }
@@ -197,8 +197,10 @@ struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     fn new(spec: &'a CompareSpec, environment: Environment) -> Self {
         let mut steps = plan(spec.workloads.len(), spec.schedulers.len(), spec.runs, spec.seed);
-        if spec.why {
-            steps.extend(breakdowns(spec.workloads.len(), spec.schedulers.len()));
+        for (probe, is_asked) in [(Probe::Why, spec.why), (Probe::Timeline, spec.timeline)] {
+            if is_asked {
+                steps.extend(watched(probe, spec.workloads.len(), spec.schedulers.len()));
+            }
         }
         if spec.on == Target::Sim {
             // The simulator needs no warm-up.
@@ -233,11 +235,14 @@ impl<'a> Comparison<'a> {
             scheduler: &scheduler,
             workload: &workload,
             warm_up: step.warm_up,
-            why: step.why,
+            probe: step.probe,
             last_time_s: self.of_same(&step).find_map(|record| record.outcome.time_s()),
         };
         observer.event(&Event::RunStarted(info));
-        let outcome = self.outcome(index, executor)?;
+        let mut outcome = self.outcome(index, executor)?;
+        if let Some(recorded) = outcome.recorded.take() {
+            outcome.timeline = recorded.timeline().ok().map(Arc::new);
+        }
         observer.event(&Event::RunEnded(info, &outcome));
         self.records.push(Record { run: index + 1, step, outcome });
         Ok(())
@@ -270,7 +275,7 @@ impl<'a> Comparison<'a> {
             workload: self.spec.workloads[step.workload].clone(),
             limit_s: self.spec.limit.as_secs_f64(),
             seed: self.seeds[index],
-            why: step.why,
+            probe: step.probe,
         }
     }
 
@@ -281,7 +286,7 @@ impl<'a> Comparison<'a> {
         }
         let request = self.request(index);
         if executor.is_cold() && !step.warm_up {
-            let warm_up = executor.run(&RunRequest { why: false, ..request.clone() })?;
+            let warm_up = executor.run(&RunRequest { probe: None, ..request.clone() })?;
             if warm_up.time_s().is_none() {
                 return Ok(warm_up);
             }

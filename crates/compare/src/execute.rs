@@ -1,9 +1,12 @@
 //! One run: its input, its result, and the trait of executors.
 use crate::environment::Environment;
 use crate::residency::Residency;
+use crate::timeline::Recorded;
 use crate::{Scheduler, Waits, Workload};
 use flsched_probes::why::Why;
+use flsched_recording::timeline::Timeline;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One workload under one scheduler, once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,9 +23,19 @@ pub struct RunRequest {
     /// The seed of everything that is drawn in the run, where it is repeatable.
     #[serde(default)]
     pub seed: u64,
-    /// Whether to run with the probe that breaks the CPU time down.
+    /// What watches the run, if anything does.
     #[serde(default)]
-    pub why: bool,
+    pub probe: Option<Probe>,
+}
+
+/// What watches a run, so that its time does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Probe {
+    /// What breaks the CPU time down by cause.
+    Why,
+    /// What records which task ran where.
+    Timeline,
 }
 
 /// How a run ended.
@@ -83,6 +96,12 @@ pub struct RunOutcome {
     /// The breakdown of CPU time, if it was requested.
     #[serde(default)]
     pub why: Option<Why>,
+    /// What ran where, if it was requested, as it comes from the machine.
+    #[serde(default)]
+    pub recorded: Option<Recorded>,
+    /// The same, to be drawn.
+    #[serde(skip)]
+    pub timeline: Option<Arc<Timeline>>,
 }
 
 impl RunOutcome {
@@ -100,6 +119,8 @@ impl RunOutcome {
             scheduler_version: None,
             stats: Vec::new(),
             why: None,
+            recorded: None,
+            timeline: None,
         }
     }
 

@@ -24,6 +24,7 @@ pub mod result;
 pub mod spec;
 pub mod stats;
 mod summary;
+mod timeline;
 pub mod verdict;
 pub mod waits;
 mod warnings;

@@ -3,6 +3,7 @@
 //! A round runs every workload under every scheduler once. So every influence that changes during a
 //! comparison (temperature, other programs, memory layout) affects all schedulers alike, and after
 //! any number of rounds all have the same number of runs.
+use crate::execute::Probe;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -28,8 +29,8 @@ pub struct Step {
     pub arm: usize,
     /// It is a warm-up: its time does not count.
     pub warm_up: bool,
-    /// It is run with the probe that breaks the CPU time down: its time does not count.
-    pub why: bool,
+    /// What watches it, so that its time does not count.
+    pub probe: Option<Probe>,
 }
 
 /// The schedulers in the order of the request, with the second appearance of the first one after
@@ -47,7 +48,7 @@ pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<St
     let arms = arms(schedulers);
     let each = |warm_up: bool| -> Vec<Step> {
         (0..workloads)
-            .flat_map(|workload| (0..arms.len()).map(move |arm| Step { workload, arm, warm_up, why: false }))
+            .flat_map(|workload| (0..arms.len()).map(move |arm| Step { workload, arm, warm_up, probe: None }))
             .collect()
     };
     // The first one's warm-up warms up both of the A/A pair.
@@ -62,13 +63,13 @@ pub fn plan(workloads: usize, schedulers: usize, runs: u32, seed: u64) -> Vec<St
     steps
 }
 
-/// One more run of each workload under each scheduler, for the breakdown of CPU time. These runs come last, as
-/// the probe may leave traces.
-pub fn breakdowns(workloads: usize, schedulers: usize) -> impl Iterator<Item = Step> {
+/// One more run of each workload under each scheduler, which this probe watches. These runs come last, as the probe may
+/// leave traces.
+pub fn watched(probe: Probe, workloads: usize, schedulers: usize) -> impl Iterator<Item = Step> {
     let arms = arms(schedulers).into_iter().enumerate().filter(|(_, arm)| !arm.again);
     let arms: Vec<usize> = arms.map(|(index, _)| index).collect();
     let steps = move |workload| {
-        arms.clone().into_iter().map(move |arm| Step { workload, arm, warm_up: false, why: true })
+        arms.clone().into_iter().map(move |arm| Step { workload, arm, warm_up: false, probe: Some(probe) })
     };
     (0..workloads).flat_map(steps)
 }
@@ -102,10 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn one_breakdown_per_scheduler_and_workload() {
-        let steps: Vec<_> = breakdowns(2, 2).map(|step| (step.workload, step.arm, step.why)).collect();
-        assert_eq!(steps, [(0, 0, true), (0, 2, true), (1, 0, true), (1, 2, true)]);
-        assert!(plan(2, 2, 3, 1).iter().all(|step| !step.why));
+    fn one_watched_run_per_scheduler_and_workload() {
+        let steps: Vec<_> = watched(Probe::Why, 2, 2).map(|step| (step.workload, step.arm)).collect();
+        assert_eq!(steps, [(0, 0), (0, 2), (1, 0), (1, 2)]);
+        assert!(watched(Probe::Timeline, 2, 2).all(|step| step.probe == Some(Probe::Timeline)));
+        assert!(plan(2, 2, 3, 1).iter().all(|step| step.probe.is_none()));
     }
 
     #[test]

@@ -6,9 +6,11 @@ use crate::execute::Proof;
 use crate::residency::Residency;
 use crate::verdict::{Noise, Verdict};
 use flsched_probes::why::Why;
+use flsched_recording::timeline::Timeline;
 use flsched_spec::workload::Published;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Changes when a reader of the old format could be misled by the new one.
 pub const VERSION: u32 = 1;
@@ -116,6 +118,12 @@ pub struct ArmResult {
     /// Why there is none, although it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_failed: Option<String>,
+    /// What ran where in one more run, if that was requested. It is drawn, and not part of the data.
+    #[serde(skip)]
+    pub timeline: Option<Arc<Timeline>>,
+    /// Why there is none although it was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline_failed: Option<String>,
 }
 
 /// The breakdown of a run's CPU time. The run counts in no other figure.

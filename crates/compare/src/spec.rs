@@ -24,6 +24,8 @@ pub struct CompareSpec {
     pub clock: Clock,
     /// Whether to break down by cause the CPU time of one more run of each.
     pub why: bool,
+    /// Whether to record what runs where in one more run of each.
+    pub timeline: bool,
     /// The command line as typed, for the report.
     pub command_line: Vec<String>,
 }
@@ -69,6 +71,7 @@ impl CompareSpec {
             on,
             clock,
             why: false,
+            timeline: false,
             command_line: Vec::new(),
         }
     }
@@ -99,6 +102,11 @@ impl CompareSpec {
             return wrong(
                 "--why: not with --clock work, where the CPUs take turns and none is ever idle for long; use \
                  --clock parallel",
+            );
+        }
+        if self.timeline && self.clock == Clock::Work {
+            return wrong(
+                "--timeline: not with --clock work, where the CPUs take turns; use --clock parallel",
             );
         }
         if (self.on == Target::Sim) != (self.clock == Clock::Model) {

@@ -1,5 +1,5 @@
 //! From runs to figures: each arm's times, counts and failures, and its verdict.
-use crate::execute::{Ending, RunOutcome};
+use crate::execute::{Ending, Probe, RunOutcome};
 use crate::plan::{Arm, Step};
 use crate::residency::Residency;
 use crate::result::{
@@ -36,7 +36,7 @@ pub(crate) fn results(
     for (index, workload) in spec.workloads.iter().enumerate() {
         let of_arm = |arm: usize| -> Vec<&Record> {
             let here = |step: &Step| step.workload == index && step.arm == arm;
-            let counts = |step: &Step| here(step) && !step.warm_up && !step.why;
+            let counts = |step: &Step| here(step) && !step.warm_up && step.probe.is_none();
             records.iter().filter(|record| counts(&record.step)).collect()
         };
         let first = times(&of_arm(0));
@@ -48,8 +48,18 @@ pub(crate) fn results(
             result.workload = workload.to_string();
             result.time_is = workload.time_is().map(String::from);
             result.scheduler = arm_name(spec, arm);
-            let is_breakdown = |step: &Step| step.why && (step.workload, step.arm) == (index, number);
-            if let Some(record) = records.iter().find(|record| is_breakdown(&record.step)) {
+            let watched_by = |probe: Probe| {
+                let is_it = move |step: &Step| {
+                    step.probe == Some(probe) && (step.workload, step.arm) == (index, number)
+                };
+                records.iter().find(move |record| is_it(&record.step))
+            };
+            if let Some(record) = watched_by(Probe::Timeline) {
+                result.timeline.clone_from(&record.outcome.timeline);
+                let trouble = || record.outcome.trouble().unwrap_or("the run was not recorded").to_owned();
+                result.timeline_failed = result.timeline.is_none().then(trouble);
+            }
+            if let Some(record) = watched_by(Probe::Why) {
                 match breakdown(&record.outcome, result.time_s) {
                     Ok(breakdown) => result.why = Some(breakdown),
                     Err(reason) => result.why_failed = Some(reason),
@@ -119,6 +129,8 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
             .unwrap_or_default(),
         why: None,
         why_failed: None,
+        timeline: None,
+        timeline_failed: None,
     }
 }
 

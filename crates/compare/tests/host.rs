@@ -52,7 +52,7 @@ fn request(scheduler: &str, workload: &str) -> RunRequest {
         workload: Workload::read(workload, Target::Host).unwrap(),
         limit_s: 60.0,
         seed: 0,
-        why: false,
+        probe: None,
     }
 }
 
@@ -262,7 +262,7 @@ fn a_whole_comparison() {
         ..CompareSpec::new(&schedulers, &workloads, 4, vec![Workload::command(vec!["true".into()]).unwrap()])
             .unwrap()
     };
-    flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, false).unwrap();
+    flsched_compare::executors::host::preflight::check(&spec).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let outputs = Outputs {
         json: Some(folder.path().join("report.json")),

@@ -190,3 +190,33 @@ fn a_file_of_tasks_is_read_once_before_the_runs() {
         compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &Outputs::default(), &cancel).unwrap();
     assert_eq!(report.results[0].times_s.len(), 2);
 }
+
+#[test]
+fn timelines_are_drawn_and_written_beside_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |list: &[&str]| words(list);
+    let schedulers = words(&["eevdf", "flsched"]);
+    let spec = CompareSpec {
+        runs: 1,
+        seed: 7,
+        timeline: true,
+        ..CompareSpec::simulated(&schedulers, &words(&["hackbench:process-pipe:2:200"])).unwrap()
+    };
+    let cancel = Arc::new(false.into());
+    let machine = Machine::find("ryzen-3400g").unwrap();
+    let mut executor = SimExecutor::new(machine, &spec.workloads, 2, Arc::clone(&cancel)).unwrap();
+    let outputs = Outputs { json: None, html: Some(folder.path().join("page.html")) };
+    let report = compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &outputs, &cancel).unwrap();
+    // Of each scheduler once, and not of the second copy of the first.
+    let of: Vec<_> = report.results.iter().map(|it| (it.scheduler.as_str(), it.timeline.is_some())).collect();
+    assert_eq!(of, [("eevdf", true), ("eevdf (again)", false), ("flsched", true)]);
+    assert_eq!(report.results[0].times_s.len(), 1, "its time does not count");
+
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.len() < 1_000_000 && page.contains("differ most"), "{}", page.len());
+    assert_eq!(page.matches("<figure class=\"timeline\"").count(), 4, "whole and in part");
+    for scheduler in ["eevdf", "flsched"] {
+        let name = format!("page-hackbench-process-pipe-2-200-{scheduler}.json.gz");
+        assert!(page.contains(&name) && folder.path().join(&name).metadata().unwrap().len() > 1000, "{name}");
+    }
+}

@@ -63,7 +63,12 @@ impl Recording {
 
     /// Reads a file; its path is for messages, too.
     pub fn read(path: &str) -> Result<Self, Error> {
-        let (header, mut rest) = open(path)?;
+        Self::read_from(open(path)?, path)
+    }
+
+    /// The same from what the file contains. `path` is named in errors.
+    pub fn read_from(content: impl BufRead, path: &str) -> Result<Self, Error> {
+        let (header, mut rest) = begin(content, path)?;
         let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
         let mut bytes = Vec::new();
         GzDecoder::new(&mut rest).read_to_end(&mut bytes).map_err(|cause| damaged(cause.to_string()))?;
@@ -91,13 +96,17 @@ impl Recording {
 impl Header {
     /// Reads the first line only.
     pub fn read(path: &str) -> Result<Self, Error> {
-        open(path).map(|(header, _)| header)
+        begin(open(path)?, path).map(|(header, _)| header)
     }
 }
 
-fn open(path: &str) -> Result<(Header, impl BufRead + use<>), Error> {
+fn open(path: &str) -> Result<impl BufRead + use<>, Error> {
     let failed = |cause| Error::File { path: path.to_owned(), cause };
-    let mut file = io::BufReader::new(std::fs::File::open(path).map_err(failed)?);
+    Ok(io::BufReader::new(std::fs::File::open(path).map_err(failed)?))
+}
+
+fn begin<R: BufRead>(mut file: R, path: &str) -> Result<(Header, R), Error> {
+    let failed = |cause| Error::File { path: path.to_owned(), cause };
     let mut line = Vec::new();
     file.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(failed)?;
     if !is_recording(&line) {

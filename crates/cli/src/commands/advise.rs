@@ -56,6 +56,7 @@ fn comparison(args: args::Advise) -> args::Compare {
         clock: args.clock,
         cgroup: None,
         why: false,
+        timeline: false,
         seed: args.seed,
         timeout: args.timeout,
         json: args.json,

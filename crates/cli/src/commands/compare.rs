@@ -7,6 +7,7 @@ use crate::policy_file;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result};
+use flsched_compare::execute::Probe;
 use flsched_compare::executors::vm::programs;
 use flsched_compare::report::table::{Style, render};
 use flsched_compare::{
@@ -204,6 +205,7 @@ fn complete(spec: &mut CompareSpec, args: &args::Compare) {
     spec.runs = args.runs;
     spec.limit = Duration::from_secs(args.timeout);
     spec.why = args.why;
+    spec.timeline = args.timeline;
     if let Some(seed) = args.seed {
         spec.seed = seed;
     }
@@ -218,7 +220,7 @@ pub fn executor(
 ) -> Result<Box<dyn Executor>> {
     let (topology, memory, clock) = match *place {
         Place::Host => {
-            flsched_compare::executors::host::preflight::check(&spec.schedulers, &spec.workloads, spec.why)?;
+            flsched_compare::executors::host::preflight::check(spec)?;
             return Ok(Box::new(HostExecutor::new(cancel.clone())));
         }
         Place::Vm { topology, memory, clock } => (topology, memory, clock),
@@ -259,9 +261,10 @@ fn show_event(progress: &Progress, event: &Event<'_>) {
             progress.steps(*runs as u64);
         }
         Event::RunStarted(info) => {
-            let warm_up = match (info.warm_up, info.why) {
+            let warm_up = match (info.warm_up, info.probe) {
                 (true, _) => " (warm-up)",
-                (_, true) => " (breakdown)",
+                (_, Some(Probe::Why)) => " (breakdown)",
+                (_, Some(Probe::Timeline)) => " (timeline)",
                 _ => "",
             };
             let last = info.last_time_s.map(|time| format!(", last {time:.3} s")).unwrap_or_default();

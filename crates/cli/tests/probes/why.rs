@@ -1,7 +1,8 @@
-//! `flsched compare --why` with two CPUs, whose time is spent in a known way.
+//! `flsched compare --why --timeline` with two CPUs, whose time is spent in a known way.
 use libtest_mimic::Failed;
 use serde_json::Value;
 use std::ops::Range;
+use std::path::Path;
 use std::process::Command;
 
 /// A slice that is short beside the work: one of two hogs ends up to a slice before the other.
@@ -20,20 +21,24 @@ const WHOLES: &str =
     "user kernel wake_ups switching lock_waits interrupts probe idle_task_waits idle_nothing other";
 
 pub fn breakdown() -> Result<(), Failed> {
-    let file = std::env::temp_dir().join(format!("flsched-why-{}.json", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.json");
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
         .args("compare --why --on vm --kernel 6.18 --cpus 2 --runs 1 --seed 1 --schedulers".split(' '))
         .arg(SCHEDULER)
         .args(["--workload", "spin-barrier:1:10:200000", "--workload", ON_BOTH_CPUS])
         .arg("--json")
         .arg(&file)
+        .arg("--timeline")
+        .arg("--html")
+        .arg(folder.path().join("page.html"))
         .args(["--", "sh", "-c", HOGS])
         .output()
         .expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     let report: Value = serde_json::from_slice(&std::fs::read(&file).expect("a report")).expect("JSON");
-    let _ = std::fs::remove_file(file);
+    timelines(folder.path());
 
     expect(
         &report,
@@ -52,6 +57,22 @@ pub fn breakdown() -> Result<(), Failed> {
         &[("user", 46.0..50.0), ("idle_task_waits", 44.0..51.0), ("idle_nothing", 0.0..6.0)],
     );
     Ok(())
+}
+
+/// The pictures of the same runs: on the page, and beside it.
+fn timelines(folder: &Path) {
+    let page = std::fs::read_to_string(folder.join("page.html")).expect("a page");
+    assert_eq!(page.matches("What ran where").count(), 3);
+    // The one computes for all the time on one of two CPUs, the other one on both.
+    for (workload, busy) in [("spin-barrier-1-10-200000", 50.0), ("spin-barrier-2-1-24000000", 100.0)] {
+        let name = format!("page-{workload}-{}.json.gz", SCHEDULER.replace([':', '='], "-"));
+        assert!(folder.join(&name).is_file() && page.contains(&format!("href=\"{name}\"")), "{name}");
+        let figure = page.split("<figure").find(|figure| figure.contains(&name)).expect("a picture");
+        let told =
+            figure.split_once("CPUs ").and_then(|(_, rest)| rest.split_once(" % busy")).expect("how busy").0;
+        let told: f64 = told.parse().expect("a number");
+        assert!((told - busy).abs() <= 4.0, "{workload}: {told}");
+    }
 }
 
 /// In percent.

@@ -35,7 +35,8 @@ impl Executor for Script<'_> {
             proof: Proof { holds, ..Proof::default() },
             scheduler_version: Some("1.0".into()),
             stats: vec![("queued".into(), 7)],
-            why: request.why.then(|| flsched_probes::why::Why { user: 42.0, ..Default::default() }),
+            why: (request.probe == Some(Probe::Why))
+                .then(|| flsched_probes::why::Why { user: 42.0, ..Default::default() }),
             ..RunOutcome::without_measurement(ending)
         })
     }
@@ -158,13 +159,13 @@ fn a_cold_machine_is_warmed_up_first() {
 
 #[test]
 fn breakdowns_come_last_and_change_no_figure() {
-    let mut script = Script::new(|request| match request.why {
+    let mut script = Script::new(|request| match request.probe.is_some() {
         true if request.scheduler.to_string() == "rr" => Ok(Ending::Failed { reason: "no BTF".into() }),
         true => timed(time_of(request) * 1.5),
         false => timed(time_of(request)),
     });
     let report = run(&CompareSpec { why: true, ..spec(2) }, &mut script).unwrap();
-    let asked: Vec<bool> = script.requests.iter().map(|request| request.why).collect();
+    let asked: Vec<bool> = script.requests.iter().map(|request| request.probe.is_some()).collect();
     assert_eq!(asked, [[false; 11].as_slice(), &[true; 3]].concat());
     let batch = of(&report, "batch");
     assert_eq!((batch.runs, batch.times_s.as_slice()), (2, [0.5, 0.5].as_slice()));

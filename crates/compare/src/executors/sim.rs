@@ -1,8 +1,9 @@
 //! Runs in the simulator, several at a time if requested. The results do not depend on how many.
 use crate::environment::{Environment, Topology};
-use crate::execute::{Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use crate::execute::{Ending, ExecError, Executor, Probe, Proof, RunOutcome, RunRequest};
 use crate::residency::{Residency, Source, Time};
 use flsched_machine::Machine;
+use flsched_recording::timeline::Timeline;
 use flsched_sim::output::Outcome;
 use flsched_sim::workload;
 use flsched_sim::{Error, Setup, Simulation, load};
@@ -171,7 +172,7 @@ fn simulate(
     let started = Instant::now();
     let limit_s = request.limit_s;
     let stop = move || stop() || started.elapsed().as_secs_f64() > limit_s;
-    let run = || -> Result<Outcome, Error> {
+    let run = || -> Result<(Outcome, Option<Arc<Timeline>>), Error> {
         let setup = Setup {
             machine: Arc::clone(machine),
             scheduler: request.scheduler.clone(),
@@ -179,10 +180,19 @@ fn simulate(
             seed: request.seed,
             limit: LIMIT_NS,
         };
-        Simulation::new(setup)?.stop_if(stop).run()
+        let simulation = Simulation::new(setup)?.stop_if(stop);
+        match request.probe {
+            Some(Probe::Timeline) => {
+                let (outcome, timeline) = simulation.run_recorded();
+                let outcome = outcome?;
+                let timeline = measured_part(timeline, &request.workload, &outcome);
+                Ok((outcome, Some(Arc::new(timeline))))
+            }
+            _ => Ok((simulation.run()?, None)),
+        }
     };
     match run() {
-        Ok(outcome) => outcome_of(&outcome),
+        Ok((outcome, timeline)) => RunOutcome { timeline, ..outcome_of(&outcome) },
         Err(error) => {
             let reason = error.to_string();
             RunOutcome::without_measurement(match error {
@@ -194,6 +204,14 @@ fn simulate(
             })
         }
     }
+}
+
+/// The part in which the workload measured its time, which is the last one; all of it if its figure is no duration.
+fn measured_part(timeline: Timeline, workload: &Workload, outcome: &Outcome) -> Timeline {
+    let end = timeline.end;
+    let is_duration = workload.time_is().is_none();
+    let measured = if is_duration { (outcome.time_s * 1e9) as u64 } else { end };
+    timeline.part(end.saturating_sub(measured)..end)
 }
 
 fn outcome_of(outcome: &Outcome) -> RunOutcome {

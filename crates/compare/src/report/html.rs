@@ -9,10 +9,11 @@ use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::result::{ArmResult, Report};
 use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
+use flsched_recording::timeline::{Run, render_beside};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// The whole page.
-pub fn page(report: &Report) -> String {
+/// The whole page. `traces`: the part of the files' names that the traces of its timelines have in common.
+pub fn page(report: &Report, traces: &str) -> String {
     let title = format!("Schedulers side by side: {}", schedulers(report));
     html! {
         (DOCTYPE)
@@ -33,7 +34,7 @@ pub fn page(report: &Report) -> String {
                 main {
                     (warnings(report))
                     @for workload in words::workloads(report) {
-                        (section(report, workload))
+                        (section(report, workload, traces))
                     }
                     (method(report))
                     (environment(report))
@@ -92,7 +93,7 @@ fn warnings(report: &Report) -> Markup {
     }
 }
 
-fn section(report: &Report, workload: &str) -> Markup {
+fn section(report: &Report, workload: &str, traces: &str) -> Markup {
     let results = words::results_of(report, workload);
     let first = results.first().map_or("", |result| result.scheduler.as_str());
     let noise = report.noise.get(workload);
@@ -108,7 +109,7 @@ fn section(report: &Report, workload: &str) -> Markup {
                         span.sign aria-hidden="true" { (symbol(result.verdict)) }
                         span {
                             strong { (result.scheduler) } ": " (words::finding(result, first, terms))
-                            @for loss in [words::losses(result), words::no_breakdown(result)].iter().flatten() {
+                            @for loss in [words::losses(result), words::no_breakdown(result), words::no_timeline(result)].iter().flatten() {
                                 small { (loss) }
                             }
                         }
@@ -137,10 +138,44 @@ fn section(report: &Report, workload: &str) -> Markup {
                 }
             }
             (why::section(&results))
+            (timelines(&results, traces))
             h3 { "Figures" }
             div.scroll { (table(&results, terms)) }
         }
     }
+}
+
+/// What ran where, under one scheduler after the other.
+fn timelines(results: &[&ArmResult], traces: &str) -> Markup {
+    let run = |result: &&ArmResult| {
+        let trace = trace_name(traces, result);
+        Some((result.scheduler.clone(), result.timeline.clone()?, trace))
+    };
+    let found: Vec<_> = results.iter().filter_map(run).collect();
+    let runs: Vec<Run<'_>> = found
+        .iter()
+        .map(|(name, timeline, trace)| Run { name: name.clone(), timeline, trace: Some(trace.clone()) })
+        .collect();
+    html! {
+        @if !runs.is_empty() {
+            h3 { "What ran where" }
+            p.note {
+                "One more run of each scheduler, recorded; its time does not count. A row is a CPU, a colour a process, white \
+                 where the CPU idles. Point at a colour for the process’s name."
+            }
+            (render_beside(&runs))
+        }
+    }
+}
+
+/// The file with the trace of a timeline, beside the page.
+pub fn trace_name(common: &str, result: &ArmResult) -> String {
+    let plain = |text: &str| -> String {
+        text.chars()
+            .map(|it| if it.is_ascii_alphanumeric() || "-_.".contains(it) { it } else { '-' })
+            .collect()
+    };
+    format!("{common}-{}-{}.json.gz", plain(&result.workload), plain(&result.scheduler))
 }
 
 /// The finding that matters most, in one sentence.

@@ -191,6 +191,11 @@ pub(super) fn no_breakdown(result: &ArmResult) -> Option<String> {
     result.why_failed.as_ref().map(|reason| format!("no breakdown of the CPU time: {reason}"))
 }
 
+/// Why there is no timeline, if it failed.
+pub(super) fn no_timeline(result: &ArmResult) -> Option<String> {
+    result.timeline_failed.as_ref().map(|reason| format!("no timeline: {reason}"))
+}
+
 /// The published gain for a workload, and beside it the gain of each scheduler over the first here.
 pub(super) fn published(report: &Report, workload: &str) -> Option<String> {
     let published = report.published.get(workload)?;

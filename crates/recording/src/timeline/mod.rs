@@ -3,10 +3,13 @@
 //! - [`Timeline`]: periods, wake-ups, lengths of queues, frequencies, counters
 //! - [`write_trace`]: a trace for ui.perfetto.dev
 //! - [`render_timeline`]: a picture
+//! - [`render_beside`]: pictures of several runs, for a page
+mod beside;
 mod perfetto;
 mod picture;
 mod recorded;
 
+pub use beside::{Run, render_beside};
 pub use perfetto::write_trace;
 pub use picture::{Colouring, render_timeline};
 
@@ -93,7 +96,7 @@ pub struct Tuning {
 const MOST: usize = 4_000_000;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
     /// In the order of their ends.
     pub slices: Vec<Slice>,
@@ -109,6 +112,8 @@ pub struct Timeline {
     pub counters: Vec<(String, Vec<(Ns, u64)>)>,
     /// Name and pid of each task.
     pub tasks: Vec<(String, i32)>,
+    /// The first task of each task's process; empty: each is a process of its own.
+    pub processes: Vec<TaskId>,
     /// The number of each CPU in its machine.
     pub cpus: Vec<u32>,
     /// When the run ended.
@@ -131,6 +136,7 @@ impl Timeline {
             waits: Vec::new(),
             counters: Vec::new(),
             tasks: Vec::new(),
+            processes: Vec::new(),
             cpus,
             end: 0,
             full_at: None,
@@ -187,6 +193,30 @@ impl Timeline {
         self.tasks = tasks;
     }
 
+    /// What happened in a part of the run, as if it had begun and ended there.
+    pub fn part(mut self, span: std::ops::Range<Ns>) -> Self {
+        let at = |at: Ns| at.clamp(span.start, span.end) - span.start;
+        let is_within = |at: Ns| span.contains(&at);
+        self.slices.retain(|it| it.from < span.end && it.to > span.start);
+        self.slices.iter_mut().for_each(|it| (it.from, it.to) = (at(it.from), at(it.to)));
+        self.waits.retain(|it| it.from < span.end && it.to > span.start);
+        self.waits.iter_mut().for_each(|it| (it.from, it.to) = (at(it.from), at(it.to)));
+        self.wake_ups.retain(|it| is_within(it.at));
+        self.wake_ups.iter_mut().for_each(|it| it.at = at(it.at));
+        // What was set before is in force at the begin.
+        self.queues.retain(|it| it.at < span.end);
+        self.queues.iter_mut().for_each(|it| it.at = at(it.at));
+        self.tunings.retain(|it| it.at < span.end);
+        self.tunings.iter_mut().for_each(|it| it.at = at(it.at));
+        for (_, values) in &mut self.counters {
+            values.retain(|(time, _)| *time < span.end);
+            values.iter_mut().for_each(|(time, _)| *time = at(*time));
+        }
+        self.full_at = self.full_at.filter(|full_at| *full_at < span.end).map(at);
+        self.end = at(self.end);
+        self
+    }
+
     /// Once one kind is full, no kind is recorded any more: a trace with gaps would mislead.
     fn has_room(&mut self, len: usize, at: Ns) -> bool {
         if len >= MOST {
@@ -211,6 +241,10 @@ mod tests {
         timeline.finish(50, Vec::new());
         let slice = |task, from, to| Slice { cpu: 1, task, from, to };
         assert_eq!(timeline.slices, [slice(5, 10, 30), slice(6, 30, 40)]);
+        let part = timeline.part(20..35);
+        assert_eq!(part.slices, [slice(5, 0, 10), slice(6, 10, 15)]);
+        assert_eq!((part.end, part.queues[0].at), (15, 0));
+        let timeline = part;
         assert_eq!(timeline.queues.last().map(|queue| queue.waiting), Some(0));
     }
 }

@@ -43,6 +43,9 @@ impl Recording {
         (0..self.tasks.len()).for_each(|task| waits.end(task, end));
         let mut timeline = waits.timeline;
         timeline.counters = self.header.counters.iter().map(|it| (it.name.clone(), it.rates())).collect();
+        let process =
+            |(index, task): (usize, &crate::Task)| task.process.map_or(index, |first| first as usize);
+        timeline.processes = self.tasks.iter().enumerate().map(process).collect();
         // Anonymous tasks have no numbers.
         let number = |index: usize, pid: Option<u32>| pid.map_or(index as i32 + 1, |pid| pid as i32);
         let tasks = self.tasks.iter().enumerate();

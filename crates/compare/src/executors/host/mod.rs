@@ -9,10 +9,11 @@ pub mod preflight;
 mod quiet;
 mod residency;
 mod setting;
+mod timeline;
 mod why;
 
 use crate::environment::Environment;
-use crate::execute::{Attachment, Ending, ExecError, Executor, Proof, RunOutcome, RunRequest};
+use crate::execute::{Attachment, Ending, ExecError, Executor, Probe, Proof, RunOutcome, RunRequest};
 use crate::monotonic::monotonic;
 use crate::residency::Residency;
 use crate::workload::{Measured, runnable};
@@ -97,6 +98,13 @@ impl HostExecutor {
     }
 }
 
+/// What watched a run.
+enum Watched {
+    Nothing,
+    Why(flsched_probes::why::Recording),
+    Timeline(Box<flsched_recording::Recording>),
+}
+
 /// The measurements of a workload while its scheduler was attached.
 struct Measurement {
     elapsed_s: Option<f64>,
@@ -166,21 +174,30 @@ impl Executor for HostExecutor {
             let measured = self.measure(request, program);
             (at_start, measured, attach::attachment())
         };
-        let run = match request.why {
-            true => why::recorded(run),
-            false => Ok((run(), None)),
+        let began = monotonic();
+        let run = match request.probe {
+            None => Ok((run(), Watched::Nothing)),
+            Some(Probe::Why) => why::recorded(run)
+                .map(|(done, it)| (done, Watched::Why(it)))
+                .map_err(|error| error.to_string()),
+            Some(Probe::Timeline) => timeline::recorded(run)
+                .map(|(done, it)| (done, Watched::Timeline(Box::new(it))))
+                .map_err(|error| error.to_string()),
         };
         // The default scheduler is restored before this returns, also after an interruption.
         let detached = attached.detach()?;
-        let ((at_start, measured, at_end), recording) = match run {
+        let ((at_start, measured, at_end), watched) = match run {
             Ok(run) => run,
-            Err(error) => {
-                let reason = error.to_string();
+            Err(reason) => {
                 return Ok(RunOutcome::without_measurement(Ending::Failed { reason }));
             }
         };
         let measured = measured?;
-        let why = recording.and_then(|recording| why::of(&recording, program, &measured));
+        let (why, recorded) = match watched {
+            Watched::Nothing => (None, None),
+            Watched::Why(recording) => (why::of(&recording, program, &measured), None),
+            Watched::Timeline(recording) => (None, timeline::of(&recording, began, program, &measured)),
+        };
 
         let proof = prove(request, &measured, at_start, at_end, &detached);
         let ending = ending(&measured, &detached, &proof, &request.scheduler);
@@ -199,6 +216,8 @@ impl Executor for HostExecutor {
             scheduler_version: version,
             stats: detached.stats,
             why,
+            recorded,
+            timeline: None,
         })
     }
 }
@@ -282,7 +301,7 @@ mod tests {
             workload: Workload::read("hackbench", Target::Host).unwrap(),
             limit_s: 1.0,
             seed: 0,
-            why: false,
+            probe: None,
         }
     }
 

@@ -1,23 +1,26 @@
 //! Checks before the first run whether this machine can do all runs.
-use super::{attach, why};
+use super::{attach, timeline, why};
 use crate::execute::ExecError;
-use crate::{Contender, Scheduler, Workload, workload};
+use crate::{CompareSpec, Contender, Scheduler, workload};
 use flsched_host::{Lack, Purpose};
 
-/// Checks whether these schedulers and workloads can run on this machine, with breakdowns if `with_why`. The error lists
-/// every obstacle with its remedy.
-pub fn check(schedulers: &[Contender], workloads: &[Workload], with_why: bool) -> Result<(), ExecError> {
+/// Checks whether this machine can do all that is asked for. The error lists every obstacle with its remedy.
+pub fn check(spec: &CompareSpec) -> Result<(), ExecError> {
     let may = May {
         is_root: nix::unistd::geteuid().is_root(),
         attach: Purpose::ATTACH.lack(),
         be_real_time: Purpose::REAL_TIME.lack(),
     };
-    let mut obstacles = obstacles(schedulers, attach::attachment().is_some(), &may);
-    if with_why {
+    let mut obstacles = obstacles(&spec.schedulers, attach::attachment().is_some(), &may);
+    if spec.why {
         let refused = why::check().err();
         obstacles.extend(refused.map(|error| format!("{error}; leave out --why, or use --on vm")));
     }
-    for programs in workloads.iter().map(workload::programs) {
+    if spec.timeline {
+        let refused = timeline::check().err();
+        obstacles.extend(refused.map(|error| format!("{error}; leave out --timeline, or use --on vm")));
+    }
+    for programs in spec.workloads.iter().map(workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
     }
     obstacles.extend(attach::free(attach::attachment()).err().map(|busy| busy.to_string()));

@@ -93,7 +93,7 @@ mod tests {
             workload: Workload::read("spin-barrier:2:1:1", Target::Vm).unwrap(),
             limit_s: 1.0,
             seed: 0,
-            why: false,
+            probe: None,
         });
         let line = serde_json::to_string(&request).unwrap();
         let answers = dialogue(&format!("{line}\n\n{{\"request\":\"environment\"}}\nrubbish\n"));

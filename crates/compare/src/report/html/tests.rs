@@ -10,6 +10,10 @@ use crate::warnings::warnings;
 use flsched_probes::why::Why;
 use std::collections::BTreeMap;
 
+fn page(report: &Report) -> String {
+    super::page(report, "page")
+}
+
 /// Median time, spread, context switches.
 type Behaviour = (f64, f64, u64);
 
@@ -127,7 +131,7 @@ fn the_breakdown_is_drawn_where_there_is_one() {
     // A bar of nine parts and a row for each of five schedulers.
     assert_eq!(page.matches("<rect class=\"cause ").count(), 5 * 9);
     assert!(page.contains("<title>idle, nothing to run: 25.0 %</title>"));
-    assert!(!super::page(&sample()).contains("Where the CPU time went"));
+    assert!(!super::page(&sample(), "page").contains("Where the CPU time went"));
 }
 
 #[test]
