@@ -169,12 +169,13 @@ impl Executor for HostExecutor {
         };
         let cancel = self.cancel.clone();
         let mut run = || {
+            // Probes have been loaded by now, which takes a while, and begin here.
+            let began = monotonic();
             quiet::wait(&cancel);
             let at_start = attach::attachment();
             let measured = self.measure(request, program);
-            (at_start, measured, attach::attachment())
+            (began, at_start, measured, attach::attachment())
         };
-        let began = monotonic();
         let run = match request.probe {
             None => Ok((run(), Watched::Nothing)),
             Some(Probe::Why) => why::recorded(run)
@@ -186,7 +187,7 @@ impl Executor for HostExecutor {
         };
         // The default scheduler is restored before this returns, also after an interruption.
         let detached = attached.detach()?;
-        let ((at_start, measured, at_end), watched) = match run {
+        let ((began, at_start, measured, at_end), watched) = match run {
             Ok(run) => run,
             Err(reason) => {
                 return Ok(RunOutcome::without_measurement(Ending::Failed { reason }));
