@@ -2,10 +2,8 @@
 //! nothing, and each time as a whole, so that a reader never gets half a report.
 use crate::report::html;
 use crate::result::Report;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use flsched_files::{check, replace};
-use flsched_recording::timeline::write_trace;
+use flsched_recording::timeline::packed_trace;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,19 +48,14 @@ impl Outputs {
                 let Some(timeline) = &result.timeline else { continue };
                 let trace = path.with_file_name(html::trace_name(&common, result));
                 let title = format!("{} on {}", result.scheduler, result.workload);
-                let packed = compressed(|out| write_trace(timeline, &title, out));
-                packed.and_then(|packed| replace(&trace, &packed)).map_err(named(&trace))?;
+                packed_trace(timeline, &title)
+                    .and_then(|packed| replace(&trace, &packed))
+                    .map_err(named(&trace))?;
             }
             replace(path, html::page(report, &common).as_bytes()).map_err(named(path))?;
         }
         Ok(())
     }
-}
-
-fn compressed(write: impl FnOnce(&mut GzEncoder<Vec<u8>>) -> io::Result<()>) -> io::Result<Vec<u8>> {
-    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
-    write(&mut out)?;
-    out.finish()
 }
 
 /// Adds the file's name to an error.

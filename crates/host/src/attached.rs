@@ -4,7 +4,7 @@ use crate::object::{STATS_MAP, variables};
 use crate::{loader, sched_ext, status};
 use flsched_spec::{Policy, PolicySpec};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ProgramType};
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -34,9 +34,10 @@ impl Attached {
             .filter(|it| it.ty == ProgramType::StructOps && it.name == *OsStr::new(&dispatch));
         // Others have been loaded and not been attached, as by `doctor`.
         let program = programs.max_by_key(|it| it.load_time)?;
-        let maps = maps_of(&program);
-        let statistics = maps.into_iter().find(|map| map.name() == STATS_MAP)?;
-        let spec = settings(policy, &program).unwrap_or_else(|| PolicySpec::new(policy));
+        let mut maps: Vec<MapHandle> =
+            program.map_ids.iter().filter_map(|&id| MapHandle::from_map_id(id).ok()).collect();
+        let spec = settings(policy, &maps).unwrap_or_else(|| PolicySpec::new(policy));
+        let statistics = maps.swap_remove(maps.iter().position(|map| map.name() == STATS_MAP)?);
         Some(Self { spec, loaded_at: program.load_time, statistics })
     }
 
@@ -46,14 +47,9 @@ impl Attached {
     }
 }
 
-fn maps_of(program: &ProgramInfo) -> Vec<MapHandle> {
-    program.map_ids.iter().filter_map(|&id| MapHandle::from_map_id(id).ok()).collect()
-}
-
-/// The knobs that do not have their defaults, from the program's read-only variables.
-fn settings(policy: &'static Policy, program: &ProgramInfo) -> Option<PolicySpec> {
-    let constants =
-        maps_of(program).into_iter().find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
+/// The knobs that do not have their defaults, from the policy's read-only variables.
+fn settings(policy: &'static Policy, maps: &[MapHandle]) -> Option<PolicySpec> {
+    let constants = maps.iter().find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
     let bytes = constants.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
     let btf = Btf::from_raw(policy.name, policy.object).ok()??;
     let variables = variables(&btf, ".rodata");

@@ -3,7 +3,7 @@ use std::fs;
 use std::io::Read;
 
 /// `uname -r`.
-pub(crate) fn release() -> String {
+pub fn release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").map(|s| s.trim().to_owned()).unwrap_or_default()
 }
 

@@ -29,6 +29,7 @@ mod topology;
 pub use access::{Lack, Purpose};
 pub use attached::Attached;
 pub use class::start_in_sched_ext;
+pub use config::release as kernel_release;
 pub use cpu_list::read_cpu_list;
 pub use error::Error;
 pub use exit::{ExitReport, Waiter};

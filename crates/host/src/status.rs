@@ -1,6 +1,7 @@
 //! Which scheduler runs this machine, and since when.
 use crate::Waiter;
 use crate::class::SCHED_EXT;
+use crate::config::release;
 use crate::sched_ext;
 use flsched_spec::Policy;
 use serde::Serialize;
@@ -44,7 +45,7 @@ pub fn status() -> Status {
     };
     let log = kernel_log();
     Status {
-        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+        kernel: release(),
         scheduler: match (&active, ops) {
             (Some(_), ops) => ops.unwrap_or_else(|| "(unnamed sched_ext scheduler)".into()),
             (None, _) => "default".into(),
@@ -67,7 +68,7 @@ pub fn in_force() -> String {
     let active = sched_ext::status().filter(|status| status.is_active() && status.switch_all);
     match active.and_then(|status| status.ops) {
         Some(ops) => identify(&ops).0.unwrap_or(ops),
-        None => own_scheduler(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()).into(),
+        None => own_scheduler(&release()).into(),
     }
 }
 
@@ -128,7 +129,6 @@ pub(crate) fn policy_of(stat: &str) -> Option<u32> {
 }
 
 /// What the kernel's log has on ejections.
-#[derive(Debug, Clone)]
 struct Log {
     ejections: u64,
     last: Option<Ejection>,

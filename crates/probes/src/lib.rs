@@ -4,7 +4,7 @@
 //! and then under a policy. [`locks`] counts the locks that the policy's callbacks and the kernel around them take, and
 //! times the waits for them; [`costs`] counts the calls of the scheduler's functions and times them. [`anatomy`] reads
 //! the policy's object without running it, and [`source_locks`] the source of the kernel's scheduler. [`why`] breaks the CPU time of a run down by cause, for `compare --why`.
-//! [`watch`] shows who runs and who waits, for `top`.
+//! [`watch`] shows which tasks run and which wait, for `top`.
 //! [`record`] writes down what a load does, for the simulator. [`tally`] counts switches and migrations of tasks, for the conformance tests.
 pub mod anatomy;
 pub mod costs;

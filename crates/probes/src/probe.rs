@@ -3,10 +3,12 @@ use crate::Error;
 use flsched_host::log;
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use libbpf_rs::{
-    KprobeMultiOpts, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut,
+    Iter, KprobeMultiOpts, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, ProgramMut,
 };
+use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::fs::read_to_string;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// Opens a probe's object, to be configured and loaded.
@@ -70,6 +72,37 @@ pub(crate) fn attach_to(
     }
     let refusing = targets.iter().filter(|target| !attach(std::slice::from_ref(*target)));
     refusing.map(|(symbol, _)| symbol.clone()).collect()
+}
+
+/// All that an iterator, which has been attached, writes now.
+pub(crate) fn iterated<E: From<libbpf_rs::Error> + From<io::Error>>(
+    link: Option<&Link>,
+) -> Result<Vec<u8>, E> {
+    let mut bytes = Vec::new();
+    Iter::new(link.expect("all programs are attached"))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Records as the BPF side wrote them, one after the other; a part of one at the end is left out.
+///
+/// # Safety
+///
+/// Any bytes must be a `T`: it consists of plain numbers.
+pub(crate) unsafe fn records<T: Copy>(bytes: &[u8]) -> impl Iterator<Item = T> {
+    // SAFETY: each chunk has a record's size, and the caller says that any bytes are one.
+    bytes.chunks_exact(size_of::<T>()).map(|bytes| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// A task's name as the kernel keeps it: up to the first byte that is 0.
+pub(crate) fn name_of(comm: &[u8]) -> String {
+    let length = comm.iter().position(|&byte| byte == 0).unwrap_or(comm.len());
+    String::from_utf8_lossy(&comm[..length]).into_owned()
+}
+
+/// `CLOCK_MONOTONIC`, in ns.
+pub(crate) fn now_ns() -> io::Result<u64> {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// A value as the BPF side wrote it: a row of 64-bit words.

@@ -106,9 +106,8 @@ pub struct Machine {
 
 impl Machine {
     pub(crate) fn here() -> Self {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
-            kernel: release.trim().to_owned(),
+            kernel: flsched_host::kernel_release(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             clock: std::env::var(CLOCK_VARIABLE).ok(),
         }

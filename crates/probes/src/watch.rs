@@ -1,14 +1,12 @@
-//! Watches this machine's tasks, for `flsched top`: who runs, who waits and for how long, under any scheduler.
+//! For `flsched top`: which tasks of this machine run, and which wait for a CPU and for how long, under any scheduler.
 //!
 //! [`watched`] traces switches only; see `bpf/watch.bpf.c`. Everything is counted from the start, so that the difference of
 //! two [`Look`]s is what happened between them.
 use crate::probe::{self, Refusal};
 use flsched_host::Purpose;
+use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, OpenObject};
-use nix::time::{ClockId, clock_gettime};
-use std::io::Read;
-use std::mem::{MaybeUninit, size_of};
+use std::mem::MaybeUninit;
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
 mod bpf {
@@ -107,22 +105,12 @@ struct RawRunnable {
     padding: u32,
 }
 
-impl Runnable {
-    fn all_in(bytes: &[u8]) -> Vec<Self> {
-        let whole = bytes.chunks_exact(size_of::<RawRunnable>());
-        // SAFETY: plain numbers, of which the kernel wrote so many bytes.
-        let raw = whole.map(|bytes| unsafe { bytes.as_ptr().cast::<RawRunnable>().read_unaligned() });
-        raw.map(Self::from).collect()
-    }
-}
-
 impl From<RawRunnable> for Runnable {
     fn from(raw: RawRunnable) -> Self {
-        let length = raw.comm.iter().position(|&byte| byte == 0).unwrap_or(COMM);
         Self {
             pid: raw.pid,
             tgid: raw.tgid,
-            name: String::from_utf8_lossy(&raw.comm[..length]).into_owned(),
+            name: probe::name_of(&raw.comm),
             cpu: raw.cpu,
             runs: raw.runs != 0,
             wait_ns: raw.wait_ns,
@@ -157,18 +145,16 @@ pub fn watched<T>(work: impl FnOnce(&Watcher<'_>) -> T) -> Result<T, Error> {
     let mut skel = open.load()?;
     skel.attach()?;
     let cpus = flsched_host::cpu_locations().iter().map(|cpu| cpu.cpu as u32).collect();
-    Ok(work(&Watcher { skel, cpus, began_ns: now_ns()? }))
+    Ok(work(&Watcher { skel, cpus, began_ns: probe::now_ns()? }))
 }
 
 impl Watcher<'_> {
     /// The machine as it is now.
     pub fn look(&self) -> Result<Look, Error> {
-        let mut bytes = Vec::new();
-        let link = self.skel.links.on_task.as_ref().expect("all programs are attached");
-        Iter::new(link)?.read_to_end(&mut bytes)?;
-        let runnable = Runnable::all_in(&bytes);
-
-        let at_ns = now_ns()?;
+        let bytes = probe::iterated::<Error>(self.skel.links.on_task.as_ref())?;
+        // SAFETY: plain numbers.
+        let runnable = unsafe { probe::records::<RawRunnable>(&bytes) }.map(Runnable::from).collect();
+        let at_ns = probe::now_ns()?;
         let offset = self.skel.maps.bss_data.as_deref().expect("the probe has some").clock_offset;
         let records = probe::per_cpu(&probe::map(self.skel.object(), "cpu_records"), &0u32.to_ne_bytes());
         let mut look = Look { at_ns, cpus: Vec::new(), wake_ups: vec![0; BUCKETS], runnable };
@@ -190,12 +176,6 @@ impl Watcher<'_> {
         }
         Ok(look)
     }
-}
-
-/// `CLOCK_MONOTONIC`, in ns.
-fn now_ns() -> Result<u64, Error> {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(std::io::Error::from)?;
-    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 #[cfg(test)]

@@ -5,12 +5,10 @@ use crate::files;
 use crate::progress::Progress;
 use crate::signals::{self, Forwarder};
 use anyhow::{Context, Result};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use flsched_host::Attached;
 use flsched_probes::record::{Limits, Watch, recorded};
 use flsched_process::wait_for;
-use flsched_recording::timeline::write_trace;
+use flsched_recording::timeline::{packed_trace, write_trace};
 use flsched_recording::{Counter, Recording};
 use indicatif::{HumanBytes, HumanCount};
 use nix::unistd::Pid;
@@ -77,14 +75,14 @@ pub fn run(args: &Record) -> Result<u8> {
 /// Writes the trace.
 fn draw(recording: &Recording, title: &str, out: &Path) -> Result<()> {
     let timeline = recording.timeline();
-    let mut content = Vec::new();
-    if out.extension().is_some_and(|extension| extension == "gz") {
-        let mut compressed = GzEncoder::new(&mut content, Compression::fast());
-        write_trace(&timeline, title, &mut compressed)?;
-        compressed.finish()?;
-    } else {
-        write_trace(&timeline, title, &mut content)?;
-    }
+    let content = match out.extension().is_some_and(|extension| extension == "gz") {
+        true => packed_trace(&timeline, title)?,
+        false => {
+            let mut content = Vec::new();
+            write_trace(&timeline, title, &mut content)?;
+            content
+        }
+    };
     files::write(out, &content)?;
     let size = HumanBytes(content.len() as u64);
     eprintln!(

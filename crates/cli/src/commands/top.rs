@@ -1,4 +1,4 @@
-//! `flsched top`: what runs this machine, and who waits, as it happens.
+//! `flsched top`: which scheduler runs this machine, which tasks run, and which wait, as it happens.
 use crate::args::Top;
 use crate::signals;
 use crate::top::{Source, View, line};

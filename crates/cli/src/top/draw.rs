@@ -133,17 +133,14 @@ fn heading(view: &View) -> Paragraph<'static> {
         1 => " · 1 ejection".into(),
         many => format!(" · {many} ejections"),
     };
-    let waiting = match view.waiting {
-        0 => "no task waits".into(),
-        waiting => format!("{waiting} wait, the first for {}", time(view.longest_wait_ns)),
-    };
     Paragraph::new(vec![
         Line::from(format!("{} · {}{ejections}", line::scheduler(view), view.kernel)).bold(),
         Line::from(format!(
-            "{} CPUs {:.0} % busy · {} switches/s · {waiting}",
+            "{} CPUs {:.0} % busy · {} switches/s · {}",
             view.cpus.len(),
             view.busy_percent,
-            count(view.switches_per_s)
+            count(view.switches_per_s),
+            line::waiting(view)
         )),
     ])
 }

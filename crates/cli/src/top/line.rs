@@ -11,10 +11,7 @@ pub fn line(view: &View) -> String {
     let mut parts = vec![scheduler(view)];
     parts.push(format!("{} CPUs {:.0} % busy", view.cpus.len(), view.busy_percent));
     parts.push(format!("{} switches/s", count(view.switches_per_s)));
-    parts.push(match view.waiting {
-        0 => "no task waits".into(),
-        waiting => format!("{waiting} wait, the first for {}", time(view.longest_wait_ns)),
-    });
+    parts.push(waiting(view));
     if let (Some(p50), Some(p99)) = (view.wake_ups.p50_ns, view.wake_ups.p99_ns) {
         parts.push(format!("wake-up p50 {} p99 {}", time(p50), time(p99)));
     }
@@ -24,6 +21,14 @@ pub fn line(view: &View) -> String {
     let new = view.events.iter().skip(view.events.len().saturating_sub(view.new_events));
     let events = new.map(|event| format!("{} {}\n", event.at, event.what));
     events.collect::<String>() + &parts.join(" · ")
+}
+
+/// `12 wait, the first for 43 ms`.
+pub fn waiting(view: &View) -> String {
+    match view.waiting {
+        0 => "no task waits".into(),
+        waiting => format!("{waiting} wait, the first for {}", time(view.longest_wait_ns)),
+    }
 }
 
 /// `flsched 0.1.0 (slice_us=5000) for 3 min`.

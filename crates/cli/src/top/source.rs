@@ -2,7 +2,7 @@
 use super::history::History;
 use super::view::View;
 use anyhow::Result;
-use flsched_host::{Attached, cpu_locations, sched_ext, status};
+use flsched_host::{Attached, cpu_locations, kernel_release, sched_ext, status};
 use flsched_probes::watch::{Look, Watcher};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -48,9 +48,8 @@ impl<'a> Source<'a> {
     /// From now on.
     pub fn new(watcher: &'a Watcher<'a>) -> Result<Self> {
         let caches = cpu_locations().iter().map(|cpu| (cpu.cpu as u32, cpu.llc as u32)).collect();
-        let kernel =
-            std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
         let history = History::new(status::last_ejection());
+        let kernel = kernel_release();
         let mut source = Self { watcher, caches, kernel, attached: None, history, last: Moment::default() };
         source.last = source.moment()?;
         Ok(source)

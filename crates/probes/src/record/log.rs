@@ -1,4 +1,5 @@
 //! What the probe writes, as in record.bpf.c.
+use crate::probe::{name_of, records};
 
 /// More CPUs than this it has no room for.
 pub const MAX_CPUS: usize = 1024;
@@ -116,8 +117,7 @@ pub struct Identity {
 impl Identity {
     /// Up to its last byte but the end's.
     pub fn name(&self) -> String {
-        let length = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
-        String::from_utf8_lossy(&self.name[..length]).into_owned()
+        name_of(&self.name)
     }
 
     /// Whether it may run on this CPU.
@@ -127,9 +127,8 @@ impl Identity {
 
     /// All of them in these bytes, which end with a whole one.
     pub fn all_in(bytes: &[u8]) -> Vec<Self> {
-        let whole = bytes.chunks_exact(size_of::<Self>());
-        // SAFETY: plain numbers, of which the kernel wrote so many bytes.
-        whole.map(|bytes| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() }).collect()
+        // SAFETY: plain numbers.
+        unsafe { records(bytes) }.collect()
     }
 }
 

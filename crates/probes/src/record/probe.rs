@@ -6,11 +6,9 @@ use crate::probe::{self, Refusal};
 use crate::run::CLOCK_VARIABLE;
 use flsched_host::Purpose;
 use flsched_recording::{Cpu, Header, Recording};
+use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, OpenObject};
-use nix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
-use std::io::Read;
 use std::mem::{MaybeUninit, size_of};
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
@@ -113,19 +111,14 @@ pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result
     skel.attach()?;
     let schedulers_from = flsched_host::status::in_force();
     let mut seen = Vec::new();
-    let tasks_now = |skel: &bpf::RecordSkel<'_>| -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        let link = skel.links.on_task.as_ref().expect("all programs are attached");
-        Iter::new(link)?.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
+    let tasks_now = |skel: &bpf::RecordSkel<'_>| probe::iterated::<Error>(skel.links.on_task.as_ref());
     seen.extend(Identity::all_in(&tasks_now(&skel)?));
 
-    let start = now()?;
+    let start = probe::now_ns()?;
     let command = Cell::new(None);
     let data = skel.maps.bss_data.as_deref().expect("the probe has some");
     let done = work(&Watch { next_chunk: &raw const data.next_chunk, chunks, command: &command });
-    let end = now()?;
+    let end = probe::now_ns()?;
 
     seen.extend(Identity::all_in(&tasks_now(&skel)?));
     let mut overhead = 0;
@@ -156,7 +149,7 @@ pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result
     let merged = Merged::of(&logs, &span, std::process::id());
     let header = Header {
         flsched: env!("CARGO_PKG_VERSION").into(),
-        kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        kernel: flsched_host::kernel_release(),
         cpus: cpus
             .iter()
             .map(|cpu| Cpu {
@@ -180,12 +173,6 @@ pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result
         counters: Vec::new(),
     };
     Ok((Recording { header, tasks: merged.tasks, events: merged.events }, done))
-}
-
-/// `CLOCK_MONOTONIC`, in ns.
-fn now() -> Result<u64, Error> {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(std::io::Error::from)?;
-    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 fn read(path: &str) -> Option<String> {

@@ -1,9 +1,10 @@
 //! Runs under several schedulers, one under the other on the same time axis: which process ran on which CPU, and where CPUs
 //! idled. As a fragment of a page.
-use super::{Slice, Timeline};
+use super::{Slice, Timeline, joined};
 use crate::Ns;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Width of a picture, in its own units.
 const WIDTH: u64 = 1000;
@@ -56,9 +57,9 @@ pub fn render_beside(runs: &[Run<'_>]) -> Markup {
     }
 }
 
-fn figure(run: &Run<'_>, span: std::ops::Range<Ns>, cells: u64) -> Markup {
+fn figure(run: &Run<'_>, span: Range<Ns>, cells: u64) -> Markup {
     let timeline = run.timeline;
-    let doings = doings(timeline, &span);
+    let doings = doings(timeline, &span, 1)[0];
     let until = timeline.end.min(span.end);
     let what = format!(
         "{}: {}, CPUs {:.0} % busy, {} switches",
@@ -102,7 +103,7 @@ fn figure(run: &Run<'_>, span: std::ops::Range<Ns>, cells: u64) -> Markup {
                 }
                 g transform=(format!("translate({LEFT} 0) scale({} 1)", WIDTH as f64 / cells as f64)) {
                     @for (process, path) in &paths {
-                        path d=(path) fill=(colour(*process)) { title { (name(timeline, *process)) } }
+                        path d=(path) fill=(colour(*process)) { title { (timeline.label(*process)) } }
                     }
                 }
                 @for tenth in 0..=5 {
@@ -125,22 +126,12 @@ fn process_of(timeline: &Timeline, task: usize) -> usize {
     timeline.processes.get(task).copied().unwrap_or(task)
 }
 
-fn name(timeline: &Timeline, process: usize) -> String {
-    let (name, pid) = &timeline.tasks[process];
-    format!("{name} {pid}")
-}
-
 fn colour(process: usize) -> String {
     format!("hsl({},{}%,{}%)", process * 137 % 360, 50 + process * 31 % 35, 42 + process * 17 % 16)
 }
 
 /// A row's cells as runs of one process: process, first cell, end. A cell shows what lasted longest in it, idling included.
-fn cells_of(
-    timeline: &Timeline,
-    slices: &[&Slice],
-    span: &std::ops::Range<Ns>,
-    cells: u64,
-) -> Vec<(usize, u64, u64)> {
+fn cells_of(timeline: &Timeline, slices: &[&Slice], span: &Range<Ns>, cells: u64) -> Vec<(usize, u64, u64)> {
     let length = (span.end - span.start).max(1);
     let cell_of = |at: Ns| {
         u64::try_from(u128::from(at - span.start) * u128::from(cells) / u128::from(length)).unwrap_or(0)
@@ -161,32 +152,46 @@ fn cells_of(
             *shares.entry(cell).or_default().entry(process).or_default() += had;
         }
     }
-    let mut runs: Vec<(usize, u64, u64)> = Vec::new();
-    for (cell, shares) in shares {
+    let owner = |(cell, shares): (u64, BTreeMap<usize, Ns>)| {
         let busy: Ns = shares.values().sum();
         let idle = (start_of(cell + 1) - start_of(cell)).saturating_sub(busy);
-        let Some((&process, &most)) = shares.iter().max_by_key(|(_, share)| **share) else { continue };
-        if idle > most {
-            continue;
-        }
-        match runs.last_mut() {
-            Some((last, _, to)) if *last == process && *to == cell => *to = cell + 1,
-            _ => runs.push((process, cell, cell + 1)),
-        }
-    }
-    runs
+        let (process, most) = shares.into_iter().max_by_key(|(_, share)| *share)?;
+        (idle <= most).then_some((cell, process))
+    };
+    joined(shares.into_iter().filter_map(owner))
 }
 
-fn doings(timeline: &Timeline, span: &std::ops::Range<Ns>) -> Doings {
+/// What was done in each of so many equal parts of this span, as far as the run lasted.
+fn doings(timeline: &Timeline, span: &Range<Ns>, parts: usize) -> Vec<Doings> {
+    let length = ((span.end - span.start) / parts.max(1) as Ns).max(1);
     let until = timeline.end.min(span.end);
-    let within = timeline.slices.iter().filter(|slice| slice.from < until && slice.to > span.start);
-    let (mut ran, mut switches) = (0, 0);
-    for slice in within {
-        ran += slice.to.min(until) - slice.from.max(span.start);
-        switches += u64::from(slice.from >= span.start);
+    let bounds = |part: usize| {
+        let from = span.start + part as Ns * length;
+        from..(from + length).min(until)
+    };
+    let mut ran = vec![0; parts];
+    let mut switches = vec![0; parts];
+    for slice in timeline.slices.iter().filter(|slice| slice.from < until && slice.to > span.start) {
+        let first = (slice.from.max(span.start) - span.start) / length;
+        if slice.from >= span.start
+            && let Some(count) = switches.get_mut(first as usize)
+        {
+            *count += 1;
+        }
+        for (part, ran) in ran.iter_mut().enumerate().skip(first as usize) {
+            let Range { start, end } = bounds(part);
+            if slice.to <= start {
+                break;
+            }
+            *ran += slice.to.min(end).saturating_sub(slice.from.max(start));
+        }
     }
-    let capacity = until.saturating_sub(span.start) as f64 * timeline.cpus.len() as f64;
-    Doings { busy: ran as f64 / capacity.max(1.0), switches }
+    let busy = |part: usize, ran: Ns| {
+        let Range { start, end } = bounds(part);
+        ran as f64 / (end.saturating_sub(start) as f64 * timeline.cpus.len() as f64).max(1.0)
+    };
+    let each = ran.into_iter().zip(switches).enumerate();
+    each.map(|(part, (ran, switches))| Doings { busy: busy(part, ran), switches }).collect()
 }
 
 /// Where the part begins in which busy time and switches are furthest apart, as parts of their greatest values; `None`: a run
@@ -196,7 +201,8 @@ fn most_different(runs: &[Run<'_>]) -> Option<Ns> {
     if runs.len() < 2 {
         return None;
     }
-    let all: Vec<Vec<Doings>> = runs.iter().map(|run| by_part(run.timeline, parts)).collect();
+    let all: Vec<Vec<Doings>> =
+        runs.iter().map(|run| doings(run.timeline, &(0..parts as Ns * PART_NS), parts)).collect();
     let most = all.iter().flatten().map(|it| it.switches).max().unwrap_or(0).max(1) as f64;
     let spread = |values: &mut dyn Iterator<Item = f64>| {
         let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), it| (low.min(it), high.max(it)));
@@ -208,28 +214,6 @@ fn most_different(runs: &[Run<'_>]) -> Option<Ns> {
     };
     let widest = (0..parts).max_by(|a, b| differ(*a).total_cmp(&differ(*b)).then(b.cmp(a)))?;
     Some(widest as Ns * PART_NS)
-}
-
-/// The same for each of the first parts, in one pass.
-fn by_part(timeline: &Timeline, parts: usize) -> Vec<Doings> {
-    let mut ran = vec![0; parts];
-    let mut switches = vec![0; parts];
-    for slice in &timeline.slices {
-        let first = (slice.from / PART_NS) as usize;
-        if let Some(count) = switches.get_mut(first) {
-            *count += 1;
-        }
-        for part in first..=((slice.to.max(slice.from + 1) - 1) / PART_NS) as usize {
-            let Some(ran) = ran.get_mut(part) else { break };
-            let (from, to) = (part as Ns * PART_NS, (part as Ns + 1) * PART_NS);
-            *ran += slice.to.min(to).saturating_sub(slice.from.max(from));
-        }
-    }
-    let capacity = (PART_NS * timeline.cpus.len().max(1) as Ns) as f64;
-    ran.into_iter()
-        .zip(switches)
-        .map(|(ran, switches)| Doings { busy: ran as f64 / capacity, switches })
-        .collect()
 }
 
 #[cfg(test)]
@@ -265,8 +249,8 @@ mod tests {
         assert_eq!(most_different(&[run(&busy), run(&idle)]), Some(PART_NS));
         assert_eq!(most_different(&[run(&busy)]), None);
         let span = PART_NS..2 * PART_NS;
-        assert_eq!(doings(&busy, &span), Doings { busy: 0.5, switches: 10 });
-        assert_eq!(by_part(&busy, 3)[1], doings(&busy, &span));
+        assert_eq!(doings(&busy, &span, 1), [Doings { busy: 0.5, switches: 10 }]);
+        assert_eq!(doings(&busy, &(0..3 * PART_NS), 3)[1], doings(&busy, &span, 1)[0]);
     }
 
     #[test]

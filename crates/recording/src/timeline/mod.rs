@@ -10,8 +10,8 @@ mod picture;
 mod recorded;
 
 pub use beside::{Run, render_beside};
-pub use perfetto::write_trace;
-pub use picture::{Colouring, render_timeline};
+pub use perfetto::{packed_trace, write_trace};
+pub use picture::{Colouring, STEP_MHZ, render_timeline};
 
 use crate::Ns;
 
@@ -90,6 +90,23 @@ pub struct Tuning {
     pub at: Ns,
     /// The frequency.
     pub mhz: u32,
+}
+
+/// For messages and pictures: `1.234567890 s`.
+pub fn display_ns(ns: Ns) -> String {
+    format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+/// Cells of a row, in their order, as runs of one key: key, first cell, end.
+fn joined<K: PartialEq>(cells: impl IntoIterator<Item = (u64, K)>) -> Vec<(K, u64, u64)> {
+    let mut runs: Vec<(K, u64, u64)> = Vec::new();
+    for (at, key) in cells {
+        match runs.last_mut() {
+            Some((last, _, to)) if *last == key && *to == at => *to = at + 1,
+            _ => runs.push((key, at, at + 1)),
+        }
+    }
+    runs
 }
 
 /// Entries of each kind, beyond which recording stops: a few hundred MB.
@@ -191,6 +208,12 @@ impl Timeline {
         }
         self.end = end;
         self.tasks = tasks;
+    }
+
+    /// A task as pictures and traces call it: its name and its number.
+    fn label(&self, task: TaskId) -> String {
+        let (name, pid) = &self.tasks[task];
+        format!("{name} {pid}")
     }
 
     /// What happened in a part of the run, as if it had begun and ended there.

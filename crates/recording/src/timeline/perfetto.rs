@@ -5,6 +5,8 @@
 //! runs, or what it waits for. A wake-up is an instant in that row, and an arrow to it from the row of the task that woke it.
 use super::{Timeline, WaitsFor};
 use crate::Ns;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -27,10 +29,10 @@ pub fn write_trace(timeline: &Timeline, title: &str, out: &mut impl Write) -> io
         lines.meta("thread_name", TASKS, i64::from(*pid), name)?;
     }
     for slice in &timeline.slices {
-        let (name, pid) = &timeline.tasks[slice.task];
+        let pid = timeline.tasks[slice.task].1;
         let (ts, dur) = (us(slice.from), us(slice.to - slice.from));
         lines.add(&json!({
-            "ph": "X", "name": format!("{name} {pid}"), "pid": CPUS, "tid": number(slice.cpu), "ts": ts, "dur": dur,
+            "ph": "X", "name": timeline.label(slice.task), "pid": CPUS, "tid": number(slice.cpu), "ts": ts, "dur": dur,
         }))?;
         lines.add(&json!({
             "ph": "X", "name": format!("CPU {}", number(slice.cpu)), "pid": TASKS, "tid": pid, "ts": ts, "dur": dur,
@@ -87,6 +89,13 @@ impl WaitsFor {
             Self::Other => "sleeps",
         }
     }
+}
+
+/// The same, compressed by gzip, which ui.perfetto.dev reads as well.
+pub fn packed_trace(timeline: &Timeline, title: &str) -> io::Result<Vec<u8>> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+    write_trace(timeline, title, &mut out)?;
+    out.finish()
 }
 
 fn other(timeline: &Timeline, title: &str) -> serde_json::Value {

@@ -1,11 +1,11 @@
 //! A timeline as a picture: time from left to right, a row for each CPU, a colour for each task or for
 //! each frequency, as in the figures of the Smove paper.
-use super::{CpuId, Slice, Timeline, Tuning};
+use super::{CpuId, Slice, Timeline, Tuning, display_ns, joined};
 use crate::Ns;
 use maud::{Markup, html};
 
-/// Frequencies are shown in steps of this size.
-const STEP_MHZ: u32 = 100;
+/// Frequencies are counted and shown in steps of this size.
+pub const STEP_MHZ: u32 = 100;
 /// Width of a row, in pixels.
 const WIDTH: u64 = 1600;
 const LEFT: u64 = 60;
@@ -62,7 +62,7 @@ pub fn render_timeline(timeline: &Timeline, title: &str, colouring: Colouring) -
     let height = TOP + row * rows.len() as u64 + 30 + legend_height;
     let width = LEFT + WIDTH + 20;
     let colour_and_name = |key: Key| match colouring {
-        Colouring::Task => (colour_of_task(key), name(timeline, key)),
+        Colouring::Task => (colour_of_task(key), timeline.label(key as usize)),
         Colouring::Frequency if key == UNKNOWN => ("#bbb".into(), "frequency unknown".into()),
         Colouring::Frequency => (colour_of_step(key, range), format!("{key} MHz")),
     };
@@ -96,11 +96,6 @@ pub fn render_timeline(timeline: &Timeline, title: &str, colouring: Colouring) -
         }
     };
     picture.into_string() + "\n"
-}
-
-/// `1.234567890 s`.
-fn display_ns(ns: Ns) -> String {
-    format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 fn legend(range: (Key, Key), y: u64) -> Markup {
@@ -157,20 +152,7 @@ fn runs(pieces: &[Piece], end: Ns) -> Vec<(Key, u64, u64)> {
             }
         }
     }
-    let mut runs: Vec<(Key, u64, u64)> = Vec::new();
-    for (at, owner) in (0..).zip(owners) {
-        let Some((key, _)) = owner else { continue };
-        match runs.last_mut() {
-            Some((last, _, to)) if *last == key && *to == at => *to = at + 1,
-            _ => runs.push((key, at, at + 1)),
-        }
-    }
-    runs
-}
-
-fn name(timeline: &Timeline, task: Key) -> String {
-    let (name, pid) = &timeline.tasks[task as usize];
-    format!("{name} {pid}")
+    joined((0..).zip(owners).filter_map(|(at, owner)| Some((at, owner?.0))))
 }
 
 fn colour_of_task(task: Key) -> String {

@@ -1,8 +1,7 @@
 //! How long a CPU was busy, and at which frequency.
 use crate::engine::Ns;
 
-/// Frequencies are counted in steps of this size, in MHz.
-pub const STEP_MHZ: u32 = 100;
+pub use flsched_recording::timeline::STEP_MHZ;
 
 /// The busy time of one CPU.
 #[derive(Debug, Clone, Default)]

@@ -15,10 +15,7 @@ pub type Ns = u64;
 /// A task's number, from 0; its pid is one more.
 pub type TaskId = usize;
 
-/// For messages: `1.234567890 s`.
-pub fn display_ns(ns: Ns) -> String {
-    format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
-}
+pub use flsched_recording::timeline::display_ns;
 
 /// A small and fast generator with the same numbers in every version of its library. Not for secrets.
 pub type Random = rand::rngs::Xoshiro256PlusPlus;
