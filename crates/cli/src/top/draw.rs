@@ -25,8 +25,8 @@ pub struct Choice {
     pub order: Order,
     /// All tasks instead of CPUs.
     pub is_per_task: bool,
-    /// Caches instead of CPUs; `None`: as their number demands.
-    pub is_per_cache: Option<bool>,
+    /// CPUs where their number would have caches shown, and the other way round.
+    pub is_regrouped: bool,
     /// Nothing is read any more.
     pub is_paused: bool,
     /// The keys are explained.
@@ -161,7 +161,7 @@ fn first_of(rows: usize, wanted: usize, area: Rect) -> usize {
 }
 
 fn cpus(frame: &mut Frame<'_>, area: Rect, view: &View, choice: &Choice) {
-    let is_per_cache = choice.is_per_cache.unwrap_or(view.cpus.len() > MOST_CPUS);
+    let is_per_cache = (view.cpus.len() > MOST_CPUS) != choice.is_regrouped;
     let rows: Vec<Row<'_>> =
         if is_per_cache { caches(&view.cpus) } else { view.cpus.iter().map(of_cpu).collect() };
     let count = rows.len();

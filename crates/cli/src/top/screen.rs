@@ -74,7 +74,7 @@ fn is_followed(key: KeyEvent, choice: &mut Choice) -> bool {
             choice.first_row = 0;
         }
         KeyCode::Char('c') => {
-            choice.is_per_cache = Some(!choice.is_per_cache.unwrap_or(false));
+            choice.is_regrouped = !choice.is_regrouped;
             choice.first_row = 0;
         }
         KeyCode::Char('p' | ' ') => choice.is_paused = !choice.is_paused,

@@ -121,7 +121,7 @@ mod screen {
     fn choices() -> impl Iterator<Item = Choice> + Clone {
         (0..16).map(|bits: usize| Choice {
             is_per_task: bits & 1 > 0,
-            is_per_cache: Some(bits & 2 > 0),
+            is_regrouped: bits & 2 > 0,
             shows_help: bits & 4 > 0,
             first_row: if bits & 8 > 0 { 100_000 } else { 0 },
             ..Choice::default()
@@ -147,13 +147,16 @@ mod screen {
         {
             assert!(text.contains(expected), "{expected}\n{text}");
         }
+        let regrouped = Choice { is_regrouped: true, ..Choice::default() };
+        assert!(drawn(&view(1024), &regrouped, (120, 50)).contains(" CPUs (1–"));
+        assert!(drawn(&view(64), &regrouped, (120, 50)).contains("Caches"));
         let text = drawn(&view(64), &Choice::default(), (120, 50));
         assert!(text.contains(" CPUs (1–") && text.contains("worker? 1000"), "{text}");
     }
 
     #[test]
     fn the_last_rows_can_be_reached() {
-        let choice = Choice { is_per_cache: Some(false), first_row: 100_000, ..Choice::default() };
+        let choice = Choice { is_regrouped: true, first_row: 100_000, ..Choice::default() };
         let text = drawn(&view(1024), &choice, (120, 50));
         assert!(text.contains("of 1024)") && text.contains("1023 "), "{text}");
     }
