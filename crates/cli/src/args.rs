@@ -1,6 +1,6 @@
 //! The command line.
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use flsched_compare::Waits;
 use flsched_machine::Setting;
 use flsched_sim::scenario::Seeds;
@@ -238,7 +238,7 @@ fn targets<const N: usize>(targets: [Target; N]) -> impl TypedValueParser<Value 
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = workloads())]
+#[command(after_help = workloads(), group(ArgGroup::new("files").args(["json", "html"]).multiple(true)))]
 pub struct Compare {
     /// Schedulers to compare, the baseline first: eevdf, batch, fifo, rr; eevdf:slice_us=20000 (EEVDF with another
     /// base slice); a policy, with knobs if necessary (flsched:slice_us=5000); a scx_* program in PATH
@@ -292,9 +292,9 @@ pub struct Compare {
     #[arg(long)]
     pub why: bool,
     /// Add pictures of what ran where to the page: CPUs and time, under one scheduler after the other. It takes one more
-    /// run of each scheduler on each workload, and writes a trace for ui.perfetto.dev of each beside the page. Not with
-    /// --clock work
-    #[arg(long, requires = "html")]
+    /// run of each scheduler on each workload, and writes a trace for ui.perfetto.dev of each beside the page. The JSON
+    /// report has what the pictures show. Not with --clock work
+    #[arg(long, requires = "files")]
     pub timeline: bool,
     /// Seed of the order of runs and, with --on sim, of the runs themselves [default: random; it is printed]
     #[arg(long, value_name = "N")]

@@ -309,7 +309,7 @@ fn a_comparison_takes_what_its_place_has() {
         ("--on sim --why", "--why: not with --on sim"),
         ("--on vm --clock work --why -- true", "--why: not with --clock work"),
         ("--on vm --clock work --timeline --html /tmp/x.html -- true", "--timeline: not with --clock work"),
-        ("--on sim --timeline", "--html <FILE>"),
+        ("--on sim --timeline", "<--json <FILE>|--html <FILE>>"),
         ("--on sim -- true", "a command: not with --on sim"),
         ("--on sim --machine knc", "did you mean `knc-31s1p`"),
         ("--on sim --workload libomp:ep", "`libomp:ep` is a program: the simulator has no model of it"),

@@ -3,11 +3,12 @@ use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, Probe, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
 use crate::plan::{Arm, Step, arms, plan, watched};
-use crate::result::{Report, VERSION};
+use crate::result::{ArmResult, Report, VERSION};
 use crate::spec::CompareSpec;
 use crate::summary::{Record, arm_name, results};
 use crate::warnings::warnings;
 use crate::{Contender, Target};
+use flsched_recording::timeline::{Beside, Run};
 use flsched_spec::{PolicyFile, UsageError};
 use humantime::format_rfc3339_seconds;
 use std::collections::BTreeMap;
@@ -315,6 +316,7 @@ impl<'a> Comparison<'a> {
     fn report(&self) -> Report {
         let spec = self.spec;
         let (noise, results) = results(spec, &self.arms, &self.records);
+        let timelines = pictured(&results);
         // The same seed gives the same bytes.
         let is_model = spec.on == Target::Sim;
         Report {
@@ -340,8 +342,21 @@ impl<'a> Comparison<'a> {
                 .filter_map(|workload| Some((workload.to_string(), workload.published()?)))
                 .collect(),
             results,
+            timelines,
         }
     }
+}
+
+/// What pictures show of the runs that were recorded.
+fn pictured(results: &[ArmResult]) -> BTreeMap<String, Beside> {
+    let mut runs: BTreeMap<String, Vec<Run<'_>>> = BTreeMap::new();
+    for result in results {
+        if let Some(timeline) = &result.timeline {
+            let run = Run { name: result.scheduler.clone(), timeline };
+            runs.entry(result.workload.clone()).or_default().push(run);
+        }
+    }
+    runs.into_iter().map(|(workload, runs)| (workload, Beside::new(&runs))).collect()
 }
 
 #[cfg(test)]

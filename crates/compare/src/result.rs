@@ -6,7 +6,7 @@ use crate::execute::Proof;
 use crate::residency::Residency;
 use crate::verdict::{Noise, Verdict};
 use flsched_probes::why::Why;
-use flsched_recording::timeline::Timeline;
+use flsched_recording::timeline::{Beside, Timeline};
 use flsched_spec::workload::Published;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,6 +56,9 @@ pub struct Report {
     pub published: BTreeMap<String, Published>,
     /// Every workload under every scheduler, in the order named.
     pub results: Vec<ArmResult>,
+    /// By workload: what ran where in one more run of each scheduler, if that was requested.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub timelines: BTreeMap<String, Beside>,
 }
 
 impl Report {
@@ -118,7 +121,8 @@ pub struct ArmResult {
     /// Why there is none, although it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_failed: Option<String>,
-    /// What ran where in one more run, if that was requested. It is drawn, and not part of the data.
+    /// What ran where in one more run, if that was requested, with everything that a trace holds;
+    /// [`Report::timelines`] has what pictures show of it.
     #[serde(skip)]
     pub timeline: Option<Arc<Timeline>>,
     /// Why there is none although it was requested.

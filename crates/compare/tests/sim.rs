@@ -205,13 +205,21 @@ fn timelines_are_drawn_and_written_beside_the_page() {
     let cancel = Arc::new(false.into());
     let machine = Machine::find("ryzen-3400g").unwrap();
     let mut executor = SimExecutor::new(machine, &spec.workloads, 2, Arc::clone(&cancel)).unwrap();
-    let outputs = Outputs { json: None, html: Some(folder.path().join("page.html")) };
+    let files = ["page.json", "page.html"].map(|name| Some(folder.path().join(name)));
+    let [json, html] = files;
+    let outputs = Outputs { json, html };
     let report = compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &outputs, &cancel).unwrap();
     // Of each scheduler once, and not of the second copy of the first.
     let of: Vec<_> = report.results.iter().map(|it| (it.scheduler.as_str(), it.timeline.is_some())).collect();
     assert_eq!(of, [("eevdf", true), ("eevdf (again)", false), ("flsched", true)]);
     assert_eq!(report.results[0].times_s.len(), 1, "its time does not count");
 
+    let data = std::fs::read(folder.path().join("page.json")).unwrap();
+    let read: Report = serde_json::from_slice(&data).unwrap();
+    assert_eq!(read.timelines, report.timelines);
+    let shown: Vec<_> =
+        read.timelines["hackbench:process-pipe:2:200"].runs.iter().map(|it| it.scheduler.as_str()).collect();
+    assert_eq!(shown, ["eevdf", "flsched"]);
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.len() < 1_000_000 && page.contains("differ most"), "{}", page.len());
     assert_eq!(page.matches("<figure class=\"timeline\"").count(), 4, "whole and in part");

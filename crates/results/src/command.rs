@@ -32,6 +32,7 @@ pub fn arguments(comparison: &Comparison) -> Vec<String> {
     ] {
         words.extend(value.map(|value| [option.to_string(), value]).into_iter().flatten());
     }
+    words.extend(settings.timeline.then(|| "--timeline".to_string()));
     for workload in &comparison.workloads {
         words.extend(["--workload".into(), workload.clone()]);
     }

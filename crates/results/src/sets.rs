@@ -91,6 +91,9 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// `--timeout`.
     pub timeout: Option<u64>,
+    /// `--timeline`.
+    #[serde(default)]
+    pub timeline: bool,
 }
 
 impl Set {

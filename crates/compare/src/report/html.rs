@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::result::{ArmResult, Report};
 use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
-use flsched_recording::timeline::{Run, render_beside};
+use flsched_recording::timeline::Coloured;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The whole page. `traces`: the part of the files' names that the traces of its timelines have in common.
@@ -138,7 +138,7 @@ fn section(report: &Report, workload: &str, traces: &str) -> Markup {
                 }
             }
             (why::section(&results))
-            (timelines(&results, traces))
+            (timelines(report, workload, &results, traces))
             h3 { "Figures" }
             div.scroll { (table(&results, terms)) }
         }
@@ -146,25 +146,21 @@ fn section(report: &Report, workload: &str, traces: &str) -> Markup {
 }
 
 /// What ran where, under one scheduler after the other.
-fn timelines(results: &[&ArmResult], traces: &str) -> Markup {
-    let run = |result: &&ArmResult| {
-        let trace = trace_name(traces, result);
-        Some((result.scheduler.clone(), result.timeline.clone()?, trace))
+fn timelines(report: &Report, workload: &str, results: &[&ArmResult], traces: &str) -> Markup {
+    let Some(beside) = report.timelines.get(workload) else { return html! {} };
+    let recorded = results.iter().filter(|result| result.timeline.is_some());
+    let links: Vec<String> = recorded.map(|result| trace_name(traces, result)).collect();
+    let what = match beside.coloured {
+        Coloured::Process => "process",
+        Coloured::Thread => "thread",
     };
-    let found: Vec<_> = results.iter().filter_map(run).collect();
-    let runs: Vec<Run<'_>> = found
-        .iter()
-        .map(|(name, timeline, trace)| Run { name: name.clone(), timeline, trace: Some(trace.clone()) })
-        .collect();
     html! {
-        @if !runs.is_empty() {
-            h3 { "What ran where" }
-            p.note {
-                "One more run of each scheduler, recorded; its time does not count. A row is a CPU, a colour a process, white \
-                 where the CPU idles. Point at a colour for the process’s name."
-            }
-            (render_beside(&runs))
+        h3 { "What ran where" }
+        p.note {
+            "One more run of each scheduler, recorded; its time does not count. A row is a CPU, a colour a " (what) ", white \
+             where the CPU idles. Point at a colour for the name."
         }
+        (beside.fragment(&links))
     }
 }
 

@@ -3,13 +3,13 @@
 //! - [`Timeline`]: periods, wake-ups, lengths of queues, frequencies, counters
 //! - [`write_trace`]: a trace for ui.perfetto.dev
 //! - [`render_timeline`]: a picture
-//! - [`render_beside`]: pictures of several runs, for a page
+//! - [`Beside`]: pictures of several runs, for a page or as a file
 mod beside;
 mod perfetto;
 mod picture;
 mod recorded;
 
-pub use beside::{Run, render_beside};
+pub use beside::{Beside, Coloured, Part, PartOfRun, Run, RunShown};
 pub use perfetto::{packed_trace, write_trace};
 pub use picture::{Colouring, STEP_MHZ, render_timeline};
 

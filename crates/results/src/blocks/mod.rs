@@ -12,6 +12,7 @@ mod robustness;
 mod set;
 mod sweep;
 mod table;
+mod timeline;
 mod words;
 
 use crate::markers::Request;
@@ -65,7 +66,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 18] = [
+pub const KINDS: [Kind; 19] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -78,6 +79,7 @@ pub const KINDS: [Kind; 18] = [
         inline: false,
         render: picture::render,
     },
+    Kind { name: "timeline", keys: &["file", "workload", "out"], inline: false, render: timeline::render },
     Kind { name: "losses", keys: &["sets", "subject"], inline: false, render: losses::render },
     Kind { name: "set", keys: &["name", "level", "pictures", "subject"], inline: false, render: set::render },
     Kind { name: "growth", keys: &["name", "schedulers"], inline: false, render: growth::render },

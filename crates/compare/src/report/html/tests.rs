@@ -105,6 +105,7 @@ pub(in crate::report) fn sample() -> Report {
         published: Default::default(),
         noise,
         results,
+        timelines: Default::default(),
     }
 }
 
