@@ -13,7 +13,8 @@
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)
 #   ./test.sh kubernetes the manifest for Kubernetes, and its command in a virtual machine (4 minutes)
 #   ./test.sh campaign   10,000 simulations on HyperQueue, and on a Slurm of two nodes, one of which is killed (4 minutes)
-# All but the last five first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
+#   ./test.sh pages      every page and picture that flsched writes, in Chromium (8 minutes)
+# All but the last six first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
 # workspace once more, as tests, and some 40 crates that only tests need or need with other features. The minutes of packages,
 # service and slurm are those after a build, with the roots of Debian in the cache folder, on two busy cores.
 set -eu
@@ -43,11 +44,11 @@ robustness)
 	export FLSCHED_TEST_ROBUSTNESS="${FLSCHED_TEST_ROBUSTNESS:-all}"
 	set -- -p flsched --test robustness
 	;;
-packages | service | slurm | campaign | kubernetes)
+packages | service | slurm | campaign | kubernetes | pages)
 	exec "./dist/test/$suite.sh"
 	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes]" >&2
+	echo "usage: ./test.sh [all|units|matrix|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes|pages]" >&2
 	exit 2
 	;;
 esac

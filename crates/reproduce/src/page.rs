@@ -70,10 +70,11 @@ pub fn whole(papers: &[Vec<Judged<'_>>]) -> String {
 pub fn html(papers: &[Vec<Judged<'_>>]) -> String {
     let text = whole(papers);
     let mut body = String::new();
-    html::push_html(&mut body, with_anchors(Parser::new_ext(&text, Options::ENABLE_TABLES)).into_iter());
+    let events = with_anchors(Parser::new_ext(&text, Options::ENABLE_TABLES));
+    html::push_html(&mut body, scrolled(events).into_iter());
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>The papers, reproduced</title>\n\
-         <style>\n{CSS}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+         <style>\n{CSS}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 }
 
@@ -93,6 +94,28 @@ fn with_anchors<'a>(events: impl Iterator<Item = Event<'a>>) -> Vec<Event<'a>> {
         *id = Some(CowStr::from(text.to_lowercase().replace(' ', "-")));
     }
     events
+}
+
+/// Tables may be wider than a narrow window: the Tab key reaches them, and the arrow keys scroll them.
+fn scrolled(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
+    let mut all = Vec::new();
+    let mut under = CowStr::from("");
+    for event in events {
+        match event {
+            Event::Start(Tag::Heading { id: Some(ref id), .. }) => {
+                under = id.clone();
+                all.push(event);
+            }
+            Event::Start(Tag::Table(_)) => {
+                let label =
+                    format!("<div class=\"scroll\" role=\"group\" aria-label=\"{under}\" tabindex=\"0\">");
+                all.extend([Event::Html(label.into()), event]);
+            }
+            Event::End(TagEnd::Table) => all.extend([event, Event::Html("</div>\n".into())]),
+            event => all.push(event),
+        }
+    }
+    all
 }
 
 fn detail(judged: &Judged<'_>) -> String {
@@ -141,7 +164,7 @@ fn table(judged: &Judged<'_>) -> String {
         return String::new();
     }
     let unit = if claim.unit().is_empty() { String::new() } else { format!(", {}", claim.unit()) };
-    let mut titles = vec![String::new()];
+    let mut titles = vec!["figure".to_string()];
     let papers = match claim {
         Claim::Figures { values, .. } => Some(values),
         Claim::Order { .. } | Claim::None => None,

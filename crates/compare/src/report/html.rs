@@ -126,22 +126,27 @@ fn section(report: &Report, workload: &str, traces: &str) -> Markup {
                     b.better { "Blue" } " is better, " b.worse { "orange" } " worse, grey can’t tell. "
                     @if noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
                 }
-                div.scroll { (chart::times(&results, noise, terms)) }
+                (scroll(workload, terms.title, chart::times(&results, noise, terms)))
             }
             h3 { "Context switches" }
             figure {
                 figcaption { "Median of a run, on all CPUs; colours as above." }
-                div.scroll {
-                    (chart::bars(&results, "context switches", |result| {
-                        result.context_switches.as_ref().map(|counts| counts.median)
-                    }))
-                }
+                (scroll(workload, "Context switches", chart::bars(&results, "context switches", |result| {
+                    result.context_switches.as_ref().map(|counts| counts.median)
+                })))
             }
-            (why::section(&results))
+            (why::section(workload, &results))
             (timelines(report, workload, &results, traces))
             h3 { "Figures" }
-            div.scroll { (table(&results, terms)) }
+            (scroll(workload, "Figures", table(&results, terms)))
         }
+    }
+}
+
+/// What is wider than a narrow window; the Tab key reaches it, and the arrow keys scroll it.
+pub(super) fn scroll(workload: &str, what: &str, content: Markup) -> Markup {
+    html! {
+        div.scroll role="group" aria-label=(format!("{what}: {workload}")) tabindex="0" { (content) }
     }
 }
 

@@ -1,4 +1,5 @@
 //! The breakdown of CPU time by cause: its columns, and its rendering for the terminal and for the page.
+use super::html::scroll;
 use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
@@ -82,10 +83,16 @@ pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
 }
 
 /// The page's section, with a bar for each scheduler, as long as its run, and a table; empty if there is no breakdown.
-pub(super) fn section(results: &[&ArmResult]) -> Markup {
-    let broken_down: Vec<(&ArmResult, &Breakdown)> =
+pub(super) fn section<'a>(workload: &str, results: &[&'a ArmResult]) -> Markup {
+    let broken_down: Vec<(&'a ArmResult, &Breakdown)> =
         results.iter().filter_map(|it| Some((*it, it.why.as_ref()?))).collect();
     let wholes = || COLUMNS.iter().filter_map(|column| Some((column, column.class?)));
+    let stack = |(result, breakdown): &(&'a ArmResult, &Breakdown)| chart::Stack {
+        result,
+        length: breakdown.why.span_s,
+        parts: wholes().map(|(column, class)| (column.name, class, (column.of)(&breakdown.why))).collect(),
+    };
+    let stacks: Vec<_> = broken_down.iter().map(stack).collect();
     html! {
         @if !broken_down.is_empty() {
             h3 { "Where the CPU time went" }
@@ -97,15 +104,9 @@ pub(super) fn section(results: &[&ArmResult]) -> Markup {
                         span.cause { span class=(format!("swatch {class}")) {} " " (column.name) } " "
                     }
                 }
-                div.scroll {
-                    (chart::stacks(&broken_down.iter().map(|(result, breakdown)| chart::Stack {
-                        result,
-                        length: breakdown.why.span_s,
-                        parts: wholes().map(|(column, class)| (column.name, class, (column.of)(&breakdown.why))).collect(),
-                    }).collect::<Vec<_>>()))
-                }
+                (scroll(workload, "Where the CPU time went", chart::stacks(&stacks)))
             }
-            div.scroll { (figures(&broken_down)) }
+            (scroll(workload, "Shares of the CPU time", figures(&broken_down)))
             ul.counts {
                 @for (result, breakdown) in &broken_down {
                     li { strong { (result.scheduler) } ": " (counts(breakdown)) }

@@ -11,7 +11,7 @@ mod recorded;
 
 pub use beside::{Beside, Coloured, Part, PartOfRun, Run, RunShown};
 pub use perfetto::{packed_trace, write_trace};
-pub use picture::{Colouring, STEP_MHZ, render_timeline};
+pub use picture::{Colouring, STEP_MHZ, render_timeline, with_alternative};
 
 use crate::Ns;
 

@@ -68,7 +68,7 @@ pub fn render_timeline(timeline: &Timeline, title: &str, colouring: Colouring) -
     };
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {width} {height}"))
-            font-family="sans-serif" font-size="11" {
+            font-family="sans-serif" font-size="11" role="img" aria-label=(title) {
             rect width="100%" height="100%" fill="#fff" {}
             text x=(LEFT) y="18" font-size="14" {
                 (title) "; " (rows.len()) " of " (timeline.cpus.len()) " CPUs had work"
@@ -86,7 +86,8 @@ pub fn render_timeline(timeline: &Timeline, title: &str, colouring: Colouring) -
                 }
             }
             @for tenth in 0..=10 {
-                text x=(LEFT + WIDTH * tenth / 10) y=(height - 12 - legend_height) text-anchor="middle" {
+                @let anchor = if tenth == 10 { "end" } else { "middle" };
+                text x=(LEFT + WIDTH * tenth / 10) y=(height - 12 - legend_height) text-anchor=(anchor) {
                     (display_ns(end / 10 * tenth))
                 }
             }
@@ -165,6 +166,14 @@ fn colour_of_step(step: Key, (low, high): (Key, Key)) -> String {
     format!("hsl({:.0},75%,{:.0}%)", 260.0 - 210.0 * share, 28.0 + 32.0 * share)
 }
 
+/// An SVG picture with the words for readers who cannot see it. A library has drawn it, without them.
+pub fn with_alternative(svg: &str, words: &str) -> String {
+    let svg = svg.trim_end();
+    let element = html! { svg role="img" aria-label=(words) {} }.into_string();
+    let attributes = element.strip_suffix("></svg>").unwrap_or("<svg");
+    svg.replacen("<svg", attributes, 1) + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +184,14 @@ mod tests {
         // 10 ns a pixel.
         let pieces = [piece(1, 0, 25), piece(2, 25, 27), piece(3, 27, 40)];
         assert_eq!(runs(&pieces, 10 * WIDTH), [(1, 0, 3), (3, 3, 4)]);
+    }
+
+    #[test]
+    fn an_alternative_is_escaped() {
+        assert_eq!(
+            with_alternative("<svg width=\"1\"><svg/></svg>\n\n", "a < \"b\""),
+            "<svg role=\"img\" aria-label=\"a &lt; &quot;b&quot;\" width=\"1\"><svg/></svg>\n"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{Context, Picture, Rendered, required, view};
 use crate::markers::Request;
 use crate::view::{Row, View};
 use flsched_compare::result::ArmResult;
+use flsched_recording::timeline::with_alternative;
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -60,9 +61,12 @@ pub(super) fn out(request: &Request) -> Result<PathBuf, String> {
 
 /// The picture in a document.
 pub(super) fn link(view: &View, document: &Path, picture: &Path) -> String {
-    let quantity = quantity(&view.reports[0]);
-    let alt = format!("{quantity} of each workload, relative to {}: {}", view.first(), header(&view.reports));
+    let alt = format!("{}: {}", alternative(view), header(&view.reports));
     format!("![{}]({})", alt.replace(['[', ']'], ""), relative(document, picture).display())
+}
+
+fn alternative(view: &View) -> String {
+    format!("{} of each workload, relative to {}", quantity(&view.reports[0]), view.first())
 }
 
 /// From a document's folder; both are under the project's.
@@ -78,7 +82,7 @@ pub(super) fn relative(document: &Path, picture: &Path) -> PathBuf {
 pub(super) fn svg(view: &View) -> Result<String, String> {
     let mut text = String::new();
     draw(view, &mut text).map_err(|error| format!("cannot draw: {error}"))?;
-    Ok(text.trim_end().to_string() + "\n")
+    Ok(with_alternative(&text, &format!("{}: {}", alternative(view), view.schedulers.join(", "))))
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;

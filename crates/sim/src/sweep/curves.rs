@@ -1,6 +1,7 @@
 //! The results of a sweep: as a table, as comma-separated values, and as a picture with a curve for each scheduler.
 use super::{Point, Report, Sweep};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use flsched_recording::timeline::with_alternative;
 use plotters::backend::SVGBackend;
 use plotters::prelude::*;
 use serde::Serialize;
@@ -78,7 +79,14 @@ pub fn csv(sweep: &Sweep, points: &[Point]) -> Result<Vec<u8>, ::csv::Error> {
 pub fn svg(report: &Report) -> Result<String, String> {
     let mut text = String::new();
     draw(report, &mut text).map_err(|error| format!("cannot draw: {error}"))?;
-    Ok(text.trim_end().to_owned() + "\n")
+    let schedulers: Vec<&str> = report.curves.iter().map(|curve| curve.scheduler.as_str()).collect();
+    let words = format!("{}, over {}: {}", title(report), report.setting, schedulers.join(", "));
+    Ok(with_alternative(&text, &words))
+}
+
+fn title(report: &Report) -> String {
+    let runs = if report.runs > 1 { format!("; medians of {} seeds", report.runs) } else { String::new() };
+    format!("{} on {}; clock: model{runs}", report.workload, report.machine)
 }
 
 /// Where the values are on the axis: numbers at their own distances, what was listed at equal ones.
@@ -97,12 +105,10 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn std::error::Er
     let all = || report.curves.iter().flat_map(|curve| curve.times_s.iter().flatten().copied());
     let most = all().fold(0.0, f64::max);
     let style = |size: i32| ("sans-serif", size).into_font().color(&TEXT);
-    let runs = if report.runs > 1 { format!("; medians of {} seeds", report.runs) } else { String::new() };
-    let title = format!("{} on {}; clock: model{runs}", report.workload, report.machine);
 
     let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&area)
-        .caption(title, style(15))
+        .caption(title(report), style(15))
         .margin(14)
         .x_label_area_size(44)
         .y_label_area_size(70)

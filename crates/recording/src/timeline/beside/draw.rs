@@ -10,7 +10,9 @@ const WIDTH: u64 = 1000;
 const HEIGHT: u64 = 200;
 /// Left of it, for the CPUs' numbers.
 const LEFT: u64 = 44;
-/// Right of the rows in a file, so that nothing touches its edge.
+/// Above the rows, for the first CPU's number.
+const ABOVE: u64 = 3;
+/// Right of the rows, so that nothing touches the edge.
 const RIGHT: u64 = 12;
 /// Below the rows, for times.
 const BELOW: u64 = 16;
@@ -42,9 +44,9 @@ impl Beside {
                                 " · " a href=(link) { "trace for ui.perfetto.dev" }
                             }
                         }
-                        div.scroll {
+                        div.scroll role="group" aria-label=(figure.caption()) tabindex="0" {
                             svg role="img" aria-label=(figure.caption())
-                                viewBox=(format!("0 0 {} {}", LEFT + WIDTH, figure.height() + BELOW)) font-size="10" {
+                                viewBox=(format!("0 -{ABOVE} {} {}", LEFT + WIDTH + RIGHT, ABOVE + figure.height() + BELOW)) {
                                 (figure.rows())
                             }
                         }
@@ -140,7 +142,7 @@ impl Figure<'_> {
             rect.idle x=(LEFT) y="0" width=(end) height=(height) fill="#fff" stroke="#dfe4ea" {}
             @for (index, cpu) in self.cpus().iter().enumerate() {
                 @if row >= 10 || index as u64 * row % 20 < row {
-                    text x="0" y=(row * index as u64 + row.min(10)) { (cpu) }
+                    text x="0" y=(row * index as u64 + 10) { (cpu) }
                 }
             }
             g transform=(to_cells) stroke-width=(thick) fill="none" {
