@@ -138,6 +138,8 @@ fn put_event(out: &mut Vec<u8>, event: &Event, last: Ns) {
                 Left::Preempted => 2,
                 Left::Yielded => 3,
                 Left::Exited => 4,
+                // Recordings made before 29 November 2026 do not have it.
+                Left::InFutex => 11,
             };
             (kind, idle_or(prev), Some([idle_or(next), calls.reads.into(), calls.writes.into()]))
         }
@@ -166,10 +168,16 @@ fn take_event(from: &mut &[u8], last: Ns) -> Option<Event> {
     let cpu = take(from)?.try_into().ok()?;
     let first: u32 = take(from)?.try_into().ok()?;
     let what = match kind {
-        0..5 => What::Switch {
+        0..5 | 11 => What::Switch {
             prev: first.checked_sub(1),
-            left: [Left::Blocked, Left::Reading, Left::Preempted, Left::Yielded, Left::Exited]
-                [usize::from(kind)],
+            left: match kind {
+                0 => Left::Blocked,
+                1 => Left::Reading,
+                2 => Left::Preempted,
+                3 => Left::Yielded,
+                4 => Left::Exited,
+                _ => Left::InFutex,
+            },
             next: u32::try_from(take(from)?).ok()?.checked_sub(1),
             calls: Calls { reads: take(from)?.try_into().ok()?, writes: take(from)?.try_into().ok()? },
         },
@@ -218,6 +226,7 @@ mod tests {
                 at(3, What::Fork { child: 0, waits: false }),
                 at(4, What::Fork { child: 0, waits: true }),
                 at(5, What::Wake { woken: 1, by: By::End }),
+                at(6, What::Switch { prev: Some(1), left: Left::InFutex, next: None, calls }),
                 at(1_000_000, What::Switch { prev: Some(1), left: Left::Exited, next: None, calls }),
             ],
         )
@@ -274,7 +283,7 @@ mod tests {
         assert!(read(later).unwrap_err().contains("of format 4, and this flsched reads format 3"));
         let mut wrong = small();
         wrong.tasks.pop();
-        assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 6"), "a task that is not there");
+        assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 7"), "a task that is not there");
         let error = Recording::read("/no/such/file").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/file: ") && !Path::new("/no/such/file").exists(), "{error}");
     }

@@ -248,6 +248,8 @@ pub enum Left {
     Blocked,
     /// It waits in a call of `read`, `recv` or `poll` for what another task will write.
     Reading,
+    /// It waits in a call of `futex`: for a lock, a condition or a barrier of user space.
+    InFutex,
     /// It could go on.
     Preempted,
     /// It called `sched_yield`.

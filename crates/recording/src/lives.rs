@@ -251,7 +251,7 @@ impl Walk {
         state.runs.push(run);
         state.wake = None;
         state.place = match left {
-            Left::Blocked => Where::Asleep { since: at, is_reading: false },
+            Left::Blocked | Left::InFutex => Where::Asleep { since: at, is_reading: false },
             Left::Reading => Where::Asleep { since: at, is_reading: true },
             Left::Preempted => {
                 state.deeds.push(Step::Is(Deed::Preempted));

@@ -1,4 +1,5 @@
 //! `flsched record` on a small load in a virtual machine, and its replay in the simulator.
+use flsched_recording::timeline::WaitsFor;
 use flsched_recording::{Recording, What};
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -114,13 +115,15 @@ fn look(recording: &Recording, path: &Path, folder: &Path) {
 pub fn counters() -> Result<(), Failed> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("load.trace");
-    let output = record(&format!("-- {FLSCHED} run -- hackbench -p -g 2 -l 300"), &path);
+    let output = record(&format!("-- {FLSCHED} run -- hackbench -T -p -g 2 -l 300"), &path);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let recording = read(&path);
     let queued = recording.header.counters.iter().find(|counter| counter.name == "queued_tail");
     let samples = &queued.expect("FLSCHED counts it").samples;
     assert!(samples.is_sorted() && samples.last() > samples.first(), "{samples:?}");
     let timeline = recording.timeline();
+    // The main thread waits for the end of the others, in `futex`.
+    assert!(timeline.waits.iter().any(|wait| wait.what == WaitsFor::Lock));
     assert!(
         timeline
             .counters

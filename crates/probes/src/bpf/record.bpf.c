@@ -39,7 +39,8 @@ enum {
 	WOKEN_BY_INTERRUPT,
 	WOKEN_BY_END,
 	FORKED,
-	VFORKED
+	VFORKED,
+	IN_FUTEX
 };
 
 struct event {
@@ -230,6 +231,13 @@ static __always_inline bool is_reading(long call)
 	return false;
 }
 
+/* Whether a call waits for a lock, a condition or a barrier of user space. */
+static __always_inline bool is_futex(long call)
+{
+	return call == 202 /* futex */ || call == 449 /* futex_waitv */ ||
+	       call == 455 /* futex_wait */;
+}
+
 /* Whether a call moves data: a wake-up in it is that of a pipe or socket, with WF_SYNC. */
 static __always_inline bool is_message(long call)
 {
@@ -271,7 +279,9 @@ static __always_inline u32 reason(struct task_struct *prev, bool preempt, u32 pr
 	call = system_call(prev);
 	if (!prev_state)
 		return call == NR_SCHED_YIELD ? YIELDED : PREEMPTED;
-	return is_reading(call) ? READING : BLOCKED;
+	if (is_reading(call))
+		return READING;
+	return is_futex(call) ? IN_FUTEX : BLOCKED;
 }
 
 SEC("tp_btf/sched_switch")

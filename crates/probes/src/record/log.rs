@@ -36,6 +36,8 @@ pub enum Kind {
     Forked,
     /// The same, by `vfork`.
     Vforked,
+    /// A task left its CPU in a call of `futex`.
+    InFutex,
 }
 
 /// An event.
@@ -71,7 +73,8 @@ impl RawEvent {
             7 => Kind::WokenByInterrupt,
             8 => Kind::WokenByEnd,
             9 => Kind::Forked,
-            _ => Kind::Vforked,
+            10 => Kind::Vforked,
+            _ => Kind::InFutex,
         }
     }
 }

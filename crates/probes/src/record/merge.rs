@@ -57,6 +57,7 @@ impl Merged {
         let left = match event.kind() {
             Kind::Blocked => Left::Blocked,
             Kind::Reading => Left::Reading,
+            Kind::InFutex => Left::InFutex,
             Kind::Preempted => Left::Preempted,
             Kind::Yielded => Left::Yielded,
             Kind::Exited => Left::Exited,

@@ -66,7 +66,9 @@ pub enum WaitsFor {
     Cpu,
     /// What another task will write, in a call of `read`, `recv` or `poll`.
     Message,
-    /// Anything else: a lock, the end of another task, a device, time.
+    /// In a call of `futex`: a lock, a condition or a barrier of user space.
+    Lock,
+    /// Anything else: a lock of the kernel, the end of another task, a device, time.
     Other,
 }
 

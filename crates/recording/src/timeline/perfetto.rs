@@ -86,6 +86,7 @@ impl WaitsFor {
         match self {
             Self::Cpu => "waits for a CPU",
             Self::Message => "waits for a message",
+            Self::Lock => "waits for a lock",
             Self::Other => "sleeps",
         }
     }

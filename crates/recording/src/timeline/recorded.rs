@@ -59,6 +59,7 @@ fn after(left: Left) -> Option<WaitsFor> {
     match left {
         Left::Blocked => Some(WaitsFor::Other),
         Left::Reading => Some(WaitsFor::Message),
+        Left::InFutex => Some(WaitsFor::Lock),
         Left::Preempted | Left::Yielded => Some(WaitsFor::Cpu),
         Left::Exited => None,
     }
