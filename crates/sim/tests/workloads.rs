@@ -239,6 +239,20 @@ fn a_recording_holds_all_the_time_that_tasks_ran() {
     let busy = outcome.busy_share * outcome.cpus as f64 * outcome.whole_s * 1e9;
     assert!((ran as f64 / busy - 1.0).abs() < 0.05, "{ran} of {busy}");
     assert!(recording.wake_ups.len() as u64 >= outcome.wakeups);
+    // All but the first task are forked, and messages wake them; a waker runs when it does, or has just left.
+    let runs_at = |task, at| {
+        recording
+            .slices
+            .iter()
+            .any(|slice| slice.task == task && (slice.from..=slice.to + 20_000).contains(&at))
+    };
+    let mut known = 0;
+    for wake_up in &recording.wake_ups {
+        let Some(by) = wake_up.by else { continue };
+        known += 1;
+        assert!(by != wake_up.task && runs_at(by, wake_up.at), "{wake_up:?}");
+    }
+    assert!(known * 10 > recording.wake_ups.len() * 9, "{known} of {}", recording.wake_ups.len());
     for cpu in 0..outcome.cpus {
         let mut last = 0;
         for slice in recording.slices.iter().filter(|slice| slice.cpu == cpu) {

@@ -155,6 +155,8 @@ pub struct Task {
     pub program_end: Option<(Ns, u64)>,
     /// When it was last woken, if it has not run since.
     pub woken_at: Option<Ns>,
+    /// The task that wakes it; `None`: an interrupt does.
+    pub waker: Option<TaskId>,
     /// That of a task of `SCHED_DEADLINE`.
     pub budget: Option<Budget>,
     /// It exits, and has left its autogroup.
@@ -220,6 +222,7 @@ impl Task {
             migrations: 0,
             program_end: None,
             woken_at: None,
+            waker: None,
             budget: None,
             has_left_autogroup: false,
         };

@@ -144,7 +144,7 @@ impl Simulation {
 
     fn unlock(&mut self, task: TaskId, channel: ChannelId) {
         if let Some(next) = self.world.channels[channel].mutex.unlock(task) {
-            self.wake(next, false);
+            self.wake(next, Some(task), false);
         }
     }
 }

@@ -308,7 +308,7 @@ impl Simulation {
             Event::WakeUp { task } => {
                 let cpu = self.core.online_near(self.core.tasks[task].cpu);
                 self.interrupt(cpu);
-                self.wake(task, false);
+                self.wake(task, None, false);
                 self.settle(cpu);
             }
             Event::Timer { class, cpu, timer, generation } => {

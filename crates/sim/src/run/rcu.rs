@@ -109,7 +109,7 @@ impl Simulation {
         }
         let lasts = if self.core.online.weight() > 1 { 2 } else { 1 };
         if self.grace_periods.are_due(self.core.now, self.core.machine.tick_ns, lasts) {
-            self.wake(task, false);
+            self.wake(task, None, false);
         }
     }
 }

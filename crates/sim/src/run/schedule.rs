@@ -82,11 +82,12 @@ impl Simulation {
         }
     }
 
-    /// Wakes a sleeper; false: it does not sleep.
-    pub(super) fn wake(&mut self, task: TaskId, sync: bool) -> bool {
+    /// Wakes a sleeper; `by`: the task that does, none for an interrupt; false: it does not sleep.
+    pub(super) fn wake(&mut self, task: TaskId, by: Option<TaskId>, sync: bool) -> bool {
         if self.core.tasks[task].state != State::Sleeping {
             return false;
         }
+        self.core.tasks[task].waker = by;
         self.account(task, Phase::Sleeping);
         self.core.counts.events += 1;
         if !self.core.tasks[task].is_kernel_thread() {
@@ -175,8 +176,8 @@ impl Simulation {
         self.core.set_queued(task, true);
         self.core.record_queue(cpu, 1);
         if why != Enqueue::Restore {
-            let at = self.core.clock();
-            self.core.timeline.iter_mut().for_each(|timeline| timeline.woken(task, cpu, at, None));
+            let (at, by) = (self.core.clock(), self.core.tasks[task].waker);
+            self.core.timeline.iter_mut().for_each(|timeline| timeline.woken(task, cpu, at, by));
         }
         self.core.charge(&self.costs[class], Callback::Enqueue);
         self.classes[class].enqueue(&mut self.core, cpu, task, why);

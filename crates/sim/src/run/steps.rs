@@ -252,7 +252,7 @@ impl Simulation {
         let actor = &mut self.world.actors[task];
         let Some(sleeper) = actor.to_wake.pop() else { return false };
         let sync = actor.wakes_for_messages;
-        self.wake(sleeper, sync);
+        self.wake(sleeper, Some(task), sync);
         true
     }
 
@@ -277,6 +277,7 @@ impl Simulation {
         let ns = self.ripple(ns);
         self.core.spent.assign(Price::Startup, ns);
         self.core.tasks[task].work_left = ns;
+        self.core.tasks[task].waker = Some(parent);
         self.wake_new(task);
         if let Some(semaphore) = vfork
             && self.world.semaphores[semaphore].down(parent, false) != Attempt::Taken
@@ -306,7 +307,7 @@ impl Simulation {
         waiter.children -= 1;
         if waiter.waits_for_children.is_some_and(|most| waiter.children <= most) {
             waiter.waits_for_children = None;
-            self.wake(parent, false);
+            self.wake(parent, Some(task), false);
         }
     }
 
