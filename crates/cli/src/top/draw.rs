@@ -84,8 +84,8 @@ impl Order {
     }
 }
 
-/// Draws the view.
-pub fn draw(frame: &mut Frame<'_>, view: &View, choice: &Choice) {
+/// Draws the view. Returns the first row that it shows, which is less than wanted at the end of a list.
+pub fn draw(frame: &mut Frame<'_>, view: &View, choice: &Choice) -> usize {
     let events = (view.events.len() as u16).min(3);
     let rows = [
         Constraint::Length(2),
@@ -100,18 +100,13 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, choice: &Choice) {
     let [main, side] =
         Layout::horizontal([Constraint::Min(1), Constraint::Length(if is_narrow { 0 } else { SIDE })])
             .areas(middle);
-    if choice.is_per_task {
-        tasks(
-            frame,
-            main,
-            &format!("Tasks, {}", choice.order.word()),
-            &choice.order.sorted(&view.tasks),
-            choice,
-        );
+    let first_row = if choice.is_per_task {
+        let title = format!("Tasks, {}", choice.order.word());
+        tasks(frame, main, &title, &choice.order.sorted(&view.tasks), choice)
     } else {
-        cpus(frame, main, view, choice);
         tasks(frame, waits, "Longest waits", &Order::Wait.sorted(&view.longest_waits), &Choice::default());
-    }
+        cpus(frame, main, view, choice)
+    };
     if !is_narrow {
         let of_wake_ups = view.wake_ups.histogram.len() as u16 + 3;
         let [upper, lower] =
@@ -125,6 +120,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, choice: &Choice) {
     if choice.shows_help {
         help(frame);
     }
+    first_row
 }
 
 fn heading(view: &View) -> Paragraph<'static> {
@@ -160,7 +156,7 @@ fn first_of(rows: usize, wanted: usize, area: Rect) -> usize {
     wanted.min(rows.saturating_sub(usize::from(area.height.saturating_sub(2))))
 }
 
-fn cpus(frame: &mut Frame<'_>, area: Rect, view: &View, choice: &Choice) {
+fn cpus(frame: &mut Frame<'_>, area: Rect, view: &View, choice: &Choice) -> usize {
     let is_per_cache = (view.cpus.len() > MOST_CPUS) != choice.is_regrouped;
     let rows: Vec<Row<'_>> =
         if is_per_cache { caches(&view.cpus) } else { view.cpus.iter().map(of_cpu).collect() };
@@ -184,6 +180,7 @@ fn cpus(frame: &mut Frame<'_>, area: Rect, view: &View, choice: &Choice) {
         .header(Row::new(head).style(Style::new().add_modifier(Modifier::DIM)))
         .block(framed(title, count, first, area));
     frame.render_widget(table, area);
+    first
 }
 
 fn bar(percent: f64) -> String {
@@ -234,7 +231,7 @@ fn caches(cpus: &[CpuView]) -> Vec<Row<'_>> {
     caches.into_iter().map(row).collect()
 }
 
-fn tasks(frame: &mut Frame<'_>, area: Rect, title: &str, tasks: &[&TaskView], choice: &Choice) {
+fn tasks(frame: &mut Frame<'_>, area: Rect, title: &str, tasks: &[&TaskView], choice: &Choice) -> usize {
     let first = first_of(tasks.len(), choice.first_row, area);
     let row = |task: &&TaskView| {
         let where_it_is = if task.runs { "runs" } else { "waits" };
@@ -268,6 +265,7 @@ fn tasks(frame: &mut Frame<'_>, area: Rect, title: &str, tasks: &[&TaskView], ch
         .header(head.style(Style::new().add_modifier(Modifier::DIM)))
         .block(framed(title, tasks.len(), first, area));
     frame.render_widget(table, area);
+    first
 }
 
 fn wake_ups(frame: &mut Frame<'_>, area: Rect, wake_ups: &WakeUps) {

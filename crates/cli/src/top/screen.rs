@@ -36,7 +36,8 @@ fn follow(
             }
         }
         terminal.draw(|frame| match &view {
-            Some(view) => draw(frame, view, &choice),
+            // Keys count from what is seen, however often Down was pressed at the end of the list.
+            Some(view) => choice.first_row = draw(frame, view, &choice),
             None => frame.render_widget("flsched top: looking at the machine …", frame.area()),
         })?;
         let mut until = due;

@@ -84,8 +84,8 @@ impl<'a> Source<'a> {
         Ok(Moment {
             look,
             in_force: match is_changing {
-                true => before.clone(),
-                false => in_force(status.filter(sched_ext::Status::is_active), self.attached.as_ref()),
+                true if !before.name.is_empty() => before.clone(),
+                _ => in_force(status.filter(sched_ext::Status::is_active), self.attached.as_ref()),
             },
             attached_for: loaded_at.and_then(|loaded_at| since_boot().checked_sub(loaded_at)),
             statistics: self.attached.as_ref().map(Attached::statistics).unwrap_or_default(),

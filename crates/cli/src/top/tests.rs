@@ -114,7 +114,7 @@ mod screen {
 
     fn drawn(view: &View, choice: &Choice, (columns, rows): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
-        terminal.draw(|frame| draw(frame, view, choice)).unwrap();
+        terminal.draw(|frame| drop(draw(frame, view, choice))).unwrap();
         terminal.backend().to_string()
     }
 
@@ -159,6 +159,14 @@ mod screen {
         let choice = Choice { is_regrouped: true, first_row: 100_000, ..Choice::default() };
         let text = drawn(&view(1024), &choice, (120, 50));
         assert!(text.contains("of 1024)") && text.contains("1023 "), "{text}");
+    }
+
+    #[test]
+    fn pressing_down_at_the_end_is_not_counted() {
+        let mut terminal = Terminal::new(TestBackend::new(120, 50)).unwrap();
+        let mut choice = Choice { is_regrouped: true, first_row: 100_000, ..Choice::default() };
+        terminal.draw(|frame| choice.first_row = draw(frame, &view(1024), &choice)).unwrap();
+        assert!((900..1024).contains(&choice.first_row), "{}", choice.first_row);
     }
 
     #[test]
