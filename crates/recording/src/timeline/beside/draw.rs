@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Width of a row, in the picture's own units.
 const WIDTH: u64 = 1000;
 /// Height of all rows of a picture, about.
-const HEIGHT: u64 = 200;
+const HEIGHT: u64 = 400;
 /// Left of it, for the CPUs' numbers.
 const LEFT: u64 = 44;
 /// Above the rows, for the first CPU's number.
@@ -115,7 +115,7 @@ impl Figure<'_> {
     }
 
     fn row(&self) -> u64 {
-        (HEIGHT / self.cpus().len().max(1) as u64).clamp(2, 16)
+        (HEIGHT / self.cpus().len().max(1) as u64).clamp(3, 16)
     }
 
     fn height(&self) -> u64 {
@@ -131,7 +131,7 @@ impl Figure<'_> {
         let (row, height) = (self.row(), self.height());
         let length = (to_ns - from_ns).max(1);
         let end = u128::from(self.until().saturating_sub(from_ns)) * u128::from(WIDTH) / u128::from(length);
-        let thick = row.max(3) - 1;
+        let thick = row - 1;
         let to_cells = format!(
             "translate({LEFT} {}) scale({} 1)",
             thick as f64 / 2.0,

@@ -258,7 +258,8 @@ fn doings(timeline: &Timeline, span: &Range<Ns>, parts: usize) -> Vec<Doings> {
 }
 
 /// Where the part begins in which busy time and switches are furthest apart, as parts of their greatest values; `None`: a run
-/// is too short for parts, or there is only one.
+/// is too short for parts, or there is only one. Where the work of a run comes to its end, all runs differ, and nothing is
+/// seen: parts after that are left out.
 fn most_different(runs: &[Run<'_>]) -> Option<Ns> {
     let parts = runs.iter().map(|run| run.timeline.end / PART_NS).min().filter(|parts| *parts > 1)? as usize;
     if runs.len() < 2 {
@@ -266,6 +267,7 @@ fn most_different(runs: &[Run<'_>]) -> Option<Ns> {
     }
     let all: Vec<Vec<Doings>> =
         runs.iter().map(|run| doings(run.timeline, &(0..parts as Ns * PART_NS), parts)).collect();
+    let parts = all.iter().map(|run| working_parts(run)).min().unwrap_or(0);
     let most = all.iter().flatten().map(|it| it.switches).max().unwrap_or(0).max(1) as f64;
     let spread = |values: &mut dyn Iterator<Item = f64>| {
         let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), it| (low.min(it), high.max(it)));
@@ -277,6 +279,12 @@ fn most_different(runs: &[Run<'_>]) -> Option<Ns> {
     };
     let widest = (0..parts).max_by(|a, b| differ(*a).total_cmp(&differ(*b)).then(b.cmp(a)))?;
     Some(widest as Ns * PART_NS)
+}
+
+/// How many parts there are up to the last one in which the CPUs are half as busy as ever.
+fn working_parts(run: &[Doings]) -> usize {
+    let most = run.iter().map(|part| part.busy).fold(0.0, f64::max);
+    run.iter().rposition(|part| part.busy >= most / 2.0).map_or(0, |last| last + 1)
 }
 
 #[cfg(test)]
@@ -293,6 +301,8 @@ pub(super) mod tests {
             let at = PART_NS + turn * PART_NS / 10;
             timeline.switched(0, is_busy.then_some((turn % 2) as usize), at);
         }
+        timeline.switched(0, Some(0), 2 * PART_NS);
+        timeline.switched(1, Some(1), 2 * PART_NS);
         timeline.finish(3 * PART_NS, vec![("a".into(), 7), ("<b>".into(), 8)]);
         timeline
     }
@@ -318,6 +328,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_end_of_the_work_is_no_difference() {
+        let run =
+            |busy: &[f64]| busy.iter().map(|busy| Doings { busy: *busy, switches: 1 }).collect::<Vec<_>>();
+        assert_eq!(working_parts(&run(&[0.1, 0.9, 0.5, 0.4, 0.0])), 3);
+        assert_eq!(working_parts(&run(&[0.2, 0.1, 0.2])), 3);
+        assert_eq!(working_parts(&run(&[0.0, 0.0])), 2);
+        assert_eq!(working_parts(&[]), 0);
+    }
+
+    #[test]
     fn a_cell_shows_what_lasted_longest_and_idle_time_is_left_out() {
         let slice = |task, from, to| Slice { cpu: 0, task, from, to };
         let slices = [slice(0, 0, 60), slice(1, 60, 100), slice(1, 100, 130), slice(0, 200, 300)];
@@ -338,7 +358,7 @@ pub(super) mod tests {
         assert_eq!(part.runs[0].rows[0], "0:100 1:100 0:100 1:100 0:100 1:100 0:100 1:100 0:100 1:100");
         assert_eq!((part.runs[0].rows[1].as_str(), part.runs[0].switches), ("", 10));
         let whole = &beside.parts[0];
-        assert_eq!(whole.runs[1].rows[0], "0:333");
+        assert_eq!(whole.runs[1].rows[0], "0:333 -:334 0:333");
         let again: Beside = serde_json::from_str(&serde_json::to_string(&beside).unwrap()).unwrap();
         assert_eq!(again, beside);
     }
