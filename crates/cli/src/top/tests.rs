@@ -114,7 +114,11 @@ mod screen {
 
     fn drawn(view: &View, choice: &Choice, (columns, rows): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
-        terminal.draw(|frame| drop(draw(frame, view, choice))).unwrap();
+        terminal
+            .draw(|frame| {
+                draw(frame, view, choice);
+            })
+            .unwrap();
         terminal.backend().to_string()
     }
 
