@@ -128,7 +128,7 @@ pub(in crate::report) fn broken_down() -> Report {
 #[test]
 fn the_breakdown_is_drawn_where_there_is_one() {
     let page = page(&broken_down());
-    assert_eq!(page.matches("Where the CPU time went").count(), 1, "one workload has it");
+    assert_eq!(page.matches("<h3>Where the CPU time went").count(), 1, "one workload has it");
     // A bar of nine parts and a row for each of five schedulers.
     assert_eq!(page.matches("<rect class=\"cause ").count(), 5 * 9);
     assert!(page.contains("<title>idle, nothing to run: 25.0 %</title>"));
