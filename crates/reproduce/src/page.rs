@@ -96,7 +96,7 @@ fn with_anchors<'a>(events: impl Iterator<Item = Event<'a>>) -> Vec<Event<'a>> {
     events
 }
 
-/// Tables may be wider than a narrow window: the Tab key reaches them, and the arrow keys scroll them.
+/// Each table in a region that scrolls sideways. The Tab key focuses it, and the arrow keys scroll it.
 fn scrolled(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     let mut all = Vec::new();
     let mut under = CowStr::from("");
@@ -347,7 +347,7 @@ mod tests {
         assert!(text.contains("flsched compare --on vm --clock parallel   # 5.0 h"), "{text}");
         // The model's spread over seeds is not shown.
         assert!(
-            text.contains("Order: `fifo < cfs`.\n\n|  | model, s |\n|---|---|\n| fifo | 2.10 |"),
+            text.contains("Order: `fifo < cfs`.\n\n| figure | model, s |\n|---|---|\n| fifo | 2.10 |"),
             "{text}"
         );
         assert!(text.contains("**Impossible here**: the source is not here."), "{text}");
