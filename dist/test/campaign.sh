@@ -33,13 +33,7 @@ PATH=$folder/bin:$PATH flsched compare $words --jobs "$(nproc)" --json "$folder/
 	fail "$(tail -n 5 "$folder/log")"
 
 say "the same on HyperQueue"
-python=$(cache_folder)/hyperqueue-0.27.0/bin/python3
-if [ ! -x "$python" ]; then
-	install_missing python3-venv
-	python3 -m venv "${python%/bin/python3}.new"
-	"${python%/bin/python3}.new/bin/pip" install --quiet hyperqueue==0.27.0 || fail "no HyperQueue"
-	mv "${python%/bin/python3}.new" "${python%/bin/python3}"
-fi
+python=$(make_venv hyperqueue-0.27.0 hyperqueue==0.27.0)
 "$flsched" campaign plan "$folder/campaign.toml" --out "$folder/hyperqueue" >/dev/null
 "$python" "$folder/hyperqueue/submit-to-hyperqueue.py" --local "$(nproc)" --shards 1-7 >"$folder/log" 2>&1 ||
 	fail "$(tail -n 20 "$folder/log")"

@@ -89,7 +89,11 @@ FOCUS = """() => {
 def focus(page):
     """What the Tab key reaches: how many, and those that do not show it."""
     wrong, reached = [], 0
-    while (at := (page.keyboard.press("Tab"), page.evaluate(FOCUS))[1]) and reached < 200:
+    while reached < 200:
+        page.keyboard.press("Tab")
+        at = page.evaluate(FOCUS)
+        if not at:
+            break
         reached += 1
         if not at["shows"]:
             wrong.append(f"the focus is not visible: {at['what']}")

@@ -13,14 +13,8 @@ folder=$(mktemp -d)
 trap 'rm -rf --one-file-system "$folder"' EXIT
 trap 'exit 130' INT TERM HUP
 
-install_missing chromium python3-venv
-python=$(cache_folder)/pages-1/bin/python3
-if [ ! -x "$python" ]; then
-	new=${python%/bin/python3}.new
-	python3 -m venv "$new"
-	"$new/bin/pip" install --quiet playwright==1.65.2 axe-playwright-python==0.1.8 || fail "no Playwright"
-	mv "$new" "${python%/bin/python3}"
-fi
+install_missing chromium
+python=$(make_venv pages-1 playwright==1.65.2 axe-playwright-python==0.1.8)
 make --silent build
 flsched=$PWD/target/release/flsched
 

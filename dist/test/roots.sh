@@ -10,6 +10,19 @@ fail() {
 	exit 1
 }
 
+# make_venv NAME PACKAGE...: a folder of Python packages in the cache folder; prints its python3.
+make_venv() {
+	venv=$(cache_folder)/$1
+	shift
+	if [ ! -x "$venv/bin/python3" ]; then
+		install_missing python3-venv
+		python3 -m venv "$venv.new"
+		"$venv.new/bin/pip" install --quiet "$@" >&2 || fail "pip cannot install $*"
+		mv "$venv.new" "$venv"
+	fi
+	printf %s "$venv/bin/python3"
+}
+
 # make_root RELEASE: a clean Debian in $roots/RELEASE.tar, with systemd, a manual, and the shells that complete.
 make_root() {
 	if [ ! -f "$roots/$1.tar" ]; then

@@ -205,8 +205,7 @@ fn timelines_are_drawn_and_written_beside_the_page() {
     let cancel = Arc::new(false.into());
     let machine = Machine::find("ryzen-3400g").unwrap();
     let mut executor = SimExecutor::new(machine, &spec.workloads, 2, Arc::clone(&cancel)).unwrap();
-    let files = ["page.json", "page.html"].map(|name| Some(folder.path().join(name)));
-    let [json, html] = files;
+    let [json, html] = ["page.json", "page.html"].map(|name| Some(folder.path().join(name)));
     let outputs = Outputs { json, html };
     let report = compare(&spec, &mut executor, &mut |_: &Event<'_>| {}, &outputs, &cancel).unwrap();
     // Of each scheduler once, and not of the second copy of the first.

@@ -9,7 +9,6 @@ use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::result::{ArmResult, Report};
 use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
-use flsched_recording::timeline::Coloured;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The whole page. `traces`: the part of the files' names that the traces of its timelines have in common.
@@ -143,7 +142,7 @@ fn section(report: &Report, workload: &str, traces: &str) -> Markup {
     }
 }
 
-/// What is wider than a narrow window; the Tab key reaches it, and the arrow keys scroll it.
+/// A region that scrolls sideways if the window is narrow. The Tab key focuses it, and the arrow keys scroll it.
 pub(super) fn scroll(workload: &str, what: &str, content: Markup) -> Markup {
     html! {
         div.scroll role="group" aria-label=(format!("{what}: {workload}")) tabindex="0" { (content) }
@@ -155,14 +154,10 @@ fn timelines(report: &Report, workload: &str, results: &[&ArmResult], traces: &s
     let Some(beside) = report.timelines.get(workload) else { return html! {} };
     let recorded = results.iter().filter(|result| result.timeline.is_some());
     let links: Vec<String> = recorded.map(|result| trace_name(traces, result)).collect();
-    let what = match beside.coloured {
-        Coloured::Process => "process",
-        Coloured::Thread => "thread",
-    };
     html! {
         h3 { "What ran where" }
         p.note {
-            "One more run of each scheduler, recorded; its time does not count. A row is a CPU, a colour a " (what) ", white \
+            "One more run of each scheduler, recorded; its time does not count. A row is a CPU, a colour a " (beside.coloured.word()) ", white \
              where the CPU idles. Point at a colour for the name."
         }
         (beside.fragment(&links))

@@ -5,7 +5,7 @@ use super::{Context, Picture, Rendered, required};
 use crate::markers::Request;
 use crate::view::full_name;
 use flsched_compare::Report;
-use flsched_recording::timeline::{Beside, Coloured};
+use flsched_recording::timeline::Beside;
 use flsched_spec::UsageError;
 use std::slice;
 
@@ -13,10 +13,7 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
     let path = out(request)?;
     let report = context.store.get(required(request, "file")?)?;
     let (workload, beside) = of_workload(&report, required(request, "workload")?)?;
-    let what = match beside.coloured {
-        Coloured::Process => "process",
-        Coloured::Thread => "thread",
-    };
+    let what = beside.coloured.word();
     let title = format!("{workload}: a row is a CPU, a colour a {what}, white where the CPU idles");
     let alt = format!("{title}. {}", beside.in_words()).replace(['[', ']'], "");
     let text = format!(

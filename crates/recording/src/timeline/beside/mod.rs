@@ -50,6 +50,16 @@ pub enum Coloured {
     Thread,
 }
 
+impl Coloured {
+    /// For a legend: `process` or `thread`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Thread => "thread",
+        }
+    }
+}
+
 /// A run in all pictures of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunShown {
