@@ -143,7 +143,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_later(p, cpu, tick_ns, key_in_background(p, cpu), enq_flags);
 	} else if (yields) {
 		COUNT(yielded);
-		insert_later(p, cpu, turn_ns(), key_after_yield(p, cpu), enq_flags);
+		insert_later(p, cpu, turn_ns(), key_after_yield(p), enq_flags);
 	} else {
 		COUNT_MANY(queued_head, is_before);
 		COUNT_MANY(queued_tail, !is_before);

@@ -27,6 +27,8 @@ struct later_state {
 	bool goes_back; /* that task has yielded in vain */
 	u32 nr_queued;	/* tasks in the queue at the last tick */
 	u64 first_key;	/* nothing in the queue is eligible before this tick */
+	u64 first_at;	/* within this tick @nr_first tasks have gone before tasks with work */
+	u32 nr_first;
 	u64 yielded_at; /* when a task yielded here last and there was no other work */
 	u32 next_group; /* pull_waiter() has come to the group that is this near */
 	u64 next_cpus;	/* and not yet to these CPUs of it */

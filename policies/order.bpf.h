@@ -13,7 +13,7 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
 #define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
-#define YIELDERS     8	 /* tasks that yield that have their turns within a tick */
+#define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /* Would @p preempt a running task under other schedulers? */
@@ -40,13 +40,10 @@ static u64 key_before_others(const struct task_struct *p)
 	return p->scx.runnable_at - longest_wait_ticks();
 }
 
-/*
- * A task that yields waits for another one. All those that are runnable now come first, and with a
- * crowd of tasks that yield, others have time between their turns.
- */
-static u64 key_after_yield(const struct task_struct *p, s32 cpu)
+/* A task that yields waits for another one. All those that are runnable now come first. */
+static u64 key_after_yield(const struct task_struct *p)
 {
-	return p->scx.runnable_at + 1 + later_state(cpu)->nr_queued / YIELDERS;
+	return p->scx.runnable_at + 1;
 }
 
 /*
@@ -61,15 +58,26 @@ static u64 key_in_background(const struct task_struct *p, s32 cpu)
 	return p->scx.runnable_at + ticks * longest / (ticks + longest);
 }
 
-/* Is the first task of @cpu's later queue next? @has_queued: tasks wait in the run queue, too. */
+/*
+ * Is the first task of @cpu's later queue next? @has_queued: tasks wait in the run queue, too. With
+ * a crowd of tasks that yield, only some go first within a tick: tasks with work have the rest of
+ * it, here or on a CPU nearby.
+ */
 static bool is_later_next(s32 cpu, bool has_queued)
 {
-	u64 later;
+	struct later_state *state = later_state(cpu);
+	u64 now = bpf_jiffies64(), key;
 
 	if (!is_later_due(cpu))
 		return false;
-	later = later_state(cpu)->first_key;
-	return !has_queued || !time_before(first_key(run_queue(cpu), later), later);
+	key = state->first_key;
+	if (has_queued && time_before(first_key(run_queue(cpu), key), key))
+		return false;
+	if (state->first_at != now) {
+		state->first_at = now;
+		state->nr_first = 0;
+	}
+	return state->nr_first++ < YIELDERS;
 }
 
 /*
