@@ -109,6 +109,15 @@ fn tasks_that_yield_do_not_delay_wake_ups() {
     assert!(longest_ms < 20.0, "{longest_ms} ms");
 }
 
+/// A CPU with a crowd of tasks that yield took no other work: tasks that became runnable elsewhere waited for 90 ms.
+#[test]
+fn tasks_that_yield_do_not_keep_a_cpu_from_other_work() {
+    let tasks = task("yields", "count = 1000\nrounds = 100\ncpus = [0]", "{ yields = 1 }, { run_us = 10 }");
+    let (outcome, _) = play("flsched", 2, 20000, &tasks);
+    let longest_ms = outcome.expect("it ends").wakeup_latency_us["max"] / 1e3;
+    assert!(longest_ms < 10.0, "{longest_ms} ms");
+}
+
 /// 128 caches share 64 bits: a cache was never looked at if another one of its bit had an idle CPU.
 #[test]
 fn an_idle_cpu_is_found_among_more_than_64_caches() {

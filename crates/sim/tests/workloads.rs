@@ -105,6 +105,19 @@ fn threads_that_yield_spread() {
     }
 }
 
+/// A thread that was moved to a shorter queue waited there for milliseconds, behind others that yielded again and again.
+/// All threads of the barrier waited for it.
+#[test]
+fn a_barrier_waits_for_no_thread_that_was_moved() {
+    for seed in 1..=5 {
+        let machine = Arc::new(Machine::find("parallel-clock").unwrap().with_cpus(32).unwrap());
+        let setup = Setup { machine, seed, ..setup("flsched", "spin-barrier:256:50:12500") };
+        let time = Simulation::new(setup).unwrap().run().unwrap().time_s;
+        // Eight threads a CPU compute for 125 µs each, 50 times.
+        assert!(time < 1.1 * 0.05, "seed {seed}: {time} s");
+    }
+}
+
 /// Most threads are forked while no CPU idles, and wait on two CPUs. None of them sleeps until the end, so no CPU idles,
 /// and under SCHED_RR six threads keep a CPU each.
 #[test]
