@@ -98,6 +98,30 @@ fn a_comparison_says_which_policies_are_from_files() {
     assert!(!std::fs::read_to_string(folder.path().join("r.json")).unwrap().contains("policy_files"));
 }
 
+/// What the tutorial says of its policy.
+#[test]
+fn the_tutorials_policy_beats_fifo_on_few_cpus() {
+    let folder = Folder::new();
+    let tutorial = include_str!("../../../docs/tutorial.md");
+    let source = tutorial.split_once("```c\n").unwrap().1.split_once("```\n").unwrap().0;
+    std::fs::write(folder.path().join("first.bpf.c"), source).unwrap();
+    let ratio = |cpus: u32, threads: u32| {
+        let arguments = format!(
+            "compare --on sim --machine parallel-clock --cpus {cpus} --policy first.bpf.c --schedulers fifo,first --runs 3 \
+             --seed 1 --workload spin-barrier:{threads}:50 --json r.json"
+        );
+        folder.stdout(&arguments.split_whitespace().collect::<Vec<_>>());
+        let report = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let arm =
+            report["results"].as_array().unwrap().iter().find(|arm| arm["scheduler"] == "first").unwrap();
+        arm["ratio_to_first"].as_f64().unwrap()
+    };
+    let (few, many) = (ratio(8, 64), ratio(64, 512));
+    assert!((1.1..1.3).contains(&few), "about 1.2 times as fast: {few}");
+    assert!((0.4..0.6).contains(&many), "half as fast: {many}");
+}
+
 #[test]
 fn on_a_kernel_it_schedules_the_machine() {
     let folder = Folder::new();
