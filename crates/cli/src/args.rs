@@ -269,7 +269,7 @@ pub struct Compare {
     /// [default: knc-31s1p; of scenarios, the machine that they name; of a recorded load alone, the one in the recording]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// With --on sim: number of runs at a time, 1 to 1024, which does not change the report [default: 1]
+    /// With --on sim: number of parallel runs, 1 to 1024; the report is identical [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
     /// Number of CPUs of the virtual machine, 1 to 255 [default: 4; 2 with --clock wall], or of the simulated one, 1 to
@@ -488,8 +488,8 @@ pub struct Record {
     /// Replace names of tasks by hashes, and leave out numbers of processes and CMD
     #[arg(long)]
     pub anonymous: bool,
-    /// Memory for the recording while it goes on, 1 to 65536 MiB; the file is smaller. What finds no room is lost, and the
-    /// recording ends there [default: 256, at most an eighth of the free memory]
+    /// Memory for the recording while it goes on, 1 to 65536 MiB; the file is smaller. When the buffer is full,
+    /// recording stops [default: 256, at most an eighth of the free memory]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub max_size: Option<u64>,
     /// Command to record: the recording begins before it and ends with it, and its exit code is passed on
@@ -588,7 +588,7 @@ pub enum SimOther {
     Fuzz(Fuzz),
     /// Run a scenario file, such as `flsched sim fuzz` writes
     Replay(Replay),
-    /// Run a workload with several values of one number of the machine: how much does a result depend on it?
+    /// Vary one parameter of the machine and show its effect on a workload
     Sweep(Sweep),
     /// Draw which task ran on which CPU on a real machine, from what perf recorded
     Draw(Draw),
@@ -661,7 +661,7 @@ pub struct Sweep {
     /// Runs of each value and scheduler, 1 to 1000, each with the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub runs: u16,
-    /// Number of runs at a time, 1 to 1024, which does not change the result
+    /// Number of parallel runs, 1 to 1024; the result is identical
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
     /// Write the results to this file as comma-separated values: a line for each value, scheduler and seed

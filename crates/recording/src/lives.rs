@@ -97,7 +97,7 @@ impl Recording {
         for event in &self.events {
             walk.step(event);
         }
-        // What runs to the end has run until then.
+        // Close runs that are still open when recording ends.
         for cpu in 0..walk.on.len() {
             walk.actor(cpu, self.header.length);
         }

@@ -337,7 +337,7 @@ pub(crate) mod tests {
             Paper::parse("p", &PAPER.replace("compare --on sim", "compare --on sim --runs 9")).unwrap();
         let judged = assess(&changed, &Results::new(folder.path())).unwrap();
         assert_eq!(judged[1].verdict(), Verdict::Missing);
-        assert_eq!(judged[1].lines[0].why, "results/papers/p-m.json is of another command line");
+        assert_eq!(judged[1].lines[0].why, "results/papers/p-m.json was produced by a different command");
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Found {
             () if has("anatomy") => serde_json::from_slice(bytes).map(|it| Self::Locks(Box::new(it))),
             () => serde_json::from_slice(bytes).map(|it| Self::Compared(Box::new(it))),
         };
-        let found = kind.map_err(|error| format!("is no report of flsched: {error}"))?;
+        let found = kind.map_err(|error| format!("is not a report of flsched: {error}"))?;
         match &found {
             Self::Compared(report) if report.version != VERSION => {
                 Err(format!("has version {} of the format, this program reads {VERSION}", report.version))
@@ -186,12 +186,12 @@ impl Results {
         }
     }
 
-    /// The result of a measurement, unless it is of another command line.
+    /// The result of a measurement, unless a different command produced it.
     pub fn own(&self, measurement: &Measurement) -> Result<Rc<Found>, Gap> {
         let found = self.read(&measurement.file, &|| "not measured yet".into())?;
         match found.is_of(measurement) {
             true => Ok(found),
-            false => Err(Gap::Missing(format!("{} is of another command line", measurement.file.display()))),
+            false => Err(Gap::Missing(format!("{} was produced by a different command", measurement.file.display()))),
         }
     }
 
@@ -610,6 +610,6 @@ pub(crate) mod tests {
         report["complete"] = false.into();
         assert_eq!(Found::parse(report.to_string().as_bytes()).unwrap_err(), "is not complete");
         assert!(Found::parse(b"{").unwrap_err().starts_with("is not JSON"));
-        assert!(Found::parse(b"{}").unwrap_err().starts_with("is no report of flsched"));
+        assert!(Found::parse(b"{}").unwrap_err().starts_with("is not a report of flsched"));
     }
 }

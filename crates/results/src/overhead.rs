@@ -94,12 +94,12 @@ struct Measured {
 
 /// A report of `flsched locks`.
 pub fn parse_locks(bytes: &[u8]) -> Result<LocksReport, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("is no report of `flsched locks`: {error}"))
+    serde_json::from_slice(bytes).map_err(|error| format!("is not a `flsched locks` report: {error}"))
 }
 
 /// A report of `flsched costs`.
 pub fn parse_costs(bytes: &[u8]) -> Result<CostsReport, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("is no report of `flsched costs`: {error}"))
+    serde_json::from_slice(bytes).map_err(|error| format!("is not a `flsched costs` report: {error}"))
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ pub(crate) mod tests {
         assert!(!Overhead { load: "sleep 2".into(), ..costs("6.18", 4) }.is_of(report));
         assert!(!Overhead { policy: "flsched_paper".parse().unwrap(), ..costs("6.18", 4) }.is_of(report));
         assert!(!Overhead { command: Command::Locks, ..costs("6.18", 4) }.is_of(report));
-        assert!(costs("6.18", 4).check(b"{}").unwrap_err().starts_with("is no report of `flsched costs`"));
+        assert!(costs("6.18", 4).check(b"{}").unwrap_err().starts_with("is not a `flsched costs` report"));
     }
 
     #[test]

@@ -212,7 +212,7 @@ fn set(table: &Table) -> Result<Set, String> {
     }
     if let Some(floor) = table.get("floor") {
         let Value::Table(floor) = floor else {
-            return Err(within("`floor` is no table: write [set.floor]".into()));
+            return Err(within("`floor` is not a table: write [set.floor]".into()));
         };
         let floors = floors(&name, &defaults, floor, &mut comparisons).map_err(within)?;
         comparisons.extend(floors);
@@ -231,7 +231,7 @@ fn overhead(table: Table) -> Result<Overhead, String> {
     let overhead: Overhead = table.try_into().map_err(|error: toml::de::Error| within(one_line(&error)))?;
     match shell_words::split(&overhead.load) {
         Ok(words) if !words.is_empty() => Ok(overhead),
-        _ => Err(within("`load` is no command".into())),
+        _ => Err(within("`load` is not a command".into())),
     }
 }
 
@@ -334,7 +334,7 @@ fn workloads(settings: &Settings) -> Result<Vec<String>, String> {
 }
 
 fn tables(value: Option<Value>, key: &str) -> Result<Vec<Table>, String> {
-    let wrong = || format!("`{key}` is no list of tables: write [[{key}]]");
+    let wrong = || format!("`{key}` is not a list of tables: write [[{key}]]");
     match value {
         None => Err(format!("there is no [[{key}]]")),
         Some(Value::Array(values)) => values
@@ -475,7 +475,7 @@ mod tests {
         assert!(!files(&["four".into()]).contains(&"l.json".to_string()));
         let error = |from: &str, to: &str| with(&whole.replace(from, to)).unwrap_err();
         assert!(error("l.json", "l").contains("must end with .json"));
-        assert!(error("sleep 1", "'").contains("`load` is no command"));
+        assert!(error("sleep 1", "'").contains("`load` is not a command"));
         assert!(error("locks", "lock").starts_with("overhead `l.json`"));
         assert!(error("cpus", "cpu").contains("cpu"));
         let unknown = sets.jobs(&["overhed".into()]).unwrap_err().to_string();

@@ -61,7 +61,7 @@ impl Store {
 /// A finished report from its bytes; or what is wrong with it, said of the file.
 pub fn parse(bytes: &[u8]) -> Result<Report, String> {
     let report: Report = serde_json::from_slice(bytes)
-        .map_err(|error| format!("is no report of `flsched compare`: {error}"))?;
+        .map_err(|error| format!("is not a `flsched compare` report: {error}"))?;
     if report.version != VERSION {
         return Err(format!("has version {} of the format, this program reads {VERSION}", report.version));
     }
@@ -103,7 +103,7 @@ mod tests {
         assert!(parse(&bytes(&whole)).unwrap_err().contains("not complete"));
         whole.version = 99;
         assert!(parse(&bytes(&whole)).unwrap_err().contains("version 99"));
-        assert!(parse(b"{").unwrap_err().contains("is no report"));
+        assert!(parse(b"{").unwrap_err().contains("is not a `flsched compare` report"));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Sweep {
 /// A report from its bytes; or what is wrong with it, said of the file.
 pub fn parse(bytes: &[u8]) -> Result<Report, String> {
     let report: Report = serde_json::from_slice(bytes)
-        .map_err(|error| format!("is no report of `flsched sim sweep`: {error}"))?;
+        .map_err(|error| format!("is not a `flsched sim sweep` report: {error}"))?;
     match report.version == VERSION {
         true => Ok(report),
         false => Err(format!("has version {} of the format, this program reads {VERSION}", report.version)),
@@ -121,6 +121,6 @@ pub(crate) mod tests {
         assert!(sweep.is_of(&bytes), "{:?}", sweep.arguments());
         assert!(!Sweep { runs: 3, ..sweep }.is_of(&bytes));
         assert!(of("a.csv").unwrap_err().contains("must end with .json"));
-        assert!(parse(b"{}").unwrap_err().starts_with("is no report of `flsched sim sweep`"));
+        assert!(parse(b"{}").unwrap_err().starts_with("is not a `flsched sim sweep` report"));
     }
 }

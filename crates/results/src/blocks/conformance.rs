@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let record = context.store.read(required(request, "file")?, |bytes| {
         serde_json::from_slice::<Record>(bytes)
-            .map_err(|error| format!("is no record of conformance: {error}"))
+            .map_err(|error| format!("is not a record of conformance: {error}"))
     })?;
     let text = match required(request, "show")? {
         "tally" => tally(&record),

@@ -20,7 +20,7 @@ pub fn locks(context: &Context<'_>, request: &Request) -> Result<Rendered, Strin
         "taken" => LocksPart::Taken {
             scheduler: request.get("scheduler").unwrap_or(SUBJECT),
             most: match request.get("most") {
-                Some(most) => most.parse().map_err(|_| format!("most={most} is no number of rows"))?,
+                Some(most) => most.parse().map_err(|_| format!("most={most} is not a number of rows"))?,
                 None => MOST,
             },
         },

@@ -7,7 +7,7 @@ use flsched_recording::replays::{Entry, Replays, TOLERANCE};
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let replays = context.store.read(required(request, "file")?, |bytes| {
         serde_json::from_slice::<Replays>(bytes)
-            .map_err(|error| format!("is no report of the test of recordings: {error}"))
+            .map_err(|error| format!("is not a report of the test of recordings: {error}"))
     })?;
     Ok(Rendered { text: table(&replays), pictures: Vec::new() })
 }
