@@ -80,7 +80,10 @@ fn a_result_is_kept_until_the_row_changes() {
     )
     .unwrap();
     let (_, text) = output(project.path(), &["--list"]);
-    assert!(text.contains("missing") && text.contains("p-m.json was produced by a different command"), "{text}");
+    assert!(
+        text.contains("missing") && text.contains("p-m.json was produced by a different command"),
+        "{text}"
+    );
     let (_, text) = output(project.path(), &[]);
     assert!(text.contains("[1/1]") && text.contains("reproduced      figure-1"), "{text}");
 }

@@ -191,7 +191,10 @@ impl Results {
         let found = self.read(&measurement.file, &|| "not measured yet".into())?;
         match found.is_of(measurement) {
             true => Ok(found),
-            false => Err(Gap::Missing(format!("{} was produced by a different command", measurement.file.display()))),
+            false => Err(Gap::Missing(format!(
+                "{} was produced by a different command",
+                measurement.file.display()
+            ))),
         }
     }
 

@@ -48,12 +48,14 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|it| if it == ' ' { '-' } else { it }).collect()
 }
 
-/// README.md and all pages of docs/, by path.
+/// The pages of the top folder and all pages of docs/, by path.
 fn pages(root: &Path) -> BTreeMap<PathBuf, Page> {
-    let pattern = format!("{}/docs/**/*.md", root.display());
-    let found = glob::glob(&pattern).unwrap().map(Result::unwrap);
+    let found = ["*.md", "docs/**/*.md"].into_iter().flat_map(|pattern| {
+        let pattern = root.join(pattern);
+        glob::glob(pattern.to_str().unwrap()).unwrap().map(Result::unwrap)
+    });
     let read = |path: PathBuf| (path.clone(), Page::parse(&std::fs::read_to_string(path).unwrap()));
-    found.chain([root.join("README.md")]).map(read).collect()
+    found.map(read).collect()
 }
 
 /// Why a link of this page leads nowhere; `None`: it is not relative, or is right.

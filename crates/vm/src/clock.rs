@@ -142,7 +142,9 @@ impl FromStr for Parallel {
                 "jitter" => settings.jitter = Some(number(name, value, 0..=u64::MAX, "a seed")?),
                 _ => {
                     let valid = "valid are turn, pause, jitter";
-                    return Err(ClockError(format!("`{name}` is not a setting of the parallel clock: {valid}")));
+                    return Err(ClockError(format!(
+                        "`{name}` is not a setting of the parallel clock: {valid}"
+                    )));
                 }
             }
         }

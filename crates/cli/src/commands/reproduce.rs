@@ -126,7 +126,9 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
             serde_json::to_vec_pretty(&CountedInSource { command_line: line.clone(), counted })?
         }
         _ => {
-            return Err(Usage(format!("`{line}` is not a comparison, a simulation or a count in a source")).into());
+            return Err(
+                Usage(format!("`{line}` is not a comparison, a simulation or a count in a source")).into()
+            );
         }
     };
     // A result that cannot be read would be measured again by each call.

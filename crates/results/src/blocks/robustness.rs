@@ -26,7 +26,8 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
 }
 
 fn parse(bytes: &[u8]) -> Result<Report, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("is not a report of the test of robustness: {error}"))
+    serde_json::from_slice(bytes)
+        .map_err(|error| format!("is not a report of the test of robustness: {error}"))
 }
 
 /// Faults that are not known come first, then by kind.
