@@ -98,7 +98,7 @@ FACT(tick_ns);
 #define US_TO_NS(us) ((us) * 1000ULL)
 #define NO_CPU	     (-1)
 #define NO_TASK	     (-1)
-#define POLICY_IDLE  5 /* SCHED_IDLE */
+#define SCHED_IDLE   5 /* a scheduling policy of the kernel */
 
 /* Each CPU's run queue, as a dispatch queue of the policy's own. */
 static __always_inline u64 run_queue(s32 cpu)
@@ -164,15 +164,15 @@ static __always_inline bool clear_bits(u64 *word, u64 bits)
 	return (READ_ONCE(*word) & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
 }
 
-/* Can @p run on no other CPU than where it is? */
+/* Return true if @p can run on no other CPU than where it is. */
 static __always_inline bool is_pinned(const struct task_struct *p)
 {
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
 }
 
 /*
- * May another CPU take @p, which is being enqueued? A task that a higher class has preempted is
- * still the current task of its CPU, and in a BPF program the current task counts as
+ * Return true if another CPU may take @p, which is being enqueued. A task that a higher class has
+ * preempted is still the current task of its CPU, and in a BPF program the current task counts as
  * migration-disabled: then the kernel checks when the task is moved.
  */
 static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags)
@@ -181,8 +181,8 @@ static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags
 }
 
 /*
- * Has the policy chosen the CPU of a task that is enqueued and may leave it? Kernels before 6.15 do
- * not say so; on these it has for each task that wakes up.
+ * Return true if the policy has chosen the CPU of a task that is enqueued and may leave it. Kernels
+ * before 6.15 do not say so; on these it has for each task that wakes up.
  */
 static __always_inline bool is_cpu_selected(u64 enq_flags)
 {

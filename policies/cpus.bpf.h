@@ -285,7 +285,7 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 			continue;
 		if (extent == WHOLE_CORES)
 			among = whole_cores(group, cpus_of(set, group));
-		found = claim_in(set, group, among, from_bit(cpu), p);
+		found = claim_in(set, group, among, cpu_index(cpu), p);
 		if (found >= 0)
 			return found;
 	}

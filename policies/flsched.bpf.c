@@ -73,7 +73,7 @@ static u64 turn_ns(void)
 	return US_TO_NS(slice_us);
 }
 
-/* Did @p end its turn itself? sched_yield() leaves nothing of the slice. */
+/* Return true if @p ended its turn itself. sched_yield() leaves nothing of the slice. */
 static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
 {
 	return !p->scx.slice && state->ended != p->pid;
@@ -246,7 +246,7 @@ void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 		remove_cpu(&idle_cpus, cpu);
 }
 
-/* Does the turn of @p end, so that a waiting task runs? */
+/* Return true if the turn of @p ends, so that a waiting task runs. */
 static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */

@@ -44,7 +44,7 @@ __noinline s32 idle_in(struct task_struct *p __arg_trusted, u32 group, u64 among
 {
 	u64 word = cpus_of(&idle_cpus, group) & among;
 	s32 waker = bpf_get_smp_processor_id();
-	u32 from = group_of(waker) == group && (word & bit_of(waker)) ? from_bit(waker) : 0;
+	u32 from = group_of(waker) == group && (word & bit_of(waker)) ? cpu_index(waker) : 0;
 	u32 tries;
 
 	word = word ? allowed_in(group, word, p) : 0;
@@ -100,7 +100,10 @@ s32 BPF_STRUCT_OPS(flsched_paper_select_cpu, struct task_struct *p, s32 prev_cpu
 	return cpu;
 }
 
-/* Can @p run only on @cpu, and the task that runs there elsewhere? (check_preempt_equal_prio()) */
+/*
+ * Return true if @p can run only on @cpu, and the task that runs there elsewhere, too
+ * (check_preempt_equal_prio()).
+ */
 static bool would_preempt(const struct task_struct *p, s32 cpu)
 {
 	struct task_struct *running;

@@ -47,7 +47,7 @@ struct reading {
 
 static struct reading readings[MAX_CPUS];
 
-/* Is it known how fast @cpu runs, and does it matter? */
+/* Return true if it is known how fast @cpu runs, and matters. */
 static __always_inline bool is_clocked(s32 cpu)
 {
 	return frequency_source == FROM_TEST || max_mhz[cpu & (MAX_CPUS - 1)];

@@ -93,8 +93,8 @@ static u64 first_key(u64 dsq, u64 none)
 }
 
 /*
- * Is a task of @cpu's later queue eligible? The queue is checked only if one can be, because the
- * check takes the queue's lock on kernels before 6.19.
+ * Return true if a task of @cpu's later queue is eligible. The queue is checked only if one can be,
+ * because the check takes the queue's lock on kernels before 6.19.
  */
 static bool is_later_due(s32 cpu)
 {
@@ -108,9 +108,9 @@ static bool is_later_due(s32 cpu)
 }
 
 /*
- * Has @cpu's later queue tasks? At a tick, and when the CPU becomes idle, the queue itself is
- * checked: the CPU may have cleared the flag just when another one, which does not hold its lock,
- * gave it a task.
+ * Return true if @cpu's later queue has tasks. At a tick, and when the CPU becomes idle, the queue
+ * itself is checked: the CPU may have cleared the flag just when another one, which does not hold
+ * its lock, gave it a task.
  */
 static bool check_later(s32 cpu)
 {

@@ -31,7 +31,7 @@ static u32 level_of(const struct task_struct *p)
 {
 	u32 level = p->static_prio - HIGHEST_PRIO;
 
-	return level >= LEVELS || p->policy == POLICY_IDLE ? LEVELS - 1 : level;
+	return level >= LEVELS || p->policy == SCHED_IDLE ? LEVELS - 1 : level;
 }
 
 static u64 level_bit(u32 level)

@@ -16,16 +16,16 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
 #define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
-/* Would @p preempt a running task under other schedulers? */
+/* Return true if @p would preempt a running task under other schedulers. */
 static bool would_preempt(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
 }
 
-/* Is @p to run when no other task wants to? */
+/* Return true if @p is to run only when no other task wants to. */
 static bool is_background(const struct task_struct *p)
 {
-	return p->static_prio > DEFAULT_PRIO || p->policy == POLICY_IDLE;
+	return p->static_prio > DEFAULT_PRIO || p->policy == SCHED_IDLE;
 }
 
 static u64 longest_wait_ticks(void)
@@ -59,9 +59,9 @@ static u64 key_in_background(const struct task_struct *p, s32 cpu)
 }
 
 /*
- * Is the first task of @cpu's later queue next? @has_queued: tasks wait in the run queue, too. With
- * a crowd of tasks that yield, only some go first within a tick: tasks with work have the rest of
- * it, here or on a CPU nearby.
+ * Return true if the first task of @cpu's later queue is next. @has_queued: tasks wait in the run
+ * queue, too. With a crowd of tasks that yield, only some go first within a tick: tasks with work
+ * have the rest of it, here or on a CPU nearby.
  */
 static bool is_later_next(s32 cpu, bool has_queued)
 {
@@ -81,8 +81,8 @@ static bool is_later_next(s32 cpu, bool has_queued)
 }
 
 /*
- * Must the running task of @cpu, which has had @used_ns of its turn, go to the end, so that no
- * other task waits for too long?
+ * Return true if the running task of @cpu, which has had @used_ns of its turn, must go to the end,
+ * so that no other task waits for too long.
  *
  * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
  * has waited no longer than the first. So while the wait of the first and N ticks together are less

@@ -42,7 +42,7 @@ __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, s32 cp
 
 		if (!word)
 			break;
-		bit = first_bit_from(word, from_bit(cpu));
+		bit = first_bit_from(word, cpu_index(cpu));
 		word &= ~(1ULL << bit);
 		from = cpu_at(group, bit);
 		if (least > 1 && nr_queued(queues->first + from) < least)

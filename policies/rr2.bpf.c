@@ -99,7 +99,7 @@ __noinline s32 rr2_claim(struct search *search __arg_nonnull, struct task_struct
 	struct cpu_set *set = available_at(search->at);
 	s32 last = search->last, beside = search->near.beside;
 	u64 cothreads = search->near.cpus;
-	s32 cpu = claim_in(set, group_of(beside), cothreads, from_bit(last), p);
+	s32 cpu = claim_in(set, group_of(beside), cothreads, cpu_index(last), p);
 
 	if (cpu >= 0) {
 		COUNT(pushed_1);
@@ -259,7 +259,7 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
 
 			if (!cpus || !takes_more(run_queue(cpu)))
 				break;
-			bit = first_bit_from(cpus, from_bit(cpu));
+			bit = first_bit_from(cpus, cpu_index(cpu));
 			cpus &= ~(1ULL << bit);
 			from = cpu_at(group, bit);
 			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
@@ -430,7 +430,7 @@ void BPF_STRUCT_OPS(rr2_update_idle, s32 cpu, bool idle)
 		set_load(cpu, 0);
 }
 
-/* Is another CPU to run one of the first tasks that wait on @cpu? */
+/* Looks for other CPUs that are to run one of the first tasks that wait on @cpu. */
 __noinline int rr2_push_waiting(s32 cpu)
 {
 	struct task_struct *p;
@@ -448,8 +448,8 @@ __noinline int rr2_push_waiting(s32 cpu)
 }
 
 /*
- * Must a task below others have a turn? They are looked at once a trickle, and where one was found,
- * at the next tick again: of a thousand, many have waited for too long.
+ * Return true if a task below others must have a turn. They are looked at once a trickle, and where
+ * one was found, at the next tick again: of a thousand, many have waited for too long.
  */
 static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level)
 {

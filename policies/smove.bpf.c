@@ -103,8 +103,9 @@ static u64 turn_ns(void)
 }
 
 /*
- * Is @cpu, which is idle, so slow that a task is better off waiting on @here? Not if both run at
- * one frequency, being threads of a core or cores of one clock; nor if that is not known.
+ * Return true if @cpu, which is idle, is so slow that a task is better off waiting on @here. It is
+ * not if both run at one frequency, being threads of a core or cores of one clock; nor if that is
+ * not known.
  */
 static bool is_slow(s32 cpu, s32 here)
 {
@@ -218,7 +219,7 @@ void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 		add_cpu(&run_queues.cpus, cpu);
 }
 
-/* Is the first task of @dsq due before @at? */
+/* Return true if the first task of @dsq is due before @at. */
 static bool is_due(u64 dsq, u64 at)
 {
 	struct task_struct *first;

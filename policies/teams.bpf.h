@@ -102,7 +102,7 @@ static struct team_group *team_in(u64 team, u32 group)
 
 static u32 *threads_on(struct team_group *group, s32 cpu)
 {
-	return &group->threads[from_bit(cpu)];
+	return &group->threads[cpu_index(cpu)];
 }
 
 static void add_thread(u64 team, s32 cpu)
@@ -186,7 +186,7 @@ __noinline int find_cothreads(u64 team, s32 cpu, u32 counted, struct cothreads *
 		found->cpus = distance ? group->cpus : group->cpus & ~bit_of(cpu);
 		if (!found->cpus)
 			continue;
-		found->beside = cpu_at(near, first_bit_from(found->cpus, from_bit(cpu)));
+		found->beside = cpu_at(near, first_bit_from(found->cpus, cpu_index(cpu)));
 		break;
 	}
 	return 0;

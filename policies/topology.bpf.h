@@ -85,8 +85,8 @@ static __always_inline u64 bit_of(s32 cpu)
 	return 1ULL << (places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1));
 }
 
-/* Where a search for a bit near @cpu begins. */
-static __always_inline u32 from_bit(s32 cpu)
+/* The number of @cpu's bit in its group's word. */
+static __always_inline u32 cpu_index(s32 cpu)
 {
 	return places[cpu & (MAX_CPUS - 1)].bit & (GROUP_CPUS - 1);
 }
@@ -145,7 +145,7 @@ static __always_inline u64 core_bits(s32 cpu)
 
 	if (threads < 2 || !cores)
 		return bits;
-	bit = from_bit(cpu) % cores;
+	bit = cpu_index(cpu) % cores;
 	for (thread = 0; thread < 8 && thread < threads; thread++)
 		bits |= 1ULL << ((bit + thread * cores) & (GROUP_CPUS - 1));
 	return bits & ~facts->missing;
