@@ -1,6 +1,6 @@
 //! Files with which other programs run the shards: Slurm and HyperQueue.
 use crate::{Error, Plan};
-use flsched_files::{create_folder, replace};
+use flsched_base::files::{create_folder, replace};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 use crate::file::Campaign;
 use crate::{Error, file};
 use flsched_compare::Target;
-use flsched_files::{create_folder, replace};
+use flsched_base::files::{create_folder, replace};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 use crate::{Error, Part, Plan};
 use flsched_compare::environment::Environment;
 use flsched_compare::{Report, RunOutcome};
-use flsched_files::{create_folder, replace};
+use flsched_base::files::{create_folder, replace};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

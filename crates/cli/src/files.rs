@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Whether a file can be written, before the work that it is to hold.
 pub fn check(path: &Path) -> Result<()> {
-    flsched_files::check(path).with_context(|| cannot_write(path))
+    flsched_base::files::check(path).with_context(|| cannot_write(path))
 }
 
 /// Refuses options that name the same file: what is written last would be all that is left.
@@ -36,7 +36,7 @@ fn place_of(path: &Path) -> PathBuf {
 
 /// Writes a file as a whole or not at all.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
-    flsched_files::replace(path, content).with_context(|| cannot_write(path))
+    flsched_base::files::replace(path, content).with_context(|| cannot_write(path))
 }
 
 fn cannot_write(path: &Path) -> String {

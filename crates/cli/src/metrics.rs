@@ -93,7 +93,7 @@ impl Metrics {
         self.is_attached = running.is_some();
         self.due = Instant::now() + WRITE_INTERVAL;
         let statistics = running.and_then(|running| running.stats().ok()).unwrap_or_default();
-        flsched_files::replace(&self.file, self.text(&statistics).as_bytes())
+        flsched_base::files::replace(&self.file, self.text(&statistics).as_bytes())
     }
 
     fn text(&self, statistics: &[(String, u64)]) -> String {

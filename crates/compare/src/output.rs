@@ -2,7 +2,7 @@
 //! nothing, and each time as a whole, so that a reader never gets half a report.
 use crate::report::html;
 use crate::result::Report;
-use flsched_files::{check, replace};
+use flsched_base::files::{check, replace};
 use flsched_recording::timeline::packed_trace;
 use std::io;
 use std::path::{Path, PathBuf};

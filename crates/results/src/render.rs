@@ -4,7 +4,7 @@ use crate::markers::{self, Block, Request};
 use crate::sets::Sets;
 use crate::store::Store;
 use anyhow::{Context as _, Result};
-use flsched_files::replace;
+use flsched_base::files::replace;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

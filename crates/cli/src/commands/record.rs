@@ -7,7 +7,7 @@ use crate::signals::{self, Forwarder};
 use anyhow::{Context, Result};
 use flsched_host::Attached;
 use flsched_probes::record::{Limits, Watch, recorded};
-use flsched_process::wait_for;
+use flsched_base::process::wait_for;
 use flsched_recording::timeline::{packed_trace, write_trace};
 use flsched_recording::{Counter, Recording};
 use indicatif::{HumanBytes, HumanCount};

@@ -8,7 +8,7 @@ use flsched_host::{
     Change, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
     release_children, start_in_sched_ext,
 };
-use flsched_process::wait_for;
+use flsched_base::process::wait_for;
 use nix::unistd::Pid;
 use std::io;
 use std::process::{Child, Command};

@@ -146,7 +146,7 @@ impl Boot {
         command.arg("--").arg(me).args(["--guest", &plan]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A test that is interrupted leaves no machine behind.
-        flsched_process::end_with_parent(&mut command);
+        flsched_base::process::end_with_parent(&mut command);
         Ok(command)
     }
 }

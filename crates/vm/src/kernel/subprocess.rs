@@ -1,6 +1,6 @@
 //! Runs apt and related programs: with a time limit, cancellable, and killed when this program ends.
 use super::KernelError;
-use flsched_process::{end_with_parent, wait_for};
+use flsched_base::process::{end_with_parent, wait_for};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::fs::File;

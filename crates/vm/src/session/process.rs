@@ -1,6 +1,6 @@
 //! The QEMU process. It is killed when this program ends or its value is dropped.
 use crate::VmError;
-use flsched_process::end_with_parent;
+use flsched_base::process::end_with_parent;
 use nix::unistd::setsid;
 use std::ffi::OsString;
 use std::fs::File;

@@ -5,7 +5,7 @@ use crate::environment::first_line;
 use crate::execute::{Attachment, ExecError};
 use crate::{Scheduler, environment};
 use flsched_host::{Running, Scope, sched_ext, start};
-use flsched_process::end_with_parent;
+use flsched_base::process::end_with_parent;
 use flsched_spec as spec;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;

@@ -1,7 +1,7 @@
 //! A workload's process: started in its class, waited for, and ended with all its descendants.
 use super::class::{self, Class};
 use crate::execute::ExecError;
-use flsched_process::{end_with_parent, wait_for};
+use flsched_base::process::{end_with_parent, wait_for};
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};

@@ -27,7 +27,7 @@ mod tests {
     fn a_child_is_killed_with_the_thread_that_started_it() {
         let start = || end_with_parent(Command::new("sleep").arg("60")).spawn().unwrap();
         let mut child = std::thread::spawn(start).join().unwrap();
-        let status = crate::wait_for(&mut child, std::time::Duration::from_secs(30)).unwrap();
+        let status = crate::process::wait_for(&mut child, std::time::Duration::from_secs(30)).unwrap();
         assert!(status.is_some_and(|status| !status.success()));
     }
 }
