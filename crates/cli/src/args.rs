@@ -39,6 +39,8 @@ pub enum Command {
     Advise(Advise),
     /// Compare schedulers side by side on a workload or a command
     Compare(Compare),
+    /// List the applications that `compare --workload app:NAME` knows, and whether they are installed
+    Apps(Apps),
     /// Divide comparisons into shards for many machines, run the shards, and merge them into reports
     Campaign(Campaign),
     /// Count the locks that the scheduler takes while a command runs, and the time spent waiting for them
@@ -111,6 +113,16 @@ pub struct Run {
     /// Command to run
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Apps {
+    /// Show only this one, or the application that a file of your own describes (with a / in it: ./mine.toml)
+    #[arg(value_name = "NAME|FILE.toml")]
+    pub name: Option<String>,
+    /// Print the list as JSON, with sources and licences
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

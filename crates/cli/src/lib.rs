@@ -39,6 +39,7 @@ fn dispatch() -> ExitCode {
         args::Command::Emulator(args) => commands::emulator::run(&args),
         args::Command::Advise(args) => commands::advise::run(args),
         args::Command::Compare(args) => commands::compare::run(&args),
+        args::Command::Apps(args) => commands::apps::run(&args),
         args::Command::Campaign(args) => commands::campaign::run(&args),
         args::Command::Locks(args) => commands::locks::run(&args),
         args::Command::Costs(args) => commands::costs::run(&args),

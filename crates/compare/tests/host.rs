@@ -3,7 +3,7 @@
 use flsched_compare::Target;
 use flsched_compare::execute::{Ending, RunOutcome};
 use flsched_compare::executors::vm::agent::serve;
-use flsched_compare::workload::{self, BuildError, runnable};
+use flsched_compare::workload::{self, BuildError, ProgramError, runnable};
 use flsched_compare::{
     CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Waits, Workload, compare, workload_main,
 };
@@ -22,13 +22,14 @@ fn main() {
         std::process::exit(workload_main(&arguments[1..]));
     }
     let filter = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
-    let tests: [(&str, Test); 11] = [
+    let tests: [(&str, Test); 12] = [
         ("kernel_classes_run_the_spin_barrier", kernel_classes_run_the_spin_barrier),
         ("kernel_classes_run_hackbench", kernel_classes_run_hackbench),
         ("openmp_kernels_check_themselves", openmp_kernels_check_themselves),
         ("the_executor_runs_openmp", the_executor_runs_openmp),
         ("other_built_in_workloads", other_built_in_workloads),
         ("npb_programs_are_verified", npb_programs_are_verified),
+        ("applications_are_checked", applications_are_checked),
         ("migrations_are_counted", migrations_are_counted),
         ("failures_are_outcomes", failures_are_outcomes),
         ("programs_get_the_chosen_wait_policy", programs_get_the_chosen_wait_policy),
@@ -109,7 +110,9 @@ fn openmp_kernels_check_themselves() {
                 let mut workload = Workload::read(&name, Target::Host).unwrap();
                 match workload::build(&mut workload) {
                     Ok(()) => assert_right(&workload),
-                    Err(BuildError::Refused { complaint, .. }) if !complaint.contains("omp") => {
+                    Err(BuildError::Program(ProgramError::Refused { complaint, .. }))
+                        if !complaint.contains("omp") =>
+                    {
                         panic!("{name}: {complaint}");
                     }
                     Err(missing) => println!("skipped: {missing}"),
@@ -186,6 +189,34 @@ fn npb_programs_are_verified() {
     let expected =
         "npb:lu.S.x:3: its verification was UNSUCCESSFUL: Total threads   =                       3";
     assert_eq!(failed, Ending::Failed { reason: expected.into() });
+}
+
+/// The same program once as it is, and once without the barrier that makes its result right.
+fn applications_are_checked() {
+    if which::which("gcc").is_err() {
+        println!("skipped: gcc is not installed");
+        return;
+    }
+    let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps");
+    let source = std::fs::read_to_string(apps.join("ggml.c")).unwrap();
+    let barrier = "\t\tbarrier();\n";
+    assert_eq!(source.matches(barrier).count(), 1);
+    let ending = |source: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ggml.toml");
+        std::fs::copy(apps.join("ggml.toml"), &file).unwrap();
+        std::fs::write(folder.path().join("ggml.c"), source).unwrap();
+        let mut request = request("eevdf", &format!("app:{}:4:20", file.display()));
+        workload::build(&mut request.workload).unwrap();
+        executor().run(&request).unwrap().ending
+    };
+    let right = ending(&source);
+    assert!(matches!(right, Ending::Timed { time_s } if time_s > 0.0), "{right:?}");
+    let wrong = ending(&source.replace(barrier, ""));
+    assert!(
+        matches!(&wrong, Ending::Failed { reason } if reason.contains("the product is wrong")),
+        "{wrong:?}"
+    );
 }
 
 /// A command that moves itself between two CPUs, where there are two.

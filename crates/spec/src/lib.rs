@@ -3,10 +3,11 @@
 //! [`Scheduler`] is what schedules: a [`KernelSpec`] (one of the kernel's own with its settings), a [`PolicySpec`] (a
 //! policy of this build with its knobs, as in `flsched:slice_us=5000`), or a [`Peer`] (a program of another project).
 //! [`Policy`] is what a policy's source declares: knobs, lists and statistics. [`Target`] is where
-//! it runs, [`Workload`] what runs: a program, or in the simulator a model of one. Nothing here needs a kernel: the same
+//! it runs, [`AppFile`](app::AppFile) what the catalogue of applications says, [`Workload`] what runs: a program, or in the simulator a model of one. Nothing here needs a kernel: the same
 //! names go to the loader and to the simulator.
 //!
 //! To add a policy, put `NAME.bpf.c` into `policies/`: the build finds it there.
+pub mod app;
 mod describe;
 mod kernel;
 mod knob;

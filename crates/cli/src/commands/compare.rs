@@ -8,8 +8,9 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result};
 use flsched_compare::execute::Probe;
-use flsched_compare::executors::vm::programs;
+use flsched_compare::executors::vm::{files, programs};
 use flsched_compare::report::table::{Style, render};
+use flsched_compare::workload::memory_mib;
 use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
@@ -239,14 +240,17 @@ pub fn executor(
     Vm::check(clock, Accel::Auto)?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
+    // Who asks for an amount of memory gets that.
+    let further = spec.workloads.iter().map(memory_mib).sum();
+    let files_mib: u32 = if args.vm.memory.is_some() { 0 } else { further };
     let kernel = machine::kernel(args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
     progress.report(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
     let vm = VmSpec {
-        memory_mib: memory.mib,
+        memory_mib: memory.mib + files_mib,
         clock,
         cgroup: args.cgroup.map(machine::cgroup).unwrap_or_default(),
         programs: inside,
-        files: args.vm.include.clone(),
+        files: files(&spec.workloads)?.into_iter().chain(args.vm.include.clone()).collect(),
         cancel: cancel.clone(),
         ..VmSpec::new(kernel, topology)
     };

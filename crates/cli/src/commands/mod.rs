@@ -1,6 +1,7 @@
 //! One file a command.
 pub mod adversary;
 pub mod advise;
+pub mod apps;
 pub mod attach;
 pub mod calibrate;
 pub mod campaign;

@@ -1,5 +1,6 @@
 //! How programs are run and their output is read: [`Runnable`]. Their names and parameters are in
 //! [`flsched_spec::workload`].
+pub mod app;
 mod co_threads;
 mod command;
 mod hackbench;
@@ -12,7 +13,7 @@ mod spin_barrier;
 mod team;
 mod work;
 
-pub use openmp::BuildError;
+pub use openmp::BuildError as ProgramError;
 
 use flsched_spec::workload::Program;
 use flsched_spec::{Target, UsageError, Workload};
@@ -37,6 +38,16 @@ pub trait Runnable {
         Ok(Vec::new())
     }
 
+    /// Further files and folders that it reads.
+    fn files(&self) -> Result<Vec<PathBuf>, UsageError> {
+        Ok(Vec::new())
+    }
+
+    /// Memory that it needs in a virtual machine beside the usual, in MiB.
+    fn memory_mib(&self) -> u32 {
+        0
+    }
+
     /// Its figures, from its output and its duration in seconds; or why there are none.
     fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {
         Measured::printed(output)
@@ -53,18 +64,32 @@ pub fn runnable(program: &Program) -> &dyn Runnable {
         Program::CoThreads(co_threads) => co_threads,
         Program::PerfPipe(pipe) => pipe,
         Program::Make(make) => make,
+        Program::App(app) => app,
         Program::Npb(npb) => npb,
         Program::Command(command) => command,
     }
 }
 
-/// Compiles the workload's program, if it is in this build as source. Call this first, on the machine that has the
-/// compiler.
+/// Why a workload cannot be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Its program cannot be compiled.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// There is no input for it.
+    #[error(transparent)]
+    Input(#[from] app::InputError),
+}
+
+/// Compiles the workload's program, if it is in this build as source, and makes its input, if it needs one. Call this
+/// first, on the machine that has the tools.
 pub fn build(workload: &mut Workload) -> Result<(), BuildError> {
     match workload {
-        Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp),
-        _ => Ok(()),
+        Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp)?,
+        Workload::Program(Program::App(app)) => app::build(app)?,
+        _ => {}
     }
+    Ok(())
 }
 
 /// The programs that a workload needs besides this one; a model needs none.
@@ -72,6 +97,22 @@ pub fn programs(workload: &Workload) -> Result<Vec<PathBuf>, UsageError> {
     match workload {
         Workload::Program(program) => runnable(program).programs(),
         Workload::Model(_) => Ok(Vec::new()),
+    }
+}
+
+/// The files and folders that a workload needs besides its programs.
+pub fn files(workload: &Workload) -> Result<Vec<PathBuf>, UsageError> {
+    match workload {
+        Workload::Program(program) => runnable(program).files(),
+        Workload::Model(_) => Ok(Vec::new()),
+    }
+}
+
+/// Memory that a workload needs in a virtual machine beside the usual, in MiB.
+pub fn memory_mib(workload: &Workload) -> u32 {
+    match workload {
+        Workload::Program(program) => runnable(program).memory_mib(),
+        Workload::Model(_) => 0,
     }
 }
 
@@ -143,6 +184,7 @@ fn run_built_in(arguments: &[String]) -> Result<i32, UsageError> {
     let (name, parameters) = arguments.split_first().ok_or(UsageError("no name".into()))?;
     let none = || UsageError(format!("there is no workload `{name}` with {} parameters", parameters.len()));
     let (words, folder) = match (name.as_str(), arguments) {
+        ("app", _) => return app::run(parameters),
         (co_threads::PROCESS, _) => return co_threads::run_process(parameters),
         ("make", [_]) => return Err(none()),
         ("make", [words @ .., folder]) => (words, Path::new(folder)),

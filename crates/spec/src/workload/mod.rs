@@ -1,5 +1,6 @@
 //! A workload as the user names it: `hackbench:process-pipe:4:300`. On a kernel it is a program, and in the
 //! simulator a model of one. Nothing is run here: the crates `compare` and `sim` do that.
+mod app;
 mod chain;
 mod co_threads;
 mod command;
@@ -20,6 +21,7 @@ mod requests;
 mod script;
 mod spin_barrier;
 
+pub use app::App;
 pub use chain::Chain;
 pub use co_threads::{CoThreads, Published};
 pub use command::CommandLine;
@@ -160,7 +162,10 @@ mod tests {
     #[test]
     fn every_form_is_understood() {
         for target in Target::ALL {
-            for (form, _) in Workload::forms(target).into_iter().filter(|(form, _)| !form.contains("FILE")) {
+            for (form, _) in Workload::forms(target)
+                .into_iter()
+                .filter(|(form, _)| !form.contains("FILE") && !form.contains("NAME"))
+            {
                 let name = form.split(':').next().unwrap();
                 let workload = Workload::read(name, target).unwrap().to_string();
                 assert!(workload.starts_with(name), "{form}");

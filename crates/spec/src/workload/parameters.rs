@@ -13,14 +13,14 @@ pub(super) enum Sizes {
 
 /// The words not yet read.
 pub(super) struct Parameters<'a> {
-    form: &'static str,
+    form: &'a str,
     rest: &'a str,
     sizes: Sizes,
 }
 
 impl<'a> Parameters<'a> {
     /// `form` is the whole as users read it: `hackbench:MODE:GROUPS:LOOPS`; `text` is what follows the name.
-    pub(super) fn new(form: &'static str, text: &'a str, sizes: Sizes) -> Self {
+    pub(super) fn new(form: &'a str, text: &'a str, sizes: Sizes) -> Self {
         Self { form, rest: text, sizes }
     }
 
@@ -39,9 +39,14 @@ impl<'a> Parameters<'a> {
         Some(word).filter(|word| !word.is_empty())
     }
 
-    /// All that is left, colons included: a file's name.
+    /// All that is left, colons included.
+    pub(super) fn take(&mut self) -> &'a str {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// The same, as a file's name.
     pub(super) fn file(&mut self) -> Result<&'a str, UsageError> {
-        match std::mem::take(&mut self.rest) {
+        match self.take() {
             "" => Err(UsageError(format!("{}: FILE is missing", self.name()))),
             path => Ok(path),
         }
@@ -81,8 +86,13 @@ impl<'a> Parameters<'a> {
         Ok(())
     }
 
-    fn name(&self) -> &'static str {
-        self.form.split(':').next().unwrap_or_default()
+    /// The words before the parameters, which are in capitals.
+    fn name(&self) -> &'a str {
+        let parameters = self.form.match_indices(':').find(|(at, _)| {
+            let next = self.form[at + 1..].chars().next();
+            next.is_some_and(|c| c.is_ascii_uppercase() || c == '{')
+        });
+        parameters.map_or(self.form, |(at, _)| &self.form[..at])
     }
 }
 

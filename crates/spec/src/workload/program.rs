@@ -1,9 +1,10 @@
 //! Programs: what is run where there is a kernel.
 use super::entry::Entry;
 use super::{
-    CoThreads, CommandLine, Hackbench, Make, NpbProgram, OpenMp, PerfPipe, Requests, Runtime, SpinBarrier,
+    App, CoThreads, CommandLine, Hackbench, Make, NpbProgram, OpenMp, PerfPipe, Requests, Runtime,
+    SpinBarrier,
 };
-use super::{co_threads, hackbench, make, openmp, perf_pipe, requests, spin_barrier};
+use super::{app, co_threads, hackbench, make, openmp, perf_pipe, requests, spin_barrier};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +27,8 @@ pub enum Program {
     PerfPipe(PerfPipe),
     /// A parallel build by a real compiler.
     Make(Make),
+    /// A program that people know.
+    App(App),
     /// A program of the user's NAS Parallel Benchmarks.
     Npb(NpbProgram),
     /// Any command, timed from start to exit.
@@ -79,6 +82,11 @@ pub(super) const ENTRIES: &[Entry<Program>] = &[
         what: "a parallel build of FILES generated C files by the C compiler, up to JOBS at a time",
         read: |words| Make::read(words).map(Program::Make),
     },
+    Entry {
+        form: app::FORM,
+        what: "a program that people know, with the parameters that `flsched apps` lists",
+        read: |words| App::read(words).map(Program::App),
+    },
 ];
 
 impl Program {
@@ -102,6 +110,7 @@ impl fmt::Display for Program {
             Self::CoThreads(co_threads) => co_threads.fmt(out),
             Self::PerfPipe(pipe) => pipe.fmt(out),
             Self::Make(make) => make.fmt(out),
+            Self::App(app) => app.fmt(out),
             Self::Npb(npb) => npb.fmt(out),
             Self::Command(command) => command.fmt(out),
         }

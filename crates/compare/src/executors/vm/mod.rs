@@ -41,6 +41,17 @@ pub fn programs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Vec<
     Ok(programs)
 }
 
+/// Files and folders of this machine that the guest needs for these workloads.
+pub fn files(workloads: &[Workload]) -> Result<Vec<PathBuf>, UsageError> {
+    let mut files = Vec::new();
+    for it in workloads {
+        files.extend(workload::files(it)?);
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
 /// The user's settings of parallel runtimes, which apply inside as on the host.
 fn passed_on() -> Vec<(OsString, OsString)> {
     openmp_settings().into_iter().map(|(name, value)| (name.into(), value.into())).collect()
