@@ -107,7 +107,7 @@ fn openmp_kernels_check_themselves() {
             for threads in [1, 3, 16] {
                 let name = format!("{}:{kernel}:{threads}:{size}", runtime.name());
                 let mut workload = Workload::read(&name, Target::Host).unwrap();
-                match workload::build(&mut workload) {
+                match workload::build(&mut workload, flsched_vm::Arch::HOST) {
                     Ok(()) => assert_right(&workload),
                     Err(BuildError::Refused { complaint, .. }) if !complaint.contains("omp") => {
                         panic!("{name}: {complaint}");
@@ -131,7 +131,7 @@ fn assert_right(openmp: &Workload) {
 
 fn the_executor_runs_openmp() {
     let mut request = request("eevdf", "libgomp:sparse:3:1");
-    match workload::build(&mut request.workload) {
+    match workload::build(&mut request.workload, flsched_vm::Arch::HOST) {
         Ok(()) => assert_timed(&executor().run(&request).unwrap(), "eevdf"),
         Err(missing) => println!("skipped: {missing}"),
     }

@@ -16,6 +16,7 @@ pub use openmp::BuildError;
 
 use flsched_spec::workload::Program;
 use flsched_spec::{Target, UsageError, Workload};
+use flsched_vm::Arch;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -59,10 +60,10 @@ pub fn runnable(program: &Program) -> &dyn Runnable {
 }
 
 /// Compiles the workload's program, if it is in this build as source. Call this first, on the machine that has the
-/// compiler.
-pub fn build(workload: &mut Workload) -> Result<(), BuildError> {
+/// compiler, with the processor that the workload runs on.
+pub fn build(workload: &mut Workload, arch: Arch) -> Result<(), BuildError> {
     match workload {
-        Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp),
+        Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp, arch),
         _ => Ok(()),
     }
 }
