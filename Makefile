@@ -1,8 +1,11 @@
 # Daily shortcuts; demo.sh and test.sh are the real entrances.
-.PHONY: build test units lint format demo packages install uninstall clean
+.PHONY: build aarch64 test units lint format demo packages install uninstall clean
 build:
 	cargo build --release --locked -p flsched -p flsched-manual --features flsched/top
 	target/release/flsched-manual target/manual
+# For virtual machines with that processor: target/aarch64-unknown-linux-gnu/release/flsched.
+aarch64:
+	./dist/cross.sh build --release -p flsched
 test:
 	./test.sh
 units:
@@ -34,15 +37,16 @@ BASHDIR = $(DATADIR)/bash-completion/completions
 ZSHDIR = $(DATADIR)/zsh/site-functions
 FISHDIR = $(DATADIR)/fish/vendor_completions.d
 INSTALL = install
+PROGRAM = target/release/flsched
 
 DOCUMENTS = README.md LICENSE docs policies machines dist/grafana
 
 # What is not built is found missing before the first file is installed. Nothing is enabled or started, and settings that
 # are there already stay.
 install:
-	@for built in target/release/flsched target/manual/man/flsched.1; do \
+	@for built in $(PROGRAM) target/manual/man/flsched.1; do \
 		test -f $$built || { echo "make install: $$built is missing; run this first: make build" >&2; exit 1; }; done
-	install -D -m 755 target/release/flsched "$(DESTDIR)$(BINDIR)/flsched"
+	install -D -m 755 $(PROGRAM) "$(DESTDIR)$(BINDIR)/flsched"
 	install -D -m 644 -t "$(DESTDIR)$(MANDIR)/man1" target/manual/man/*.1
 	install -D -m 644 target/manual/completions/flsched.bash "$(DESTDIR)$(BASHDIR)/flsched"
 	install -D -m 644 target/manual/completions/_flsched "$(DESTDIR)$(ZSHDIR)/_flsched"

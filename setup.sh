@@ -30,7 +30,7 @@ print_needs() {
 		  - clang 18 or newer with libclang; name it in BPF_CLANG if it is not called clang-19
 		  - a C compiler, make, pkg-config, the headers of libelf and zlib
 		  - Rust $NEEDED_RUST or newer with cargo
-		  - for virtual machines: qemu-system-x86_64, busybox, and dpkg and apt for Debian's kernels
+		  - for virtual machines: qemu-system-$(uname -m), busybox, and dpkg and apt for Debian's kernels
 		  - for their parallel clock: ninja, Meson 1.5, Python with venv, patch, bzip2, the headers of glib
 		  - for the comparison: hackbench (rt-tests); for more of its workloads perf, and the OpenMP
 		    runtime of that clang with its headers (libomp)
@@ -95,6 +95,14 @@ install_missing() {
 	fi
 }
 
+# QEMU for this machine's own processor, as the package and as the program.
+qemu_package() {
+	case $(uname -m) in
+	aarch64) echo "qemu-system-arm libfdt-dev" ;;
+	*) echo qemu-system-x86 ;;
+	esac
+}
+
 install_packages() {
 	# A machine that has just been set up knows no packages yet.
 	if ! is_available rt-tests; then
@@ -104,7 +112,7 @@ install_packages() {
 	choose_clang
 	version=${BPF_CLANG##*-}
 	wanted="$BPF_CLANG libclang-$version-dev gcc libc6-dev make pkg-config libelf-dev zlib1g-dev
-		qemu-system-x86 busybox-static rt-tests ca-certificates curl
+		$(qemu_package) busybox-static rt-tests ca-certificates curl
 		libglib2.0-dev meson ninja-build patch python3-venv bzip2 xz-utils"
 	# Workloads of `flsched compare` that other systems may call otherwise, and that one can do without.
 	for package in "libomp-$version-dev" linux-perf; do
@@ -120,7 +128,7 @@ install_packages() {
 }
 
 qemu_version() {
-	qemu-system-x86_64 --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p'
+	"qemu-system-$(uname -m)" --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9.]*\).*/\1/p'
 }
 
 # install_from_backports PACKAGE…: installs packages from the backports of this Debian. The sources are
@@ -166,7 +174,7 @@ meson_version() {
 # turns on the work clock. Building the emulator of the parallel clock needs Meson 1.5.
 newer_packages() {
 	old=
-	version_at_least "$(qemu_version)" 8.1 || old="$old qemu-system-x86"
+	version_at_least "$(qemu_version)" 8.1 || old="$old $(qemu_package)"
 	version_at_least "$(meson_version)" 1.5 || old="$old meson"
 	if [ -n "$old" ]; then
 		# shellcheck disable=SC2086 # one word a package
@@ -224,7 +232,10 @@ install_rust() {
 if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
 	print_needs
 fi
-[ "$(uname -m)" = x86_64 ] || die "FLSCHED is built for x86_64 so far; this machine is $(uname -m)"
+case $(uname -m) in
+x86_64 | aarch64) ;;
+*) die "FLSCHED is for x86_64 and aarch64; this machine is $(uname -m)" ;;
+esac
 install_packages
 newer_packages
 install_rust

@@ -4,6 +4,7 @@
 #   ./test.sh            everything, on the kernels that differ most (14 minutes)
 #   ./test.sh units      only the tests inside the crates; they need no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
+#   ./test.sh aarch64    every policy on an emulated aarch64 machine, with the programs cross-built (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
 #   ./test.sh recordings recorded loads against their replays in the simulator (12 minutes)
@@ -28,6 +29,10 @@ matrix)
 	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=build:6.12,6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
 	set -- -p flsched --test kernels --test probes
 	;;
+aarch64)
+	export FLSCHED_TEST_ARCH=aarch64 FLSCHED_TEST_KERNELS=6.18 FLSCHED_TEST_MACHINES="${FLSCHED_TEST_MACHINES:-work,jitter}"
+	set -- -p flsched --test kernels
+	;;
 races)
 	export FLSCHED_TEST_MACHINES=jitter FLSCHED_TEST_KERNELS=6.18 FLSCHED_TEST_SEEDS="${FLSCHED_TEST_SEEDS:-100}"
 	set -- -p flsched --test kernels
@@ -48,7 +53,7 @@ packages | service | slurm | campaign | kubernetes | pages)
 	exec "./dist/test/$suite.sh"
 	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes|pages]" >&2
+	echo "usage: ./test.sh [all|units|matrix|aarch64|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes|pages]" >&2
 	exit 2
 	;;
 esac
@@ -58,6 +63,18 @@ if [ "$suite" = recordings ]; then
 fi
 if [ "$suite" = robustness ]; then
 	install_missing stress-ng
+fi
+
+emulated=
+if [ "$suite" = aarch64 ]; then
+	say "building for aarch64"
+	emulated="--arch aarch64"
+	./dist/cross.sh build --release -p flsched >&2
+	# Cargo says where the test is.
+	FLSCHED_TEST_PROGRAM=$PWD/$(./dist/cross.sh test --release --no-run "$@" 2>&1 | tee /dev/stderr |
+		sed -n 's/^ *Executable .*(\(.*\))$/\1/p')
+	export FLSCHED_TEST_PROGRAM
+	[ -f "$FLSCHED_TEST_PROGRAM" ] || die "the test was not built for aarch64; see above"
 fi
 
 # What is tested, and no more: other packages or targets would have the dependencies built again with other features.
@@ -70,7 +87,8 @@ if [ "$suite" != units ]; then
 	(
 		trap - EXIT INT TERM
 		until [ -e "$marks/built" ] || [ -n "$(find target/release/flsched -newer "$marks" 2>/dev/null)" ]; do sleep 1; done
-		exec target/release/flsched emulator build >&2
+		# shellcheck disable=SC2086 # an option and its value
+		exec target/release/flsched emulator build $emulated >&2
 	) &
 	emulator=$!
 	trap 'kill "$emulator" 2>/dev/null || true; rm -rf "$marks"' EXIT

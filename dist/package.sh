@@ -2,12 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Builds a release into target/packages: .deb, .rpm, a tarball, and their checksums. All of them, or none.
 # The three have the same program, which needs the C library only: libbpf, libelf and zlib are compiled in.
+#   ./dist/package.sh           for this machine's processor
+#   ./dist/package.sh aarch64   for that one, cross-built, with names of its own beside those
 #   NFPM=PROGRAM    another nfpm than the one that is fetched
 #   DEBFULLNAME and DEBEMAIL name the packages' maintainer, as for Debian's own tools.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=setup.sh
 . ./setup.sh
+
+case ${1:-$(uname -m)} in
+x86_64) machine=x86_64 debian=amd64 qemu=qemu-system-x86 qemu_rpm=qemu-system-x86-core ;;
+aarch64) machine=aarch64 debian=arm64 qemu=qemu-system-arm qemu_rpm=qemu-system-aarch64-core ;;
+*)
+	echo "usage: dist/package.sh [x86_64|aarch64]" >&2
+	exit 2
+	;;
+esac
 
 out=target/packages
 new=$out/new
@@ -44,7 +55,7 @@ fetch_nfpm() {
 
 # run_nfpm PACKAGER: one package.
 run_nfpm() {
-	"$NFPM" package --config dist/nfpm.yaml --packager "$1" --target "$new" >"$new/log" 2>&1 ||
+	"$NFPM" package --config "$new/nfpm.yaml" --packager "$1" --target "$new" >"$new/log" 2>&1 ||
 		fail "no .$1 was made: $(tail -n 1 "$new/log")"
 	rm "$new/log"
 }
@@ -57,8 +68,17 @@ mkdir -p "$new" 2>/dev/null || fail "cannot write to $PWD/$out"
 # libelf comes as a source that its own developers' tools configure.
 install_missing autoconf automake autopoint bison flex gawk
 say "building"
-cargo build --release --locked -p flsched -p flsched-manual --features flsched/vendored,flsched/top >&2 ||
-	fail "the build failed, see above"
+if [ "$machine" = "$(uname -m)" ]; then
+	program=target/release/flsched
+	cargo build --release --locked -p flsched -p flsched-manual --features flsched/vendored,flsched/top >&2 ||
+		fail "the build failed, see above"
+else
+	[ "$machine" = aarch64 ] || fail "only aarch64 can be built on another machine: build on a machine with $machine"
+	program=target/aarch64-unknown-linux-gnu/release/flsched
+	./dist/cross.sh build --release -p flsched >&2 || fail "the build failed, see above"
+	# The manual is the same everywhere, and this machine writes it.
+	cargo build --release --locked -p flsched-manual --features flsched/top >&2 || fail "the build failed, see above"
+fi
 target/release/flsched-manual target/manual
 
 VERSION=$(cargo pkgid --locked -p flsched | sed 's/.*[#@]//')
@@ -68,15 +88,16 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export VERSION MAINTAINER SOURCE_DATE_EPOCH
 
 say "packing"
-make --silent install DESTDIR="$PWD/$root" PREFIX=/usr || fail "the files could not be gathered, see above"
+make --silent install PROGRAM="$program" DESTDIR="$PWD/$root" PREFIX=/usr || fail "the files could not be gathered, see above"
 gzip -9 -n "$root"/usr/share/man/man1/*.1
 find "$root" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
+sed "s/^arch: .*/arch: $debian/; s/qemu-system-x86-core/$qemu_rpm/; s/qemu-system-x86,/$qemu,/" dist/nfpm.yaml >"$new/nfpm.yaml"
 run_nfpm deb
 run_nfpm rpm
 
 rm -rf "$root"
-make --silent install DESTDIR="$PWD/$root" PREFIX=/usr/local || fail "the files could not be gathered, see above"
-name=flsched-$VERSION-x86_64-linux
+make --silent install PROGRAM="$program" DESTDIR="$PWD/$root" PREFIX=/usr/local || fail "the files could not be gathered, see above"
+name=flsched-$VERSION-$machine-linux
 mv "$root/usr/local" "$root/$name"
 mv "$root/etc/default/flsched" "$root/$name/share/doc/flsched/default"
 # Files only: folders that are there already keep their owners and modes.
@@ -85,6 +106,17 @@ tar -C "$root" --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH"
 	-T "$new/files" || fail "no tarball was made, see above"
 gzip -9 -n "$new/$name.tar" || fail "no tarball was made, see above"
 rm "$new/files"
+rm "$new/nfpm.yaml"
+# Packages for the other processor stay; a release has the checksums of all.
+case $machine in
+x86_64) others="flsched_$VERSION-*_arm64.deb flsched-$VERSION-*.aarch64.rpm flsched-$VERSION-aarch64-linux.tar.gz" ;;
+aarch64) others="flsched_$VERSION-*_amd64.deb flsched-$VERSION-*.x86_64.rpm flsched-$VERSION-x86_64-linux.tar.gz" ;;
+esac
+for pattern in $others; do
+	for package in "$out"/$pattern; do
+		[ ! -e "$package" ] || cp -p "$package" "$new"
+	done
+done
 (cd "$new" && sha256sum flsched* >SHA256SUMS) || fail "no checksums were made, see above"
 
 rm -f "$out"/flsched* "$out/SHA256SUMS"

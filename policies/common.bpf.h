@@ -146,7 +146,21 @@ static __always_inline u64 first_waited_ns(u64 dsq)
  * on arm64. A bit means "perhaps": what it stands for is checked where it is, under its lock. Other
  * shared variables have one writer, are advice, and are read and written as a whole (READ_ONCE(),
  * WRITE_ONCE()), in no order.
+ *
+ * A word that has its bits already is left alone, without a barrier. Then whoever waits sees the
+ * bit, or a third CPU clears it meanwhile because it has found nothing; such a task waits for the
+ * next tick of its CPU, which sets the bit again.
  */
+
+/*
+ * Keeps the old value of an atomic operation in use, and so its order. On x86 all of them are full
+ * barriers, and the ones without the old value are shorter.
+ */
+#ifdef __TARGET_ARCH_x86
+#define order_by(old) (void)(old)
+#else
+#define order_by(old) barrier_var(old)
+#endif
 
 /* A word of bits that several CPUs set and clear: written only if that changes it. */
 static __always_inline void set_bits(u64 *word, u64 bits)
@@ -161,7 +175,13 @@ static __always_inline void set_bits(u64 *word, u64 bits)
 /* True if it was this call that cleared one. */
 static __always_inline bool clear_bits(u64 *word, u64 bits)
 {
-	return (READ_ONCE(*word) & bits) && (__sync_fetch_and_and(word, ~bits) & bits);
+	u64 old;
+
+	if (!(READ_ONCE(*word) & bits))
+		return false;
+	old = __sync_fetch_and_and(word, ~bits);
+	order_by(old);
+	return old & bits;
 }
 
 /* Return true if @p can run on no other CPU than where it is. */

@@ -109,6 +109,7 @@ static void add_thread(u64 team, s32 cpu)
 {
 	struct team_key key = {.team = team, .group = group_of(cpu)};
 	struct team_group *group = bpf_map_lookup_elem(&team_groups, &key);
+	u32 before;
 
 	if (!group) {
 		bpf_map_update_elem(&team_groups, &key, &no_threads, BPF_NOEXIST);
@@ -116,11 +117,15 @@ static void add_thread(u64 team, s32 cpu)
 		if (!group)
 			return;
 	}
-	__sync_fetch_and_add(threads_on(group, cpu), 1);
+	before = __sync_fetch_and_add(threads_on(group, cpu), 1);
+	order_by(before);
 	set_bits(&group->cpus, bit_of(cpu));
 }
 
-/* The bit is cleared before the count is read again: an added thread sets it or is seen. */
+/*
+ * The bit is cleared before the count is read again, and add_thread() counts before it reads the
+ * bit, both with a barrier between the two: an added thread sets the bit or is seen.
+ */
 static void remove_thread(u64 team, s32 cpu)
 {
 	struct team_group *group = team_in(team, group_of(cpu));

@@ -8,6 +8,10 @@ use std::{env, io};
 /// Headers of the kernel's user interface that scx's headers include.
 const UAPI: [&str; 2] = ["asm-generic/errno.h", "asm-generic/errno-base.h"];
 
+/// Processors as the kernel names them. Each has types of its own there. All are packed: build scripts compile for the
+/// processor that cargo builds for.
+const PROCESSORS: [&str; 2] = ["x86", "arm64"];
+
 fn main() {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap());
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
@@ -27,7 +31,11 @@ fn main() {
         for folder in ["scx", "lib", "bpf-compat"] {
             archive.append_dir_all(Path::new("kernel").join(folder), scx.join(folder))?;
         }
-        for header in headers(&scx)? {
+        for processor in PROCESSORS {
+            let types = Path::new("arch").join(processor).join("vmlinux.h");
+            archive.append_path_with_name(scx.join(&types), Path::new("kernel").join(&types))?;
+        }
+        for header in headers(&scx)?.into_iter().filter(|name| name != Path::new("vmlinux.h")) {
             archive.append_path_with_name(scx.join(&header), Path::new("kernel").join(&header))?;
         }
         for header in UAPI {

@@ -1,8 +1,8 @@
 //! How a campaign's runs are divided: which runs each shard does, and by which program.
 use crate::file::Campaign;
 use crate::{Error, file};
-use flsched_compare::Target;
 use flsched_base::files::{create_folder, replace};
+use flsched_compare::Target;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! What a shard has done: a file that is written while it runs, so that an interrupted shard goes on where it was.
 use crate::{Error, Part, Plan};
+use flsched_base::files::{create_folder, replace};
 use flsched_compare::environment::Environment;
 use flsched_compare::{Report, RunOutcome};
-use flsched_base::files::{create_folder, replace};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

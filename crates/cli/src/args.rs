@@ -6,7 +6,7 @@ use flsched_machine::Setting;
 use flsched_sim::scenario::Seeds;
 use flsched_spec::Target;
 use flsched_spec::workload::OpenMpKernel;
-use flsched_vm::Clock;
+use flsched_vm::{Arch, Clock};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -134,9 +134,17 @@ pub struct Emulator {
 #[derive(Debug, Subcommand)]
 pub enum EmulatorAction {
     /// Fetch QEMU's source from Debian, patch, compile and test it; nothing is done if that is built already
-    Build,
+    Build {
+        /// Processor that it emulates: x86_64 or aarch64 [default: this machine's own]
+        #[arg(long, value_name = "ARCH", default_value_t = Arch::HOST, hide_default_value = true)]
+        arch: Arch,
+    },
     /// Print the path of the QEMU that was built; exit with 125 if there is none
-    Status,
+    Status {
+        /// Processor that it emulates: x86_64 or aarch64 [default: this machine's own]
+        #[arg(long, value_name = "ARCH", default_value_t = Arch::HOST, hide_default_value = true)]
+        arch: Arch,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -201,6 +209,10 @@ pub struct Vm {
     /// build:6.12 or build:/path/to/source (built once with sched_ext: 20 minutes of one CPU's time and 8 GB of disk)
     #[arg(long, value_name = "VERSION|PATH", default_value = "default")]
     pub kernel: String,
+    /// Processor of the virtual machine: x86_64 or aarch64 [default: this machine's own]. Another one is emulated, and
+    /// needs an flsched of its own, which `make aarch64` builds
+    #[arg(long, value_name = "ARCH", default_value_t = Arch::HOST, hide_default_value = true)]
+    pub arch: Arch,
     /// Number of virtual CPUs, 1 to 255 [default: 4; 2 with --clock wall]
     #[arg(long, value_name = "N", conflicts_with = "topology")]
     pub cpus: Option<u32>,
@@ -328,6 +340,9 @@ pub struct Compare {
 /// The virtual machine in which a comparison runs.
 #[derive(Debug, Clone, Args)]
 pub struct VirtualMachine {
+    /// Processor of the virtual machine: x86_64 or aarch64, as for `flsched vm` [default: this machine's own]
+    #[arg(long, value_name = "ARCH")]
+    pub arch: Option<Arch>,
     /// CPUs of the virtual machine as sockets, cores in a socket and threads in a core: 2s4c2t
     #[arg(long, value_name = "TOPOLOGY", conflicts_with = "cpus")]
     pub topology: Option<String>,

@@ -7,7 +7,7 @@ use flsched_machine::{Machine, Setting};
 use flsched_sim::Error;
 use flsched_sim::scenario::Scenario;
 use flsched_spec::workload::{Format, Model, ScriptFile};
-use flsched_vm::{BtfHealth, Catalog, Kernel, KernelRequest, Memory, Topology};
+use flsched_vm::{Arch, BtfHealth, Catalog, Foreign, Kernel, KernelRequest, Memory, Topology};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,14 +30,22 @@ pub fn memory(text: Option<&str>, cpus: u32) -> Result<Memory, Usage> {
     text.parse().map_err(|e| Usage(format!("--memory {text}: {e}")))
 }
 
-/// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads.
-pub fn kernel(request: &str, progress: &Progress, cancel: &Arc<AtomicBool>) -> Result<Kernel> {
+/// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads; and what a machine of another
+/// processor needs beside it.
+pub fn kernel(
+    request: &str,
+    arch: Arch,
+    progress: &Progress,
+    cancel: &Arc<AtomicBool>,
+) -> Result<(Kernel, Option<Foreign>)> {
     let request: KernelRequest = request.parse().map_err(|e| Usage(format!("--kernel {request}: {e}")))?;
-    let kernel = catalog(progress, cancel)?.resolve(&request).map_err(flsched_vm::VmError::from)?;
+    let catalog = catalog(progress, cancel)?.of(arch);
+    let foreign = catalog.foreign()?;
+    let kernel = catalog.resolve(&request).map_err(flsched_vm::VmError::from)?;
     if let BtfHealth::Unknown(why) = &kernel.btf {
         progress.report(&format!("whether schedulers load on {} is not known: {why}", kernel.release));
     }
-    Ok(kernel)
+    Ok((kernel, foreign))
 }
 
 /// The kernels that this machine has or can download.

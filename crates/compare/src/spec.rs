@@ -3,6 +3,7 @@ use crate::clock::Clock;
 use crate::workload::{self, BuildError};
 use crate::{Contender, Target, Workload};
 use flsched_spec::UsageError;
+use flsched_vm::Arch;
 use std::time::Duration;
 
 /// What to compare.
@@ -77,9 +78,9 @@ impl CompareSpec {
     }
 
     /// Builds the programs that workloads need as source: before [`compare()`](crate::compare()),
-    /// on the machine with the compiler.
-    pub fn build(&mut self) -> Result<(), BuildError> {
-        self.workloads.iter_mut().try_for_each(workload::build)
+    /// on the machine with the compiler, for the processor that they run on.
+    pub fn build(&mut self, arch: Arch) -> Result<(), BuildError> {
+        self.workloads.iter_mut().try_for_each(|it| workload::build(it, arch))
     }
 
     /// Checks whether the settings fit together.

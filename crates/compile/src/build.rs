@@ -1,5 +1,5 @@
 //! What build scripts do with it.
-use crate::{Compiler, For};
+use crate::{Compiler, For, Processor};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -15,7 +15,7 @@ pub fn objects(policies: &Path, target: For) {
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo runs this"));
     let names = names(policies).unwrap_or_else(|error| panic!("{}: {error}", policies.display()));
-    let compiler = Compiler::new().unwrap_or_else(|error| panic!("{error}"));
+    let compiler = Compiler::of(Processor::of_build()).unwrap_or_else(|error| panic!("{error}"));
     let mut table = String::from("&[\n");
     for name in names {
         let source = policies.join(format!("{name}{EXTENSION}"));

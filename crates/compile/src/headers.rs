@@ -1,12 +1,12 @@
 //! The headers that policies include, in a temporary folder.
-use crate::{Error, For};
+use crate::{Error, For, Processor};
 use flate2::read::GzDecoder;
 use libbpf_rs::libbpf_sys::API_HEADERS;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Packed by build.rs: `kernel` has scx's headers and vmlinux.h, `uapi` those of the kernel's user interface,
+/// Packed by build.rs: `kernel` has scx's headers, and vmlinux.h in a folder for each processor, `uapi` those of the kernel's user interface,
 /// `simulator` the simulator's, `policies` those that the policies share.
 static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/headers.tar.gz"));
 
@@ -40,10 +40,12 @@ impl Headers {
     }
 
     /// Where the compiler finds them.
-    pub(crate) fn options(&self, target: For) -> Vec<String> {
+    pub(crate) fn options(&self, target: For, processor: Processor) -> Vec<String> {
+        let types = format!("kernel/arch/{}", processor.of_kernel());
         let folders: &[(&str, &str)] = match target {
             For::Kernel => &[
                 ("-I", "policies"),
+                ("-I", &types),
                 ("-I", "kernel"),
                 ("-I", "kernel/bpf-compat"),
                 ("-I", "libbpf"),

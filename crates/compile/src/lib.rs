@@ -5,10 +5,12 @@
 pub mod build;
 mod clang;
 mod headers;
+mod processor;
 
 use clang::Clang;
 use headers::Headers;
 use libbpf_rs::PrintLevel;
+pub use processor::Processor;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -73,6 +75,7 @@ impl Error {
 pub struct Compiler {
     clang: Clang,
     headers: Headers,
+    processor: Processor,
 }
 
 /// A policy's file, compiled.
@@ -89,15 +92,20 @@ pub struct Compiled {
 impl Compiler {
     /// With the clang that BPF_CLANG names, else the best one in PATH.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()? })
+        Self::of(Processor::of_this_program())
+    }
+
+    /// The same for another processor.
+    pub(crate) fn of(processor: Processor) -> Result<Self, Error> {
+        Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()?, processor })
     }
 
     /// Compiles a file.
     pub fn compile(&self, source: &Path, target: For) -> Result<Compiled, Error> {
         let scratch = self.headers.scratch()?;
         let (object, included) = (scratch.path().join("policy.o"), scratch.path().join("included"));
-        let mut command = self.clang.command(target);
-        command.args(self.headers.options(target)).arg("-MMD").arg("-MF").arg(&included);
+        let mut command = self.clang.command(target, self.processor);
+        command.args(self.headers.options(target, self.processor)).arg("-MMD").arg("-MF").arg(&included);
         let libraries = if target == For::Simulator { &["-lc"][..] } else { &[] };
         let run = command.arg(source).arg("-o").arg(&object).args(libraries).output();
         let run = run.map_err(Error::io("cannot run clang"))?;

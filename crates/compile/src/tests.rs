@@ -68,3 +68,64 @@ fn rules_for_make() {
         |rule: &str| prerequisites(rule).into_iter().map(|it| it.display().to_string()).collect::<Vec<_>>();
     assert_eq!(paths("policy.o: my.bpf.c \\\n  a\\ b.h\n"), ["my.bpf.c", "a b.h"]);
 }
+
+/// The atomic instructions of an object, by function: what each does, `fetch_` if it returns the old value.
+fn atomics(object: &[u8]) -> Vec<(String, &'static str)> {
+    use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+    let file = object::File::parse(object).unwrap();
+    let mut found = Vec::new();
+    for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0) {
+        let section = file.section_by_index(symbol.section_index().unwrap()).unwrap();
+        let code = section.data_range(symbol.address(), symbol.size()).unwrap().unwrap();
+        for instruction in code.chunks_exact(8) {
+            // BPF_STX | BPF_ATOMIC with BPF_W or BPF_DW: Documentation/bpf/standardization/instruction-set.rst.
+            if !matches!(instruction[0], 0xc3 | 0xdb) {
+                continue;
+            }
+            let what = match u32::from_le_bytes(instruction[4..].try_into().unwrap()) {
+                0x00 => "add",
+                0x40 => "or",
+                0x50 => "and",
+                0xa0 => "xor",
+                0x01 => "fetch_add",
+                0x41 => "fetch_or",
+                0x51 => "fetch_and",
+                0xa1 => "fetch_xor",
+                0xe1 => "xchg",
+                0xf1 => "cmpxchg",
+                other => panic!("atomic instruction {other:#x}"),
+            };
+            found.push((symbol.name().unwrap().to_owned(), what));
+        }
+    }
+    found
+}
+
+/// common.bpf.h: where a processor orders only atomics that return the old value, there is no other, and words of bits
+/// are set and cleared by them.
+#[test]
+fn atomics_are_ordered() {
+    for name in ["flsched", "flsched_paper", "smove", "rr2"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../policies/{name}.bpf.c"));
+        let object = Compiler::of(Processor::Arm64).unwrap().compile(&source, For::Kernel).unwrap().object;
+        let found = atomics(&object);
+        let unordered: Vec<_> =
+            found.iter().filter(|(_, what)| !what.starts_with("fetch_") && !what.ends_with("xchg")).collect();
+        assert!(unordered.is_empty(), "{name}: {unordered:?}");
+        let is_in = |function: &str, what: &str| {
+            found.iter().any(|(of, found)| of.starts_with(function) && *found == what)
+        };
+        // A CPU that becomes idle sets its bit; another one claims it.
+        assert!(is_in("claim_in", "fetch_and"), "{name}: {found:?}");
+        let idle = if name == "rr2" { "set_level".to_owned() } else { format!("{name}_update_idle") };
+        for what in ["fetch_or", "fetch_and"] {
+            assert!(is_in(&idle, what), "{name}: no {what} in {idle}: {found:?}");
+        }
+        if name == "rr2" {
+            // Threads are counted before the bit of their CPU is looked at, and the other way round.
+            for what in ["fetch_add", "fetch_or", "fetch_and"] {
+                assert!(is_in("count_thread", what), "{name}: no {what} in count_thread: {found:?}");
+            }
+        }
+    }
+}

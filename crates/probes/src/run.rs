@@ -1,7 +1,7 @@
 //! The command that is measured, under the default scheduler and then under the policy.
 use crate::Error;
-use flsched_host::{Running, Scope, start};
 use flsched_base::process::wait_or_terminate;
+use flsched_host::{Running, Scope, start};
 use flsched_spec::{PolicySpec, UsageError};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

@@ -4,20 +4,20 @@
 //! invariant, and QEMU cannot declare it so. Under emulation the measurement takes a second or more
 //! per CPU: most of the boot of a large machine. The loop counts time stamps, and their rate is
 //! known here. The kernel uses the value only for busy-waiting for devices.
-use crate::Kernel;
 use crate::qemu::Engine;
+use crate::{Arch, Kernel};
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// On the clocks that count instructions a time stamp is an instruction, and that is a nanosecond.
 const COUNTING: u64 = 1_000_000_000;
 
-/// Long enough to measure the host's frequency to a thousandth.
-const MEASURE: Duration = Duration::from_millis(10);
-
 /// The value of the kernel argument `lpj` (loops per jiffy), if it can be known.
-pub(crate) fn loops_per_jiffy(kernel: &Kernel, engine: Engine) -> Option<u64> {
+pub(crate) fn loops_per_jiffy(kernel: &Kernel, arch: Arch, engine: Engine) -> Option<u64> {
+    // arm64's kernel takes it from the timer's frequency.
+    if arch != Arch::X86 {
+        return None;
+    }
     let frequency = match engine {
         // The host's counter is declared steady there.
         Engine::Kvm => return None,
@@ -35,6 +35,9 @@ fn ticks_per_second(config: &Path) -> Option<u64> {
 /// An emulated counter counts what the host's counts.
 #[cfg(target_arch = "x86_64")]
 fn host_frequency() -> Option<u64> {
+    use std::time::{Duration, Instant};
+    /// Long enough to measure it to a thousandth.
+    const MEASURE: Duration = Duration::from_millis(10);
     // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
     let count = || unsafe { std::arch::x86_64::_rdtsc() };
     let (begun, from) = (Instant::now(), count());
@@ -53,6 +56,11 @@ fn host_frequency() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn loops_per_jiffy(kernel: &Kernel, engine: Engine) -> Option<u64> {
+        super::loops_per_jiffy(kernel, Arch::X86, engine)
+    }
+
     use crate::{BtfHealth, Parallel};
 
     fn kernel(config: &str) -> (tempfile::NamedTempFile, Kernel) {
@@ -68,6 +76,10 @@ mod tests {
         assert_eq!(loops_per_jiffy(&kernel, Engine::Counting), Some(4_000_000));
         assert_eq!(loops_per_jiffy(&kernel, Engine::Parallel(Parallel::default())), Some(4_000_000));
         assert_eq!(loops_per_jiffy(&kernel, Engine::Kvm), None);
+        assert_eq!(super::loops_per_jiffy(&kernel, Arch::Arm64, Engine::Counting), None);
+        if Arch::HOST != Arch::X86 {
+            return;
+        }
         // From a slow old machine's counter to a fast new one's.
         let measured = loops_per_jiffy(&kernel, Engine::Emulation).unwrap();
         assert!((1_000_000..40_000_000).contains(&measured), "{measured}");

@@ -1,5 +1,5 @@
 //! Why a VM gave no exit code, each with its own message and exit code.
-use crate::{EmulatorError, KernelError};
+use crate::{Arch, EmulatorError, KernelError};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,24 @@ use std::time::Duration;
 pub enum VmError {
     /// No QEMU on this machine.
     #[error(
-        "QEMU is missing: there is no `qemu-system-x86_64` in PATH; install it (on Debian and Ubuntu: `apt-get install qemu-system-x86`)"
+        "QEMU is missing: there is no `{}` in PATH; install it (on Debian and Ubuntu: `apt-get install {}`){}",
+        .0.qemu(), .0.qemu_package(), or_build(*.0)
     )]
-    NoQemu,
+    NoQemu(Arch),
+    /// There is no `flsched` for the machine's processor, which is process 1 there.
+    #[error(
+        "there is no flsched for {arch}, which runs inside the VM: build it with `make {arch}` in FLSCHED's source, or name \
+         it in {variable} (searched: {})",
+        searched.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    NoGuestProgram {
+        /// The machine's processor.
+        arch: Arch,
+        /// Names a program.
+        variable: &'static str,
+        /// Where there is none.
+        searched: Vec<PathBuf>,
+    },
     /// The machine asked for cannot be built.
     #[error("cannot build this VM: {0}")]
     BadMachine(String),
@@ -137,7 +152,8 @@ impl VmError {
             Self::GuestPanic { .. } => 122,
             Self::GuestDied { .. } => 123,
             Self::RunTimeout { .. } => 124,
-            Self::NoQemu
+            Self::NoQemu(_)
+            | Self::NoGuestProgram { .. }
             | Self::NoKvm(_)
             | Self::NoSpace(_)
             | Self::Kernel(_)
@@ -170,6 +186,15 @@ impl VmError {
     }
 }
 
+/// Another way to a QEMU for a processor that is not this machine's.
+fn or_build(arch: Arch) -> String {
+    if arch.is_foreign() {
+        format!(", or build FLSCHED's own: `flsched emulator build --arch {arch}`")
+    } else {
+        String::new()
+    }
+}
+
 /// Where the guest's log was kept, if it could be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptLog(pub Option<PathBuf>);
@@ -197,7 +222,7 @@ mod tests {
             VmError::GuestPanic { message: String::new(), log: log() },
             VmError::GuestDied { reason: String::new(), log: log() },
             VmError::RunTimeout { limit, log: log() },
-            VmError::NoQemu,
+            VmError::NoQemu(Arch::HOST),
             VmError::CommandNotExecutable { command: String::new(), reason: String::new() },
             VmError::CommandNotFound(String::new()),
             VmError::Interrupted,

@@ -8,11 +8,13 @@
 //! between the two. On failure [`console`] finds the kernel's last messages, [`error`] reports the failure, and
 //! [`logs`] keeps the log.
 mod accel;
+mod arch;
 mod clock;
 mod console;
 mod delay;
 pub mod emulator;
 mod error;
+mod foreign;
 pub mod guest;
 mod initramfs;
 pub mod kernel;
@@ -25,9 +27,11 @@ mod start;
 pub mod topology;
 
 pub use accel::Accel;
+pub use arch::Arch;
 pub use clock::{Clock, ClockError, Parallel};
 pub use emulator::EmulatorError;
 pub use error::{KeptLog, VmError};
+pub use foreign::Foreign;
 pub use initramfs::programs_in;
 pub use kernel::{BtfHealth, Catalog, Kernel, KernelError, KernelRequest, cache_folder};
 pub use memory::{Memory, MemoryError};

@@ -1,6 +1,6 @@
 //! QEMU's command line: which machine, which kernel arguments, and why.
 use crate::protocol::{CONTROL_PORT, STDERR_PORT, STDIN_PORT, STDOUT_PORT};
-use crate::{Clock, EmulatorError, Parallel, Topology, VmError, emulator};
+use crate::{Arch, Clock, EmulatorError, Parallel, Topology, VmError, emulator};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,22 +49,25 @@ impl Engine {
     }
 
     /// The QEMU that has it.
-    pub fn qemu(self) -> Result<PathBuf, VmError> {
+    pub fn qemu(self, arch: Arch) -> Result<PathBuf, VmError> {
         match self {
-            Self::Parallel(_) => Ok(emulator::find()?.qemu),
-            // Stock QEMU can run code that the guest's kernel has replaced; see the emulator's last patch.
-            Self::Emulation => match emulator::find() {
-                Err(EmulatorError::NotBuilt) => find(),
-                found => Ok(found?.qemu),
-            },
-            Self::Kvm | Self::Counting => find(),
+            Self::Parallel(_) => Ok(emulator::find_for(arch)?.qemu),
+            // Stock QEMU can run code that the guest's kernel has replaced; see the emulator's last patch. And few users
+            // have one for another processor.
+            Self::Emulation | Self::Counting if self == Self::Emulation || arch.is_foreign() => {
+                match emulator::find_for(arch) {
+                    Err(EmulatorError::NotBuilt { .. }) => find(arch),
+                    found => Ok(found?.qemu),
+                }
+            }
+            _ => find(arch),
         }
     }
 }
 
 /// Finds QEMU in PATH.
-pub fn find() -> Result<PathBuf, VmError> {
-    which::which("qemu-system-x86_64").map_err(|_| VmError::NoQemu)
+pub fn find(arch: Arch) -> Result<PathBuf, VmError> {
+    which::which(arch.qemu()).map_err(|_| VmError::NoQemu(arch))
 }
 
 /// The first line of `--version`.
@@ -85,6 +88,7 @@ pub(crate) fn firmware() -> Vec<PathBuf> {
 
 /// A machine in QEMU's terms.
 pub(crate) struct Machine<'a> {
+    pub arch: Arch,
     pub kernel: &'a Path,
     pub topology: Topology,
     pub memory_mib: u32,
@@ -98,18 +102,23 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Everything behind `qemu-system-x86_64`.
+    /// Everything behind QEMU's name.
     pub fn arguments(&self) -> Vec<OsString> {
         let mut arguments = Arguments::default();
         // No configuration of the user's, no default devices, no window: a bare machine, the same
-        // everywhere. Unused devices on q35's board are switched off, as the kernel would search
-        // them for disks.
+        // everywhere.
         arguments.add("-name", "flsched");
         arguments.flag("-no-user-config");
         arguments.flag("-nodefaults");
         arguments.add("-display", "none");
         arguments.add("-monitor", "none");
-        arguments.add("-machine", "q35,sata=off,smbus=off,usb=off,vmport=off");
+        let board = match self.arch {
+            // Unused devices on the board are switched off, as the kernel would search them for disks.
+            Arch::X86 => "q35,sata=off,smbus=off,usb=off,vmport=off",
+            // Its older interrupt controller addresses eight CPUs.
+            Arch::Arm64 => "virt,gic-version=3",
+        };
+        arguments.add("-machine", board);
         self.processor(&mut arguments);
         self.memory(&mut arguments);
         // A panic restarts the machine (see `kernel_arguments`), and that ends QEMU.
@@ -165,7 +174,14 @@ impl Machine<'_> {
     /// gives nothing below 64 TiB. Where instructions are counted, no fast repeated string instructions
     /// either: QEMU counts each byte of them as an instruction and leaves its compiled code after it. The
     /// kernel then copies by eight bytes, which is both nearer to a real CPU and 1.5 times as fast.
+    ///
+    /// On arm64 a core of real machines (Altra, Graviton 2): it has neither instructions that copy a whole page and count
+    /// as one nor signed pointers, which are slow to emulate. Its timer counts nanoseconds, as the clocks do; by default it
+    /// would count sixteen of them at a time.
     fn features(&self, arguments: &mut Arguments) {
+        if self.arch == Arch::Arm64 && self.engine != Engine::Kvm {
+            return arguments.add("-cpu", "neoverse-n1,cntfrq=1000000000");
+        }
         let features = match self.engine {
             Engine::Kvm => return,
             Engine::Emulation => "max,-la57",
@@ -215,7 +231,10 @@ impl Machine<'_> {
     fn kernel_arguments(&self) -> String {
         let mut arguments: Vec<String> = [
             // Where a panic is printed when nothing else works any more.
-            "console=ttyS0",
+            match self.arch {
+                Arch::X86 => "console=ttyS0",
+                Arch::Arm64 => "console=ttyAMA0",
+            },
             // Warnings and worse; all the rest comes over the control port, which costs less.
             "loglevel=5",
             // A panic restarts the machine at once; with `-no-reboot` QEMU exits instead.
@@ -228,13 +247,13 @@ impl Machine<'_> {
         ]
         .map(Into::into)
         .into();
-        if self.engine != Engine::Kvm {
+        if self.arch == Arch::X86 && self.engine != Engine::Kvm {
             // QEMU keeps the emulated time stamp counters of all CPUs equal and steady, but cannot
             // say so; the kernel would distrust them and read a slow timer device for each time
             // stamp instead, which also would be a lock that all CPUs share.
             arguments.extend(["clocksource=tsc", "tsc=reliable"].map(Into::into));
         }
-        if self.engine == Engine::Emulation {
+        if self.arch == Arch::X86 && self.engine == Engine::Emulation {
             // No check that the timer interrupts, as the kernel does without one below KVM. It waits for a
             // few ticks; on a busy host they come too late, and the kernel panics.
             arguments.push("no_timer_check".into());
@@ -264,7 +283,12 @@ mod tests {
     use super::*;
 
     fn line(topology: &str, engine: Engine) -> String {
+        line_of(Arch::X86, topology, engine)
+    }
+
+    fn line_of(arch: Arch, topology: &str, engine: Engine) -> String {
         let machine = Machine {
+            arch,
             kernel: Path::new("/boot/vmlinuz"),
             topology: topology.parse().unwrap(),
             memory_mib: 1025,
@@ -306,6 +330,19 @@ mod tests {
             let line = line("4", Engine::emulating(other));
             for option in ["turn=", "-rtc", "-seed"] {
                 assert!(!line.contains(option), "{option}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_of_x86_is_in_an_arm64_machine() {
+        for engine in [Clock::default(), Clock::Work, Clock::Wall].map(Engine::emulating) {
+            let line = line_of(Arch::Arm64, "2n1s2c1t", engine);
+            assert!(line.contains("-machine virt,gic-version=3"), "{line}");
+            assert!(line.contains("-cpu neoverse-n1,cntfrq=1000000000"), "{line}");
+            assert!(line.contains("console=ttyAMA0") && line.contains("cpu,node-id=1,socket-id=1"), "{line}");
+            for x86 in ["q35", "tsc", "no_timer_check", "-fsrm", "ttyS0", "la57"] {
+                assert!(!line.contains(x86), "{x86}: {line}");
             }
         }
     }

@@ -14,7 +14,7 @@ mod work_folder;
 use crate::initramfs::{self, Contents};
 use crate::protocol::{Assignment, HostMessage};
 use crate::qemu::{self, Engine, Machine};
-use crate::{Accel, Cgroup, Clock, Kernel, Topology, VmError, delay};
+use crate::{Accel, Arch, Cgroup, Clock, Foreign, Kernel, Topology, VmError, delay};
 use control::Control;
 use limits::Limits;
 use monitor::{Monitor, Plan};
@@ -33,6 +33,8 @@ use work_folder::WorkFolder;
 pub struct VmSpec {
     /// The kernel to boot.
     pub kernel: Kernel,
+    /// What it needs if its processor is not this machine's.
+    pub foreign: Option<Foreign>,
     /// The CPUs.
     pub topology: Topology,
     /// Guest memory in MiB.
@@ -67,6 +69,7 @@ impl VmSpec {
     pub fn new(kernel: Kernel, topology: Topology) -> Self {
         Self {
             kernel,
+            foreign: None,
             topology,
             memory_mib: 1024,
             kernel_arguments: String::new(),
@@ -81,6 +84,11 @@ impl VmSpec {
             hang_limit: None,
             cancel: Arc::default(),
         }
+    }
+
+    /// The machine's processor.
+    pub fn arch(&self) -> Arch {
+        self.foreign.as_ref().map_or(Arch::HOST, |foreign| foreign.arch)
     }
 
     pub(crate) fn check(&self) -> Result<(), VmError> {
@@ -191,18 +199,19 @@ impl Vm {
         keep_log: bool,
     ) -> Result<Vm, VmError> {
         spec.check()?;
-        let qemu = engine.qemu()?;
+        let qemu = engine.qemu(spec.arch())?;
         let work_folder = WorkFolder::open()?;
         pack(spec, command, &work_folder)?;
         let kernel = std::path::absolute(&spec.kernel.image)
             .map_err(|error| VmError::io("find", &spec.kernel.image, error))?;
         let machine = Machine {
+            arch: spec.arch(),
             kernel: &kernel,
             topology: spec.topology,
             memory_mib: spec.memory_mib,
             engine,
             further_arguments: &spec.kernel_arguments,
-            loops_per_jiffy: delay::loops_per_jiffy(&spec.kernel, engine),
+            loops_per_jiffy: delay::loops_per_jiffy(&spec.kernel, spec.arch(), engine),
             firmware: &qemu::firmware(),
         };
         let defaults = Limits::fitting(engine, spec.topology.cpus());
@@ -316,9 +325,10 @@ impl Drop for Vm {
 }
 
 fn pack(spec: &VmSpec, command: &GuestCommand, work_folder: &WorkFolder) -> Result<(), VmError> {
-    let init = match &spec.init {
-        Some(init) => init.clone(),
-        None => {
+    let init = match (&spec.init, &spec.foreign) {
+        (Some(init), _) => init.clone(),
+        (None, Some(foreign)) => foreign.program.clone(),
+        (None, None) => {
             std::env::current_exe().map_err(|error| VmError::io("find", "/proc/self/exe".as_ref(), error))?
         }
     };
@@ -331,6 +341,7 @@ fn pack(spec: &VmSpec, command: &GuestCommand, work_folder: &WorkFolder) -> Resu
     };
     let contents = Contents {
         kernel: &spec.kernel,
+        foreign: spec.foreign.as_ref(),
         init: &init,
         programs: &spec.programs,
         files: &spec.files,

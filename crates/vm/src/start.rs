@@ -4,7 +4,7 @@
 //! virtualisation let a boot hang half-way. So a boot is tried, once, with a time limit, and the
 //! verdict is remembered until host, kernel or QEMU change.
 use crate::qemu::{self, Engine};
-use crate::{Accel, Clock, GuestCommand, Topology, Vm, VmError, VmSpec};
+use crate::{Accel, Arch, Clock, GuestCommand, Topology, Vm, VmError, VmSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -21,13 +21,17 @@ const BELIEVED: Duration = Duration::from_secs(24 * 3600);
 
 impl Vm {
     /// Whether a machine with this clock can be started here, before anything is downloaded for it.
-    pub fn check(clock: Clock, accel: Accel) -> Result<(), VmError> {
+    pub fn check(arch: Arch, clock: Clock, accel: Accel) -> Result<(), VmError> {
         clock.check(accel)?;
+        if arch.is_foreign() && accel == Accel::Kvm {
+            return Err(VmError::NoKvm(format!("this machine executes no instructions of {arch}")));
+        }
         let engine = match (accel, clock) {
             (Accel::Tcg, _) | (_, Clock::Parallel(_) | Clock::Work) => Engine::emulating(clock),
+            (Accel::Auto, Clock::Wall) if arch.is_foreign() => Engine::Emulation,
             (Accel::Auto | Accel::Kvm, Clock::Wall) => Engine::Kvm,
         };
-        engine.qemu().map(drop)
+        engine.qemu(arch).map(drop)
     }
 
     /// Boots and starts the command; returns when the command has been started.
@@ -52,6 +56,9 @@ fn choose(spec: &VmSpec) -> Result<Chosen, VmError> {
     let emulation = Engine::emulating(spec.clock);
     match (spec.accel, spec.clock) {
         (Accel::Tcg, _) | (_, Clock::Parallel(_) | Clock::Work) => {
+            Ok(Chosen { engine: emulation, note: None })
+        }
+        (Accel::Auto, Clock::Wall) if spec.arch().is_foreign() => {
             Ok(Chosen { engine: emulation, note: None })
         }
         (Accel::Kvm, Clock::Wall) => match probe(spec)? {
@@ -88,7 +95,7 @@ fn now() -> u64 {
 }
 
 fn probe(spec: &VmSpec) -> Result<Verdict, VmError> {
-    let qemu = Engine::Kvm.qemu()?;
+    let qemu = Engine::Kvm.qemu(Arch::HOST)?;
     if let Err(error) = OpenOptions::new().read(true).write(true).open("/dev/kvm") {
         let obstacle = Some(match error.kind() {
             io::ErrorKind::NotFound => "this machine has no /dev/kvm".to_owned(),

@@ -18,7 +18,7 @@ use flsched_compare::{
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{Model, NpbProgram, Program};
-use flsched_vm::{Accel, Memory, Topology, Vm, VmSpec};
+use flsched_vm::{Accel, Arch, Memory, Topology, Vm, VmSpec};
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
     let place = place_of(args)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
-    spec.build()?;
+    spec.build(args.vm.arch.unwrap_or(Arch::HOST))?;
     Ok(Plan { spec, place })
 }
 
@@ -151,6 +151,7 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
     if spec.on == Target::Host {
         let of_a_vm = [
             ("--cpus", args.cpus.is_some()),
+            ("--arch", args.vm.arch.is_some()),
             ("--topology", args.vm.topology.is_some()),
             ("--memory", args.vm.memory.is_some()),
             ("--kernel", args.vm.kernel.is_some()),
@@ -169,6 +170,7 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
 fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[String]) -> Result<CompareSpec> {
     let of_others = [
         ("--npb", args.npb.is_some()),
+        ("--arch", args.vm.arch.is_some()),
         ("--topology", args.vm.topology.is_some()),
         ("--memory", args.vm.memory.is_some()),
         ("--kernel", args.vm.kernel.is_some()),
@@ -237,15 +239,18 @@ pub fn executor(
             return Ok(Box::new(SimExecutor::new(machine, &spec.workloads, jobs, cancel.clone())?));
         }
     };
-    Vm::check(clock, Accel::Auto)?;
+    let arch = args.vm.arch.unwrap_or(Arch::HOST);
+    Vm::check(arch, clock, Accel::Auto)?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
     // Who asks for an amount of memory gets that.
     let further = spec.workloads.iter().map(memory_mib).sum();
     let files_mib: u32 = if args.vm.memory.is_some() { 0 } else { further };
-    let kernel = machine::kernel(args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL), progress, cancel)?;
+    let wanted = args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL);
+    let (kernel, foreign) = machine::kernel(wanted, arch, progress, cancel)?;
     progress.report(&format!("booting {} with {} CPUs", kernel.release, topology.cpus()));
     let vm = VmSpec {
+        foreign,
         memory_mib: memory.mib + files_mib,
         clock,
         cgroup: args.cgroup.map(machine::cgroup).unwrap_or_default(),

@@ -43,7 +43,7 @@ fn print(finding: &Finding, out: &mut impl Write) -> io::Result<()> {
 
 fn virtual_machines() -> Finding {
     const CHECK: &str = "vm";
-    match flsched_vm::find_qemu() {
+    match flsched_vm::find_qemu(flsched_vm::Arch::HOST) {
         Ok(qemu) => ok(CHECK, format!("{} for flsched vm and flsched compare --on vm", qemu.display())),
         Err(error) => warning(
             CHECK,
@@ -57,7 +57,7 @@ fn parallel_clock() -> Finding {
     const CHECK: &str = "emulator";
     match flsched_vm::emulator::find() {
         Ok(emulator) => ok(CHECK, format!("{} for the parallel clock", emulator.qemu.display())),
-        Err(EmulatorError::NotBuilt) => warning(
+        Err(EmulatorError::NotBuilt { .. }) => warning(
             CHECK,
             "the QEMU of the parallel clock is not built",
             "build it: flsched emulator build (about 4 minutes); the other clocks do not need it",

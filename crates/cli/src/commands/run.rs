@@ -4,11 +4,11 @@ use crate::exit::{self, Usage};
 use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
+use flsched_base::process::wait_for;
 use flsched_host::{
     Change, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
     release_children, start_in_sched_ext,
 };
-use flsched_base::process::wait_for;
 use nix::unistd::Pid;
 use std::io;
 use std::process::{Child, Command};

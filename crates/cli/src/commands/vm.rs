@@ -6,8 +6,8 @@ use crate::signals;
 use anyhow::{Context, Result};
 use flsched_vm::kernel::Place;
 use flsched_vm::{
-    Accel, BtfHealth, Catalog, Clock, EmulatorError, GuestCommand, GuestExit, Vm, VmError, VmSpec, emulator,
-    programs_in,
+    Accel, Arch, BtfHealth, Catalog, Clock, EmulatorError, GuestCommand, GuestExit, Vm, VmError, VmSpec,
+    emulator, programs_in,
 };
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -18,21 +18,22 @@ use std::time::Duration;
 
 pub fn run(args: &args::Vm) -> Result<u8> {
     if args.list {
-        return list();
+        return list(args.arch);
     }
     let cancel = signals::stop_flag()?;
     let accel = machine::accel(args.accel);
-    let clock = clock(args.clock, accel)?;
+    let clock = clock(args.arch, args.clock, accel)?;
     let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
     let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
-    Vm::check(clock, accel)?;
+    Vm::check(args.arch, clock, accel)?;
 
     let progress = Progress::start();
     let booted = (|| {
-        let kernel = machine::kernel(&args.kernel, &progress, &cancel)?;
+        let (kernel, foreign) = machine::kernel(&args.kernel, args.arch, &progress, &cancel)?;
         let release = kernel.release.clone();
         progress.show(&format!("booting {release} with {} CPUs", topology.cpus()));
         let spec = VmSpec {
+            foreign,
             memory_mib: memory.mib,
             kernel_arguments: args.append.clone(),
             clock,
@@ -73,7 +74,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
 }
 
 /// The clock that the user chose, else the best one that is available.
-fn clock(chosen: Option<Clock>, accel: Accel) -> Result<Clock, VmError> {
+fn clock(arch: Arch, chosen: Option<Clock>, accel: Accel) -> Result<Clock, VmError> {
     if let Some(clock) = chosen {
         return Ok(clock);
     }
@@ -81,12 +82,13 @@ fn clock(chosen: Option<Clock>, accel: Accel) -> Result<Clock, VmError> {
     if accel == Accel::Kvm {
         return Ok(Clock::Wall);
     }
-    match emulator::find() {
+    match emulator::find_for(arch) {
         Ok(_) => Ok(Clock::default()),
-        Err(EmulatorError::NotBuilt) => {
+        Err(EmulatorError::NotBuilt { .. }) => {
+            let option = if arch.is_foreign() { format!(" --arch {arch}") } else { String::new() };
             eprintln!(
                 "flsched: on the wall clock, as FLSCHED's own build of QEMU, which the parallel clock needs, is \
-                 not there (`flsched emulator build` builds it)"
+                 not there (`flsched emulator build{option}` builds it)"
             );
             Ok(Clock::Wall)
         }
@@ -154,11 +156,11 @@ fn copy(mut from: UnixStream, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-fn list() -> Result<u8> {
+fn list(arch: Arch) -> Result<u8> {
     let progress = Progress::start();
     let reporter = progress.clone();
-    let listed =
-        Catalog::open(Box::new(move |line| reporter.report(line))).and_then(|catalog| catalog.list());
+    let listed = Catalog::open(Box::new(move |line| reporter.report(line)))
+        .and_then(|catalog| catalog.of(arch).list());
     progress.end();
     let listed = listed.map_err(VmError::from)?;
     let mut out = io::stdout().lock();

@@ -7,7 +7,8 @@
 //! `FLSCHED_TEST_MACHINES=odd` select policies, kernels and machines, and `FLSCHED_TEST_SCENARIOS=hotplug,delay`
 //! selects scenarios by parts of their names. `FLSCHED_TEST_SEEDS=20` runs on twenty machines whose CPUs interleave at
 //! random, from the seed `FLSCHED_TEST_SEED` on, which also repeats all other draws. `FLSCHED_TEST_ROUNDS=5` attaches
-//! and detaches five times as often, and `FLSCHED_TEST_TIMES=20` runs each scenario twenty times.
+//! and detaches five times as often, and `FLSCHED_TEST_TIMES=20` runs each scenario twenty times. `FLSCHED_TEST_ARCH=aarch64`
+//! boots machines of another processor, in which `FLSCHED_TEST_PROGRAM` plays: this program, compiled for that processor.
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -186,15 +187,18 @@ fn judge(results: &MachineResults, scenario: &str) -> Result<(), Failed> {
 fn boot(rig: &Rig) -> MachineResults {
     let began = Instant::now();
     let played: Vec<_> = rig.played().map(|it| it.name).collect();
-    let me = std::env::current_exe().expect("this program has a path");
+    // A machine of another processor plays with a program of its own.
+    let player = variable("PROGRAM").map_or_else(std::env::current_exe, |path| Ok(path.into()));
+    let player = player.expect("this program has a path");
     let times = variable("TIMES").unwrap_or_else(|| "1".into());
     let limit = LIMIT_S * times.parse::<u32>().expect("FLSCHED_TEST_TIMES");
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
         .args(["vm", "--verbose", "--kernel", &rig.kernel, "--timeout", &limit.to_string()])
+        .args(variable("ARCH").map(|arch| format!("--arch={arch}")))
         .args(rig.machine.arguments())
         .args(rig.seed.map(|seed| format!("--clock=parallel:jitter={seed}")))
         .args(["--include", "/usr/bin/hackbench", "--"])
-        .arg(me)
+        .arg(player)
         .args(["--guest", &rig.machine.to_string(), rig.policy, &played.join(",")])
         .args([&variable("ROUNDS").unwrap_or_else(|| "1".into()), &times])
         .output()

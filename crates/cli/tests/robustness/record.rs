@@ -48,7 +48,8 @@ impl Record {
         let place = |entry: &Entry| loads.iter().position(|load| load.name == entry.load);
         report.entries.sort_by_key(|entry| (place(entry), entry.per_cpu));
         let text = serde_json::to_string_pretty(&report).expect("numbers and names") + "\n";
-        flsched_base::files::replace(&file, text.as_bytes()).map_err(|error| format!("{}: {error}", file.display()))
+        flsched_base::files::replace(&file, text.as_bytes())
+            .map_err(|error| format!("{}: {error}", file.display()))
     }
 }
 

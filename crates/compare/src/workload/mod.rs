@@ -17,6 +17,7 @@ pub use openmp::BuildError as ProgramError;
 
 use flsched_spec::workload::Program;
 use flsched_spec::{Target, UsageError, Workload};
+use flsched_vm::Arch;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,13 +80,19 @@ pub enum BuildError {
     /// There is no input for it.
     #[error(transparent)]
     Input(#[from] app::InputError),
+    /// It is of this machine's processor.
+    #[error("{0} is a program of this machine, which does not run on {arch}; compare without --arch", arch = .1.name())]
+    Foreign(Program, Arch),
 }
 
 /// Compiles the workload's program, if it is in this build as source, and makes its input, if it needs one. Call this
-/// first, on the machine that has the tools.
-pub fn build(workload: &mut Workload) -> Result<(), BuildError> {
+/// first, on the machine that has the tools, with the processor that the workload runs on.
+pub fn build(workload: &mut Workload, arch: Arch) -> Result<(), BuildError> {
     match workload {
-        Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp)?,
+        Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp, arch)?,
+        Workload::Program(program @ Program::App(_)) if arch != Arch::HOST => {
+            return Err(BuildError::Foreign(program.clone(), arch));
+        }
         Workload::Program(Program::App(app)) => app::build(app)?,
         _ => {}
     }

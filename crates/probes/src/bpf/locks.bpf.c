@@ -54,13 +54,18 @@ struct {
 
 extern const void __per_cpu_offset __ksym;
 
-/* Both return 0: at the entry of a function the return address lies on top of the stack. */
+/* Where the function returns to that has just been entered: on top of the stack, or in the link
+ * register. */
 static __always_inline u64 caller_of(struct pt_regs *ctx)
 {
+#if defined(__TARGET_ARCH_x86)
 	u64 address = 0;
 
 	bpf_probe_read_kernel(&address, sizeof(address), (void *)PT_REGS_SP(ctx));
 	return address;
+#else
+	return PT_REGS_RET(ctx);
+#endif
 }
 
 static __always_inline bool contains(const volatile struct text_range *range, u64 address)

@@ -11,17 +11,17 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "syscalls.h"
 
 char _license[] SEC("license") = "GPL";
 
-#define MAX_CPUS       1024 /* a power of two */
-#define CHUNK_EVENTS   682  /* a chunk is 16 KiB */
-#define MASK_WORDS     (MAX_CPUS / 64)
-#define TASK_DEAD      0x80
-#define PF_EXITING     0x00000004
-#define PF_KTHREAD     0x00200000
-#define SIGCHLD	       17
-#define NR_SCHED_YIELD 24 /* x86_64, as all of these */
+#define MAX_CPUS     1024 /* a power of two */
+#define CHUNK_EVENTS 682  /* a chunk is 16 KiB */
+#define MASK_WORDS   (MAX_CPUS / 64)
+#define TASK_DEAD    0x80
+#define PF_EXITING   0x00000004
+#define PF_KTHREAD   0x00200000
+#define SIGCHLD	     17
 #define IN_INTERRUPT                                                                 \
 	0x00ff0100 /* of the preemption count: in an NMI, a hard or a soft interrupt \
 		    */
@@ -203,29 +203,24 @@ static __always_inline void identify(struct task_struct *p)
 /* The system call that a task of user space is in; -1: none. */
 static __always_inline long system_call(struct task_struct *p)
 {
-	struct pt_regs *regs;
-
-	if (p->flags & PF_KTHREAD)
-		return -1;
-	regs = (struct pt_regs *)bpf_task_pt_regs(p);
-	return regs->orig_ax;
+	return p->flags & PF_KTHREAD ? -1 : system_call_of(p);
 }
 
 /* Whether a call waits for what others write or send. */
 static __always_inline bool is_reading(long call)
 {
 	switch (call) {
-	case 0:	  /* read */
-	case 7:	  /* poll */
-	case 19:  /* readv */
-	case 23:  /* select */
-	case 45:  /* recvfrom */
-	case 47:  /* recvmsg */
-	case 232: /* epoll_wait */
-	case 270: /* pselect6 */
-	case 271: /* ppoll */
-	case 281: /* epoll_pwait */
-	case 441: /* epoll_pwait2 */
+	case NR_READ:
+	case NR_POLL:
+	case NR_READV:
+	case NR_SELECT:
+	case NR_RECVFROM:
+	case NR_RECVMSG:
+	case NR_EPOLL_WAIT:
+	case NR_PSELECT6:
+	case NR_PPOLL:
+	case NR_EPOLL_PWAIT:
+	case NR_EPOLL_PWAIT2:
 		return true;
 	}
 	return false;
@@ -234,22 +229,21 @@ static __always_inline bool is_reading(long call)
 /* Whether a call waits for a lock, a condition or a barrier of user space. */
 static __always_inline bool is_futex(long call)
 {
-	return call == 202 /* futex */ || call == 449 /* futex_waitv */ ||
-	       call == 455 /* futex_wait */;
+	return call == NR_FUTEX || call == NR_FUTEX_WAITV || call == NR_FUTEX_WAIT;
 }
 
 /* Whether a call moves data: a wake-up in it is that of a pipe or socket, with WF_SYNC. */
 static __always_inline bool is_message(long call)
 {
 	switch (call) {
-	case 0:	 /* read */
-	case 1:	 /* write */
-	case 19: /* readv */
-	case 20: /* writev */
-	case 44: /* sendto */
-	case 45: /* recvfrom */
-	case 46: /* sendmsg */
-	case 47: /* recvmsg */
+	case NR_READ:
+	case NR_WRITE:
+	case NR_READV:
+	case NR_WRITEV:
+	case NR_SENDTO:
+	case NR_RECVFROM:
+	case NR_SENDMSG:
+	case NR_RECVMSG:
 		return true;
 	}
 	return false;

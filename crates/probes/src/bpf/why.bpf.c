@@ -2,24 +2,26 @@
 /*
  * What each CPU does, from moment to moment, and which tasks wait for one.
  *
- * A CPU is in one mode at a time, kept as a stack: an interrupt in a wake-up in the kernel. The time
- * in each mode is summed until the next switch of tasks, and goes into that switch's record. So the
- * number of records grows with switches and wake-ups alone. All else is made of them afterwards.
+ * A CPU is in one mode at a time, kept as a stack: an interrupt in a wake-up in the kernel. The
+ * time in each mode is summed until the next switch of tasks, and goes into that switch's record.
+ * So the number of records grows with switches and wake-ups alone. All else is made of them
+ * afterwards.
  *
  * Each program counts its own time as PROBE, but for the way into it and out of it.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "syscalls.h"
 
 char _license[] SEC("license") = "GPL";
 
-#define MAX_CPUS	1024 /* a power of two */
-#define PF_KTHREAD	0x00200000
-#define NR_SCHED_YIELD	24 /* x86_64 */
-#define LCB_F_SPIN	(1U << 0)
+#define MAX_CPUS   1024 /* a power of two */
+#define PF_KTHREAD 0x00200000
+#define LCB_F_SPIN (1U << 0)
 
-/* As in record.rs. TASK, of user space, is 0: an empty stack. KERNEL is a thread of the kernel's. */
+/* As in record.rs. TASK, of user space, is 0: an empty stack. KERNEL is a thread of the kernel's.
+ */
 enum { TASK, KERNEL, SWITCH, WAKE, LOCK, IRQ, PROBE, IDLE, MODES };
 
 /* Flags in the upper bits of a record's process number. */
@@ -129,14 +131,13 @@ static __always_inline bool is_user(struct task_struct *p)
 /* Whether a task of user space is in this system call. */
 static __always_inline bool calls_yield(struct task_struct *p)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
-
-	return regs->orig_ax == NR_SCHED_YIELD;
+	return system_call_of(p) == NR_SCHED_YIELD;
 }
 
 /*
- * In user space or in the kernel? Watching each system call would make it half as long again, so this is
- * sampled. The stack has this interrupt on it. No code but the kernel's has an address that is negative.
+ * In user space or in the kernel? Watching each system call would make it half as long again, so
+ * this is sampled. The stack has this interrupt on it. No code but the kernel's has an address that
+ * is negative.
  */
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
@@ -148,7 +149,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		stack >>= 4;
 	if ((stack & 15) != TASK)
 		return 0;
-	if ((long)ctx->regs.ip < 0)
+	if ((long)PT_REGS_IP(&ctx->regs) < 0)
 		cpu->in_kernel++;
 	else
 		cpu->in_user++;
@@ -258,7 +259,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 
 BETWEEN(waking, WAKE, "fentry/try_to_wake_up", "fexit/try_to_wake_up")
 
-/* The trace points leave out the second in a lock's queue, and this function the other kinds of locks. */
+/* The trace points leave out the second in a lock's queue, and this function the other kinds of
+ * locks. */
 BETWEEN(spin, LOCK, "fentry/native_queued_spin_lock_slowpath",
 	"fexit/native_queued_spin_lock_slowpath")
 

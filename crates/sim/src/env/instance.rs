@@ -103,7 +103,7 @@ impl Instance {
             return Err(self.failed(format!("{name} has {size:?} bytes, not {}", bytes.len())));
         }
         let address = self.address(name)?;
-        let page = 4096;
+        let page = page_size();
         let start = address as usize / page * page;
         let length = (address as usize + bytes.len()).div_ceil(page) * page - start;
         // SAFETY: the pages belong to this object's private mapping, and `bytes` has the variable's size.
@@ -115,6 +115,13 @@ impl Instance {
         }
         Ok(())
     }
+}
+
+/// 4 KiB on x86-64, up to 64 KiB elsewhere.
+fn page_size() -> usize {
+    // SAFETY: it only returns a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).expect("every system has pages")
 }
 
 fn memory_file(bytes: &[u8]) -> std::io::Result<File> {

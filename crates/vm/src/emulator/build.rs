@@ -1,11 +1,11 @@
 //! Building the emulator: source, patches, compilation, its own test, then into the cache as a whole.
 use super::{
-    CONFIGURE, Emulator, EmulatorError, Meta, PATCHES, PROGRAM, builds, find, in_cache, named, place, tools,
+    Emulator, EmulatorError, Meta, builds, configure, find_for, in_cache, named, patches, place, tools,
 };
-use crate::KernelError;
 use crate::kernel::apt::{Apt, Archive};
 use crate::kernel::cache::Cache;
 use crate::kernel::subprocess::{command, run_logged};
+use crate::{Arch, KernelError};
 use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,14 @@ const COMPILE_LIMIT: Duration = Duration::from_secs(3600);
 /// Seconds on an idle machine.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
 
-const SOURCE: Archive = Archive { folder: "apt-source", kind: "deb-src", suites: "trixie" };
-/// In QEMU's source, by the first patch.
-const TEST: &str = "tests/qtest/icount-turn-test";
+const SOURCE: Archive = Archive { folder: "apt-source", kind: "deb-src", suites: "trixie", arch: Arch::HOST };
+/// In QEMU's source, by the patches.
+const fn test(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 => "tests/qtest/icount-turn-test",
+        Arch::Arm64 => "tests/qtest/icount-turn-arm-test",
+    }
+}
 
 /// How the emulator came to be there.
 #[derive(Debug)]
@@ -34,26 +39,26 @@ pub enum Built {
     Now(Emulator, Duration),
 }
 
-/// Builds the emulator unless it exists. `say` gets the progress, one line at a time.
-pub fn build(report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
-    if named().is_some() {
-        return Ok(Built::Before(find()?));
+/// Builds the emulator of a processor unless it exists. `report` gets the progress, one line at a time.
+pub fn build(arch: Arch, report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<Built, EmulatorError> {
+    if named(arch).is_some() {
+        return Ok(Built::Before(find_for(arch)?));
     }
     let cache = Cache::locate()?;
-    if let Some(emulator) = in_cache(&cache.folder) {
+    if let Some(emulator) = in_cache(&cache.folder, arch) {
         return Ok(Built::Before(emulator));
     }
-    let python = tools::check()?;
+    let python = tools::check(arch)?;
     // A lock and a work folder of its own: kernels can be fetched while QEMU compiles.
     let own = Cache { folder: builds(&cache.folder) };
     let lock = own.lock("building the emulator", cancel, report)?;
-    if let Some(emulator) = in_cache(&cache.folder) {
+    if let Some(emulator) = in_cache(&cache.folder, arch) {
         return Ok(Built::Before(emulator)); // By another process, while this one waited.
     }
     check_space(&cache.folder)?;
     let begun = Instant::now();
     let work = own.work_folder(&lock)?;
-    let build = Build { cache: &cache, work: work.path(), report, cancel };
+    let build = Build { arch, cache: &cache, work: work.path(), report, cancel };
     let source = build.fetch()?;
     let tree = build.unpack(&source)?;
     let program = build.compile(&tree, python)?;
@@ -73,6 +78,7 @@ fn check_space(folder: &Path) -> Result<(), EmulatorError> {
 
 /// One build, in a folder of its own.
 struct Build<'a> {
+    arch: Arch,
     cache: &'a Cache,
     work: &'a Path,
     report: &'a dyn Fn(&str),
@@ -111,7 +117,7 @@ impl Build<'_> {
         let mut tar = command("tar");
         tar.args(["-x", "--strip-components=1", "--no-same-owner", "-f"]).arg(archive).arg("-C").arg(&tree);
         self.step(tar, "unpacking the source of QEMU", UNPACK_LIMIT)?;
-        for (name, text) in PATCHES {
+        for (name, text) in patches(self.arch) {
             let file = self.work.join(name);
             fs::write(&file, text).map_err(|e| KernelError::io("write", &file, e))?;
             let mut patch = command("patch");
@@ -125,22 +131,22 @@ impl Build<'_> {
         let folder = tree.join("build");
         self.create(&folder)?;
         (self.report)("configuring QEMU");
-        let mut configure = command("../configure");
-        configure.arg(format!("--python={python}")).args(CONFIGURE).current_dir(&folder);
-        self.step(configure, "configuring QEMU", UNPACK_LIMIT)?;
+        let mut setup = command("../configure");
+        setup.arg(format!("--python={python}")).args(configure(self.arch)).current_dir(&folder);
+        self.step(setup, "configuring QEMU", UNPACK_LIMIT)?;
         let mut ninja = command("ninja");
-        ninja.args([PROGRAM, TEST]).current_dir(&folder);
+        ninja.args([self.arch.qemu(), test(self.arch)]).current_dir(&folder);
         self.step(ninja, "compiling QEMU", COMPILE_LIMIT)?;
-        Ok(folder.join(PROGRAM))
+        Ok(folder.join(self.arch.qemu()))
     }
 
     /// QEMU's own test of the patch.
     fn test(&self, tree: &Path) -> Result<(), EmulatorError> {
         (self.report)("testing QEMU");
         let folder = tree.join("build");
-        let mut test = Command::new(folder.join(TEST));
+        let mut test = Command::new(folder.join(test(self.arch)));
         test.current_dir(&folder)
-            .env("QTEST_QEMU_BINARY", folder.join(PROGRAM))
+            .env("QTEST_QEMU_BINARY", folder.join(self.arch.qemu()))
             .stdin(std::process::Stdio::null());
         self.step(test, "testing QEMU", TEST_LIMIT)
     }
@@ -149,7 +155,7 @@ impl Build<'_> {
     fn install(&self, program: &Path, source: &Path) -> Result<Emulator, EmulatorError> {
         let finished = self.work.join("finished");
         self.create(&finished)?;
-        let stripped = finished.join(PROGRAM);
+        let stripped = finished.join(self.arch.qemu());
         let mut strip = command("strip");
         strip.arg("-o").arg(&stripped).arg(program);
         self.step(strip, "stripping QEMU", UNPACK_LIMIT)?;
@@ -159,14 +165,14 @@ impl Build<'_> {
         let text = serde_json::to_vec_pretty(&meta).unwrap_or_default();
         fs::write(&file, text).map_err(|e| KernelError::io("write", &file, e))?;
 
-        let place = place(&self.cache.folder);
+        let place = place(&self.cache.folder, self.arch);
         if let Some(parent) = place.parent() {
             self.create(parent)?;
         }
         // A damaged one; a folder cannot be renamed over it.
         let _ = fs::remove_dir_all(&place);
         fs::rename(&finished, &place).map_err(|e| KernelError::io("create", &place, e))?;
-        Ok(Emulator { qemu: place.join(PROGRAM) })
+        Ok(Emulator { qemu: place.join(self.arch.qemu()) })
     }
 
     fn create(&self, folder: &Path) -> Result<(), EmulatorError> {

@@ -1,6 +1,5 @@
 //! Why there is no emulator, each with the remedy.
-use super::VARIABLE;
-use crate::KernelError;
+use crate::{Arch, KernelError};
 use std::path::PathBuf;
 
 /// Why there is no emulator.
@@ -10,15 +9,20 @@ pub enum EmulatorError {
     /// It has not been built.
     #[error(
         "the parallel clock needs FLSCHED's own build of QEMU, which is not there: build it with `flsched \
-         emulator build` (about 4 minutes), or use another clock: `--clock work` shows work, `--clock wall` \
-         real time"
+         emulator build{}` (about 4 minutes), or use another clock: `--clock work` shows work, `--clock wall` \
+         real time", option(*arch)
     )]
-    NotBuilt,
+    NotBuilt {
+        /// The processor that it emulates.
+        arch: Arch,
+    },
     /// The program that the user named is not one.
-    #[error("{VARIABLE}={} cannot be used: {reason}; unset {VARIABLE} to use FLSCHED's own build", path.display())]
+    #[error("{variable}={} cannot be used: {reason}; unset {variable} to use FLSCHED's own build", path.display())]
     Unfit {
         /// The program.
         path: PathBuf,
+        /// The variable that names it.
+        variable: String,
         /// What is wrong with it.
         reason: String,
     },
@@ -82,6 +86,11 @@ fn cause(error: &KernelError) -> String {
         ),
         other => format!("cannot build the emulator: {other}"),
     }
+}
+
+/// What the command needs for a processor that is not this machine's.
+fn option(arch: Arch) -> String {
+    if arch.is_foreign() { format!(" --arch {arch}") } else { String::new() }
 }
 
 fn names(missing: &[(&str, &str)]) -> String {

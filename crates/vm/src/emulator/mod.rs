@@ -12,16 +12,20 @@ mod tools;
 pub use build::{Built, build};
 pub use error::EmulatorError;
 
+use crate::Arch;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names a QEMU to use instead of the one that [`build()`] makes.
+/// Names a QEMU to use instead of the one that [`build()`] makes for this machine's processor.
 pub const VARIABLE: &str = "FLSCHED_EMULATOR";
 
-const PROGRAM: &str = "qemu-system-x86_64";
+/// The same for the other processors: `FLSCHED_EMULATOR_AARCH64`.
+fn variable(arch: Arch) -> String {
+    if arch.is_foreign() { format!("{VARIABLE}_{}", arch.name().to_uppercase()) } else { VARIABLE.into() }
+}
 
 /// Applied in this order.
 const PATCHES: [(&str, &str); 3] = [
@@ -30,19 +34,39 @@ const PATCHES: [(&str, &str); 3] = [
     ("0003-tcg-stale-translations.patch", include_str!("../../emulator/0003-tcg-stale-translations.patch")),
 ];
 
-/// How QEMU is configured: one machine, a few devices, nothing that needs a further library.
-const CONFIGURE: [&str; 10] = [
-    "--target-list=x86_64-softmmu",
-    "--without-default-features",
-    "--without-default-devices",
-    "--with-devices-x86_64=flsched",
-    "--enable-system",
-    "--enable-tcg",
-    "--disable-docs",
-    "--disable-download",
-    "--disable-qom-cast-debug",
-    "--disable-werror",
-];
+/// Further patches for one processor. They are not among those above, so that the other processor's emulator need not be
+/// built again when they change.
+const ARM64_PATCHES: [(&str, &str); 1] =
+    [("0005-arm-parallel-cpus.patch", include_str!("../../emulator/0005-arm-parallel-cpus.patch"))];
+
+fn patches(arch: Arch) -> Vec<(&'static str, &'static str)> {
+    let further = match arch {
+        Arch::X86 => &[][..],
+        Arch::Arm64 => &ARM64_PATCHES,
+    };
+    PATCHES.iter().chain(further).copied().collect()
+}
+
+/// How QEMU is configured: one machine, a few devices, nothing that needs a further library, except that arm64's machine
+/// is described to its kernel by a device tree.
+fn configure(arch: Arch) -> Vec<&'static str> {
+    let (target, devices, further) = match arch {
+        Arch::X86 => ("--target-list=x86_64-softmmu", "--with-devices-x86_64=flsched", &[][..]),
+        Arch::Arm64 => {
+            ("--target-list=aarch64-softmmu", "--with-devices-aarch64=flsched", &["--enable-fdt=system"][..])
+        }
+    };
+    let first = [target, "--without-default-features", "--without-default-devices", devices];
+    let always = [
+        "--enable-system",
+        "--enable-tcg",
+        "--disable-docs",
+        "--disable-download",
+        "--disable-qom-cast-debug",
+        "--disable-werror",
+    ];
+    first.iter().chain(&always).chain(further).copied().collect()
+}
 
 /// A QEMU whose CPUs can run in parallel in virtual time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,27 +84,32 @@ struct Meta {
     program_bytes: u64,
 }
 
-/// Finds the emulator: the one that [`VARIABLE`] names, else the one in the cache folder.
+/// Finds the emulator of this machine's processor: the one that [`VARIABLE`] names, else the one in the cache folder.
 pub fn find() -> Result<Emulator, EmulatorError> {
-    if let Some(qemu) = named() {
+    find_for(Arch::HOST)
+}
+
+/// The same for any processor.
+pub fn find_for(arch: Arch) -> Result<Emulator, EmulatorError> {
+    if let Some(qemu) = named(arch) {
         // Absolute, as QEMU is started in a folder of its own.
         let qemu = std::path::absolute(&qemu).unwrap_or(qemu);
-        check(&qemu)?;
+        check(&qemu, arch)?;
         return Ok(Emulator { qemu });
     }
-    let cache = crate::cache_folder().ok_or(EmulatorError::NotBuilt)?;
-    in_cache(&cache).ok_or(EmulatorError::NotBuilt)
+    let not_built = || EmulatorError::NotBuilt { arch };
+    in_cache(&crate::cache_folder().ok_or_else(not_built)?, arch).ok_or_else(not_built)
 }
 
 /// The program that the user named.
-fn named() -> Option<PathBuf> {
-    std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+fn named(arch: Arch) -> Option<PathBuf> {
+    std::env::var_os(variable(arch)).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// The folder of a build with these patches.
-fn place(cache: &Path) -> PathBuf {
+fn place(cache: &Path, arch: Arch) -> PathBuf {
     let mut hash = Sha256::new();
-    for part in PATCHES.iter().map(|(_, text)| *text).chain(CONFIGURE) {
+    for part in patches(arch).into_iter().map(|(_, text)| text).chain(configure(arch)) {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
@@ -93,17 +122,18 @@ fn builds(cache: &Path) -> PathBuf {
     cache.join("emulator")
 }
 
-fn in_cache(cache: &Path) -> Option<Emulator> {
-    let folder = place(cache);
+fn in_cache(cache: &Path, arch: Arch) -> Option<Emulator> {
+    let folder = place(cache, arch);
     let meta: Meta = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
-    let qemu = folder.join(PROGRAM);
+    let qemu = folder.join(arch.qemu());
     (fs::metadata(&qemu).ok()?.len() == meta.program_bytes).then_some(Emulator { qemu })
 }
 
 /// Whether the program has the patch's options. A turn of no instructions is refused in any case: a
 /// patched QEMU names the length as the reason, any other QEMU the option.
-fn check(qemu: &Path) -> Result<(), EmulatorError> {
-    let unfit = |reason: String| EmulatorError::Unfit { path: qemu.to_owned(), reason };
+fn check(qemu: &Path, arch: Arch) -> Result<(), EmulatorError> {
+    let unfit =
+        |reason: String| EmulatorError::Unfit { path: qemu.to_owned(), variable: variable(arch), reason };
     let output = Command::new(qemu)
         .args(["-machine", "none", "-display", "none", "-accel", "tcg"])
         .args(["-icount", "shift=0,sleep=off,turn=0"])
@@ -122,9 +152,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn put(cache: &Path, bytes: &[u8], promised: u64) {
-        let folder = place(cache);
+        let folder = place(cache, Arch::HOST);
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(PROGRAM), bytes).unwrap();
+        fs::write(folder.join(Arch::HOST.qemu()), bytes).unwrap();
         let meta = Meta { source: "qemu=1".into(), program_bytes: promised };
         fs::write(folder.join("meta.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
     }
@@ -132,13 +162,13 @@ mod tests {
     #[test]
     fn only_a_whole_build_counts() {
         let cache = tempfile::tempdir().unwrap();
-        assert_eq!(in_cache(cache.path()), None);
+        assert_eq!(in_cache(cache.path(), Arch::HOST), None);
         put(cache.path(), b"program", 8);
-        assert_eq!(in_cache(cache.path()), None);
+        assert_eq!(in_cache(cache.path(), Arch::HOST), None);
         put(cache.path(), b"program", 7);
-        assert!(in_cache(cache.path()).unwrap().qemu.ends_with(PROGRAM));
-        fs::remove_file(place(cache.path()).join("meta.json")).unwrap();
-        assert_eq!(in_cache(cache.path()), None);
+        assert!(in_cache(cache.path(), Arch::HOST).unwrap().qemu.ends_with(Arch::HOST.qemu()));
+        fs::remove_file(place(cache.path(), Arch::HOST).join("meta.json")).unwrap();
+        assert_eq!(in_cache(cache.path(), Arch::HOST), None);
     }
 
     #[test]
@@ -148,20 +178,30 @@ mod tests {
             let path = folder.path().join("qemu");
             fs::write(&path, format!("#!/bin/sh\necho '{says}' >&2; exit 1\n")).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            check(&path)
+            check(&path, Arch::HOST)
         };
         assert!(program("icount: turn must be from 10 to 1000000 instructions").is_ok());
         let error = program("Invalid parameter turn").unwrap_err().to_string();
         assert!(error.contains("has no option") && error.contains(VARIABLE), "{error}");
-        let error = check(Path::new("/no/such/qemu")).unwrap_err().to_string();
+        let error = check(Path::new("/no/such/qemu"), Arch::HOST).unwrap_err().to_string();
         assert!(error.contains("/no/such/qemu") && error.contains("No such file"), "{error}");
     }
 
     #[test]
     fn patches_name_their_purpose_first() {
-        for (name, text) in PATCHES {
+        for (name, text) in patches(Arch::Arm64) {
             let first = text.lines().next().unwrap();
             assert!(!first.is_empty() && !first.starts_with("diff"), "{name}: {first}");
+        }
+    }
+
+    #[test]
+    fn each_processor_has_a_place_of_its_own() {
+        let cache = Path::new("/c");
+        assert_ne!(place(cache, Arch::X86), place(cache, Arch::Arm64));
+        assert_eq!(variable(Arch::HOST), VARIABLE);
+        if Arch::HOST == Arch::X86 {
+            assert_eq!(variable(Arch::Arm64), "FLSCHED_EMULATOR_AARCH64");
         }
     }
 }

@@ -6,7 +6,8 @@ use nix::sys::stat::{Mode, umask};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 struct Mount {
     kind: &'static str,
@@ -89,6 +90,7 @@ pub fn prepare() -> io::Result<()> {
     for (target, link) in LINKS {
         report(link, symlink(target, link));
     }
+    link_tools();
     for (file, text) in SETTINGS {
         report(file, fs::write(file, text));
     }
@@ -97,6 +99,17 @@ pub fn prepare() -> io::Result<()> {
     setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY)?;
     setrlimit(Resource::RLIMIT_NPROC, RLIM_INFINITY, RLIM_INFINITY)?;
     Ok(())
+}
+
+/// A root that was not made on a machine of this processor has busybox without the names of its tools.
+fn link_tools() {
+    const BUSYBOX: &str = "/usr/bin/busybox";
+    if Path::new("/usr/bin/sh").exists() || !Path::new(BUSYBOX).exists() {
+        return;
+    }
+    // It complains of each name that a program of its own has.
+    let done = Command::new(BUSYBOX).args(["--install", "-s", "/usr/bin"]).stderr(Stdio::null()).status();
+    report("busybox's tools", done.map(drop));
 }
 
 fn report(what: &str, result: io::Result<()>) {

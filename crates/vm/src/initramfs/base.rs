@@ -37,11 +37,8 @@ const FILES: [(&str, &str); 5] = [
 
 /// Adds all that, wherever the user's own files leave room.
 pub(super) fn add(files: &mut HostFiles) -> Result<(), VmError> {
-    for path in MAYBE_MERGED.map(Path::new).into_iter().filter(|path| path.exists()) {
-        files.add(path)?;
-    }
-    for path in LOADER_CONFIGURATION.map(Path::new).into_iter().filter(|path| path.exists()) {
-        files.add_all(path)?;
+    if !files.is_foreign() {
+        add_hosts(files)?;
     }
     let tree = files.tree();
     for (path, mode) in FOLDERS {
@@ -52,7 +49,19 @@ pub(super) fn add(files: &mut HostFiles) -> Result<(), VmError> {
     }
     // The kernel opens it for process 1 before process 1 can mount anything.
     tree.insert("/dev/console", Node::CharDevice { mode: 0o600, major: 5, minor: 1 });
-    add_tools(files)
+    // In a root of its own the machine itself links busybox's tools: this machine cannot ask that busybox for them.
+    if files.is_foreign() { Ok(()) } else { add_tools(files) }
+}
+
+/// What of this machine's own system its programs need.
+fn add_hosts(files: &mut HostFiles) -> Result<(), VmError> {
+    for path in MAYBE_MERGED.map(Path::new).into_iter().filter(|path| path.exists()) {
+        files.add(path)?;
+    }
+    for path in LOADER_CONFIGURATION.map(Path::new).into_iter().filter(|path| path.exists()) {
+        files.add_all(path)?;
+    }
+    Ok(())
 }
 
 /// A shell and the usual small tools: busybox's if the host has it, else the host's shell alone.

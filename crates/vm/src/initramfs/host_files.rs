@@ -2,7 +2,7 @@
 //! program needs to run.
 use super::programs::{interpreters, which};
 use super::tree::{Content, Node, Tree};
-use crate::VmError;
+use crate::{Arch, VmError, foreign};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,9 +23,49 @@ pub(super) struct HostFiles {
     tree: Tree,
     /// Files whose libraries and interpreters have been added already.
     completed: BTreeSet<PathBuf>,
+    /// The machine's processor, if it is another one: this machine's programs and libraries are left out.
+    foreign: Option<Arch>,
 }
 
 impl HostFiles {
+    /// With a root file system of another processor, where all that programs need is there already.
+    pub fn of_root(root: &Path, arch: Arch) -> Result<Self, VmError> {
+        let mut files = Self { foreign: Some(arch), ..Self::default() };
+        files.add_root(root, root)?;
+        Ok(files)
+    }
+
+    /// Adds a folder below a root, at its path there.
+    fn add_root(&mut self, root: &Path, folder: &Path) -> Result<(), VmError> {
+        for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, error))? {
+            let path = entry.map_err(|error| unreadable(folder, error))?.path();
+            let meta = fs::symlink_metadata(&path).map_err(|error| unreadable(&path, error))?;
+            let mode = meta.permissions().mode() & 0o7777;
+            let place = Path::new("/").join(path.strip_prefix(root).expect("it is below"));
+            if meta.is_symlink() {
+                let target = fs::read_link(&path).map_err(|error| unreadable(&path, error))?;
+                self.tree.insert(&place, Node::Symlink(target));
+            } else if meta.is_dir() {
+                self.tree.insert(&place, Node::Folder { mode });
+                self.add_root(root, &path)?;
+            } else if meta.is_file() {
+                let content = Content::Host { path: path.clone(), size: meta.len() };
+                self.tree.insert(&place, Node::File { mode, content });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the machine has a root of its own.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// Whether a program or library is one that the machine cannot execute.
+    fn is_useless(&self, path: &Path) -> bool {
+        self.foreign.is_some_and(|arch| foreign::of_file(path).is_some_and(|of| of != arch))
+    }
+
     pub fn into_tree(self) -> Tree {
         self.tree
     }
@@ -89,6 +129,9 @@ impl HostFiles {
     /// Adds a program with its libraries, or, if it is a script, with its interpreter. Returns its
     /// path without links.
     pub fn add_program(&mut self, path: &Path) -> Result<PathBuf, VmError> {
+        if self.is_useless(path) {
+            return Ok(path.to_owned());
+        }
         let real = self.add(path)?;
         self.complete(&real)?;
         Ok(real)
@@ -144,6 +187,9 @@ impl HostFiles {
     }
 
     fn add_libraries(&mut self, file: &Path) -> Result<(), VmError> {
+        if self.is_foreign() {
+            return Ok(());
+        }
         // A file that cannot be analysed is added alone. A program that misses a library fails in
         // the guest as it would fail on the host, with the loader's own message.
         let Ok(needed) = lddtree::DependencyAnalyzer::default().analyze(file) else { return Ok(()) };

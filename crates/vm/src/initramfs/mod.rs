@@ -14,7 +14,7 @@ mod tree;
 pub use programs::programs_in;
 
 use crate::protocol::{ASSIGNMENT_PATH, Assignment};
-use crate::{Kernel, VmError};
+use crate::{Foreign, Kernel, VmError};
 use host_files::HostFiles;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -25,6 +25,8 @@ use tree::{Node, Tree};
 pub(crate) struct Contents<'a> {
     /// The kernel whose configuration is put into `/boot`.
     pub kernel: &'a Kernel,
+    /// The machine's own root, if its processor is another one.
+    pub foreign: Option<&'a Foreign>,
     /// The program that is process 1.
     pub init: &'a Path,
     /// Programs, with all they need to run.
@@ -50,7 +52,10 @@ pub(crate) fn write(contents: &Contents, archive: &Path) -> Result<u64, VmError>
 
 /// In order of precedence: what is already there is never replaced.
 fn plant(contents: &Contents) -> Result<Tree, VmError> {
-    let mut files = HostFiles::default();
+    let mut files = match contents.foreign {
+        Some(Foreign { arch, root, .. }) => HostFiles::of_root(root, *arch)?,
+        None => HostFiles::default(),
+    };
     for program in contents.programs {
         files.add_program(program)?;
     }
@@ -99,7 +104,14 @@ mod tests {
             Kernel { release: "6.18.15-test".into(), image: "/nowhere".into(), config, btf: BtfHealth::Good };
         let init = std::env::current_exe().unwrap();
         let assignment = assignment();
-        let contents = Contents { kernel: &kernel, init: &init, programs, files, assignment: &assignment };
+        let contents = Contents {
+            kernel: &kernel,
+            foreign: None,
+            init: &init,
+            programs,
+            files,
+            assignment: &assignment,
+        };
         let folder = tempfile::tempdir().unwrap();
         let archive = folder.path().join("initramfs");
         write(&contents, &archive)?;

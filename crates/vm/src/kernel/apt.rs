@@ -7,6 +7,7 @@
 use super::KernelError;
 use super::index::{self, Offer, Package};
 use super::subprocess::{Finished, command, last_words, run};
+use crate::Arch;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +15,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The suites with kernels new enough for sched_ext.
-pub(super) const KERNELS: Archive = Archive { folder: "apt", kind: "deb", suites: "trixie-backports sid" };
+pub(super) const fn kernels(arch: Arch) -> Archive {
+    let folder = match arch {
+        _ if !arch.is_foreign() => "apt",
+        Arch::X86 => "apt-amd64",
+        Arch::Arm64 => "apt-arm64",
+    };
+    Archive { folder, kind: "deb", suites: "trixie-backports sid", arch }
+}
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// The variable that names a mirror, for machines whose apt has none.
 const MIRROR_VARIABLE: &str = "FLSCHED_DEBIAN_MIRROR";
@@ -35,6 +43,8 @@ pub(crate) struct Archive {
     pub kind: &'static str,
     /// Debian's suites, separated by spaces.
     pub suites: &'static str,
+    /// The processor that its packages are for.
+    pub arch: Arch,
 }
 
 /// An apt with its own configuration and state in a folder.
@@ -74,6 +84,11 @@ impl Apt<'_> {
         self.fetch_newest(&["download", package], package, into)
     }
 
+    /// Downloads the newest versions of packages into a folder; apt checks them against the signed index.
+    pub fn download_all(&self, packages: &[&str], into: &Path) -> Result<(), KernelError> {
+        self.fetch_newest(&[&["download"], packages].concat(), &packages.join(", "), into)
+    }
+
     fn fetch_newest(&self, arguments: &[&str], package: &str, into: &Path) -> Result<(), KernelError> {
         self.configure()?;
         if let Some(trouble) = self.update()? {
@@ -111,13 +126,14 @@ impl Apt<'_> {
         let mut names = self.tool("apt-cache");
         names.args(["pkgnames", "linux-"]);
         let names = self.checked(names, doing)?;
-        let names: Vec<&str> = names.lines().filter(|name| index::is_relevant(name)).collect();
+        let names: Vec<&str> =
+            names.lines().filter(|name| index::is_relevant(name, self.archive.arch)).collect();
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let mut show = self.tool("apt-cache");
         show.args(["--no-all-versions", "show"]).args(names);
-        Ok(index::offers(&index::parse(&self.checked(show, doing)?)))
+        Ok(index::offers(&index::parse(&self.checked(show, doing)?), self.archive.arch))
     }
 
     /// Downloads packages into a folder; apt checks them against the signed index.
@@ -168,14 +184,15 @@ impl Apt<'_> {
         let mut dump = command("apt-config");
         dump.arg("dump");
         let users = run(dump, "reading apt's settings", QUERY_LIMIT, self.cancel)?.stdout;
-        let Archive { kind, suites, .. } = self.archive;
+        let Archive { kind, suites, arch, .. } = self.archive;
+        let arch = arch.of_debian();
         let sources = format!(
-            "Types: {kind}\nURIs: {mirror}\nSuites: {suites}\nComponents: main\nArchitectures: amd64\n\
+            "Types: {kind}\nURIs: {mirror}\nSuites: {suites}\nComponents: main\nArchitectures: {arch}\n\
              Signed-By: {KEYRING}\n"
         );
         self.write("status", "")?;
         self.write("sources/debian.sources", &sources)?;
-        self.write("apt.conf", &configuration(&self.folder(), &users, nix::unistd::geteuid().is_root()))
+        self.write("apt.conf", &configuration(&self.folder(), arch, &users, nix::unistd::geteuid().is_root()))
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), KernelError> {
@@ -231,7 +248,7 @@ fn main_mirror(targets: &str, codename: Option<&str>) -> Option<String> {
 }
 
 /// The private configuration. apt reads it before the system's configuration, and it names other folders for that.
-fn configuration(folder: &Path, users: &str, root: bool) -> String {
+fn configuration(folder: &Path, arch: &str, users: &str, root: bool) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let mut text = format!(
         "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"{none}\";\n\
@@ -240,7 +257,7 @@ fn configuration(folder: &Path, users: &str, root: bool) -> String {
          Dir::State \"{state}\";\nDir::State::lists \"{lists}\";\nDir::State::status \"{status}\";\n\
          Dir::Cache \"{cache}\";\nDir::Cache::archives \"{archives}\";\n\
          Dir::Cache::pkgcache \"\";\nDir::Cache::srcpkgcache \"\";\nDir::Log \"{log}\";\n\
-         APT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\n\
+         APT::Architecture \"{arch}\";\nAPT::Architectures \"{arch}\";\n\
          APT::Update::Error-Mode \"any\";\nAcquire::Languages \"none\";\n\
          Acquire::GzipIndexes \"true\";\nAcquire::PDiffs \"false\";\n\
          Acquire::Retries \"1\";\nAcquire::http::Timeout \"20\";\nAcquire::https::Timeout \"20\";\n",
@@ -342,14 +359,14 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
                      Acquire::AllowInsecureRepositories \"1\";\n\
                      APT::Update::Post-Invoke:: \"rm x\";\n\
                      APT::Get::AllowUnauthenticated \"1\";\n";
-        let text = configuration(Path::new("/c/apt"), users, false);
+        let text = configuration(Path::new("/c/apt"), "amd64", users, false);
         assert!(text.contains("Proxy \"http://proxy.invalid:3128\""));
         assert!(text.contains("Check-Valid-Until \"false\""));
         assert!(text.contains("Dir::Etc::parts \"/c/apt/none\""));
         for unwanted in ["Insecure", "Invoke", "Unauthenticated", "Sandbox"] {
             assert!(!text.contains(unwanted), "{unwanted}");
         }
-        assert!(configuration(Path::new("/c/apt"), users, true).contains("Sandbox"));
+        assert!(configuration(Path::new("/c/apt"), "amd64", users, true).contains("Sandbox"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::request::BuildSource;
 use super::source::only_file;
 use super::subprocess::{command, run, run_logged};
 use super::{BtfHealth, Kernel, config_has_sched_ext, version};
+use crate::Arch;
 use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::Path;
@@ -18,9 +19,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The stable suite has the source of its own kernel, and its configurations.
-const ARCHIVE: Archive = Archive { folder: "apt-stable", kind: "deb", suites: "trixie" };
+const ARCHIVE: Archive = Archive { folder: "apt-stable", kind: "deb", suites: "trixie", arch: Arch::HOST };
 const CONFIG_OF: &str = "6.12";
-const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
+const CONFIG_FILE: &str = match Arch::HOST {
+    Arch::X86 => "config.amd64_none_cloud-amd64.xz",
+    Arch::Arm64 => "config.arm64_none_cloud-arm64.xz",
+};
+/// The image, as make's target and where it is then.
+const IMAGE: (&str, &str) = match Arch::HOST {
+    Arch::X86 => ("bzImage", "arch/x86/boot/bzImage"),
+    Arch::Arm64 => ("Image", "arch/arm64/boot/Image"),
+};
 /// Options that differ from that configuration. Its modules are left out, too.
 const CHANGES: &str = include_str!("build.config");
 
@@ -48,6 +57,9 @@ const HEADERS: [(&str, &str); 2] =
 impl Catalog {
     /// The kernel of this source, built now unless the cache has it. Of a folder, what has changed since is compiled.
     pub(super) fn built(&self, source: &BuildSource) -> Result<Kernel, KernelError> {
+        if self.arch.is_foreign() {
+            return Err(KernelError::NoCrossBuild { arch: self.arch });
+        }
         let kept = |package: &str| {
             let of_it = |meta: &Meta| meta.package.starts_with(package) && meta.image_bytes.is_some();
             let found = self.cache.all().into_iter().filter(of_it);
@@ -76,7 +88,7 @@ impl Catalog {
                 let objects = own.folder.join("folders").join(name_of(folder));
                 create(&objects)?;
                 self.compile(folder, &objects, &folder.display().to_string())?;
-                self.at_path(&objects.join("arch/x86/boot/bzImage"))
+                self.at_path(&objects.join(IMAGE.1))
             }
         }
     }
@@ -110,7 +122,7 @@ impl Catalog {
         self.done(extract, &format!("unpacking {name}"), UNPACK_LIMIT)?;
         self.compile(&tree, &objects, &name)?;
 
-        let (image, config) = (objects.join("arch/x86/boot/bzImage"), objects.join(".config"));
+        let (image, config) = (objects.join(IMAGE.1), objects.join(".config"));
         let bytes = fs::read(&image).map_err(|e| KernelError::io("read", &image, e))?;
         let failed = |detail| KernelError::Failed { doing: format!("building {name}"), detail };
         let parsed = Image::parse(&bytes).map_err(failed)?;
@@ -153,7 +165,7 @@ impl Catalog {
         }
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut build = make();
-        build.args([&format!("-j{jobs}"), "bzImage"]);
+        build.args([&format!("-j{jobs}"), IMAGE.0]);
         let doing = format!("compiling {name}");
         let log = objects.join("flsched-build.log");
         let begun = Instant::now();

@@ -1,5 +1,5 @@
 //! The catalogue of kernels: the host's own, the cache, and Debian's packages.
-use super::apt::{Apt, KERNELS};
+use super::apt::{self, Apt};
 use super::cache::{Cache, Meta};
 use super::choice::Candidates;
 use super::error::KernelError;
@@ -7,6 +7,7 @@ use super::image::Image;
 use super::index::Offer;
 use super::version;
 use super::{BtfHealth, DEFAULT_SERIES, Kernel, KernelRequest, config_has_sched_ext, host};
+use crate::Arch;
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -69,9 +70,11 @@ pub struct ListedKernel {
 
 /// All kernels that this machine has or can download.
 pub struct Catalog {
-    pub(super) progress: Box<dyn Fn(&str)>,
-    pub(super) cancel: Arc<AtomicBool>,
-    pub(super) cache: Cache,
+    pub(crate) progress: Box<dyn Fn(&str)>,
+    pub(crate) cancel: Arc<AtomicBool>,
+    pub(crate) cache: Cache,
+    /// Of which processor the kernels are.
+    pub(crate) arch: Arch,
     /// The root folder under which the host's own kernel is searched; tests use another folder.
     root: PathBuf,
 }
@@ -80,7 +83,26 @@ impl Catalog {
     /// Opens the catalogue. `progress` gets a line before each step that takes long.
     pub fn open(progress: Box<dyn Fn(&str)>) -> Result<Self, KernelError> {
         let cache = Cache::locate()?;
-        Ok(Self { progress, cancel: Arc::default(), cache, root: PathBuf::from("/") })
+        Ok(Self { progress, cancel: Arc::default(), cache, arch: Arch::HOST, root: PathBuf::from("/") })
+    }
+
+    /// Kernels of this processor, instead of this machine's.
+    pub fn of(mut self, arch: Arch) -> Self {
+        self.arch = arch;
+        self
+    }
+
+    /// This machine's own kernel, if a machine of the wanted processor can have it.
+    fn host(&self) -> Result<Kernel, String> {
+        if self.arch.is_foreign() {
+            return Err(format!("it is not one for {}", self.arch));
+        }
+        host::kernel(&self.root, &host::release())
+    }
+
+    /// The records in the cache, of this processor's kernels.
+    fn cached(&self) -> Vec<Meta> {
+        self.cache.all().into_iter().filter(|meta| version::is_of(&meta.release, self.arch)).collect()
     }
 
     /// Once `cancel` is set, the current operation ends with [`KernelError::Interrupted`].
@@ -100,15 +122,13 @@ impl Catalog {
             KernelRequest::Path(path) => self.at_path(path),
             KernelRequest::Build(source) => self.built(source),
             KernelRequest::Host => {
-                let release = host::release();
-                host::kernel(&self.root, &release)
-                    .map_err(|reason| KernelError::NoHostKernel { release, reason })
+                self.host().map_err(|reason| KernelError::NoHostKernel { release: host::release(), reason })
             }
-            KernelRequest::Default => match host::kernel(&self.root, &host::release()) {
+            KernelRequest::Default => match self.host() {
                 Ok(kernel) => Ok(kernel),
                 Err(_) => self.in_series_or_any(),
             },
-            KernelRequest::Version(wanted) => match host::kernel(&self.root, &host::release()) {
+            KernelRequest::Version(wanted) => match self.host() {
                 Ok(kernel) if kernel.release == *wanted => Ok(kernel),
                 _ => self.by_name(wanted),
             },
@@ -118,9 +138,9 @@ impl Catalog {
     /// All known kernels, oldest first; the host's own comes last, if it can be used. Without a network, the list is
     /// made from the last index.
     pub fn list(&self) -> Result<Vec<ListedKernel>, KernelError> {
-        let host = host::kernel(&self.root, &host::release()).ok();
+        let host = self.host().ok();
         let (index, trouble) = self.index(INDEX_MAX_AGE)?;
-        let all = Candidates::new(self.cache.all(), &index.offers);
+        let all = Candidates::new(self.cached(), &index.offers);
         if let (None, true, Some(trouble)) = (&host, all.0.is_empty(), trouble) {
             return Err(trouble);
         }
@@ -173,11 +193,15 @@ impl Catalog {
         let not_an_image = |reason| KernelError::NotAnImage { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|e| not_an_image(e.to_string()))?;
         let image = Image::parse(&bytes).map_err(not_an_image)?;
+        if image.arch != self.arch {
+            let path = path.to_owned();
+            return Err(KernelError::OtherProcessor { path, is: image.arch, wanted: self.arch });
+        }
         let release = image.release.clone();
         let beside = path.parent().unwrap_or(Path::new("."));
         let config = [format!("config-{release}"), "config".into(), "../config".into()]
             .into_iter()
-            // In a kernel's own build tree it is arch/x86/boot/bzImage and .config at the top.
+            // In a kernel's own build tree it is arch/…/boot/…Image and .config at the top.
             .chain(["../../../.config".to_owned()])
             .map(|name| beside.join(name))
             .find(|config| config.is_file());
@@ -186,7 +210,7 @@ impl Catalog {
             Meta::new(&release, String::new(), btf.clone(), config.as_deref().and_then(config_has_sched_ext));
         if meta.unfit().is_some() {
             // A path cannot be proposed, and the index is not fetched for a hint alone.
-            let known = Candidates::new(self.cache.all(), &self.stored_index().offers);
+            let known = Candidates::new(self.cached(), &self.stored_index().offers);
             let proposal = known.proposal(&release).or(Some(DEFAULT_SERIES.to_owned()));
             return Err(match btf {
                 BtfHealth::Malformed(kfuncs) => KernelError::MalformedBtf { release, kfuncs, proposal },
@@ -211,7 +235,7 @@ impl Catalog {
     fn by_name(&self, wanted: &str) -> Result<Kernel, KernelError> {
         // A kernel in the cache that is named exactly needs no index.
         if !version::is_series(wanted) {
-            let known = Candidates::new(self.cache.all(), &[]);
+            let known = Candidates::new(self.cached(), &[]);
             let exact =
                 known.matching(wanted).into_iter().find_map(|known| self.cache.kernel(&known.cached?));
             if let Some(kernel) = exact {
@@ -219,10 +243,10 @@ impl Catalog {
             }
         }
         let (mut index, mut trouble) = self.index(INDEX_MAX_AGE)?;
-        let mut all = Candidates::new(self.cache.all(), &index.offers);
+        let mut all = Candidates::new(self.cached(), &index.offers);
         if all.matching(wanted).is_empty() && trouble.is_none() {
             (index, trouble) = self.index(INDEX_RETRY_AGE)?;
-            all = Candidates::new(self.cache.all(), &index.offers);
+            all = Candidates::new(self.cached(), &index.offers);
         }
         if all.matching(wanted).is_empty() {
             let error = trouble.unwrap_or_else(|| all.unknown(wanted));
@@ -233,7 +257,7 @@ impl Catalog {
         if matches!(chosen, Err(KernelError::Gone { .. })) {
             // The mirror has changed since the index was fetched.
             (index, _) = self.index(Duration::ZERO)?;
-            all = Candidates::new(self.cache.all(), &index.offers);
+            all = Candidates::new(self.cached(), &index.offers);
             chosen = all.choose(wanted, report, &mut |offer| self.fetch(offer));
         }
         let meta = chosen.map_err(|error| with_at_hand(error, &all))?;
@@ -259,7 +283,7 @@ impl Catalog {
             Err(KernelError::Interrupted) => return Err(KernelError::Interrupted),
             Err(trouble) => (stored, trouble),
         };
-        if index.offers.is_empty() && self.cache.all().is_empty() {
+        if index.offers.is_empty() && self.cached().is_empty() {
             return Ok((index, Some(trouble)));
         }
         let fallback = match (index.offers.is_empty(), index.fetched) {
@@ -303,7 +327,9 @@ impl Catalog {
     }
 
     fn index_path(&self) -> PathBuf {
-        self.cache.folder.join("index.json")
+        let name =
+            if self.arch.is_foreign() { format!("index-{}.json", self.arch) } else { "index.json".into() };
+        self.cache.folder.join(name)
     }
 
     fn stored_index(&self) -> Index {
@@ -323,7 +349,7 @@ impl Catalog {
     pub(super) fn apt(&self) -> Apt<'_> {
         Apt {
             cache: self.cache.folder.clone(),
-            archive: KERNELS,
+            archive: apt::kernels(self.arch),
             cancel: &self.cancel,
             report: &*self.progress,
         }
@@ -367,6 +393,7 @@ mod tests {
             progress: Box::new(|_| {}),
             cancel: Arc::default(),
             cache: Cache { folder: root.path().join("cache") },
+            arch: Arch::X86,
             root: root.path().to_owned(),
         };
         put(&catalog.cache, GOOD, BtfHealth::Good);

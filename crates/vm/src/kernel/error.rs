@@ -1,4 +1,5 @@
 //! Errors on the way to a kernel, each with its remedy.
+use crate::Arch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,8 +17,27 @@ pub enum KernelError {
         /// The known name most like it.
         nearest: Option<String>,
     },
+    /// The image is for another processor.
+    #[error("{} is a kernel for {is}, and the virtual machine has a processor of {wanted}: add --arch {is}", path.display())]
+    OtherProcessor {
+        /// The file.
+        path: PathBuf,
+        /// The image's processor.
+        is: Arch,
+        /// The machine's.
+        wanted: Arch,
+    },
+    /// Kernels are built for this machine's processor only.
+    #[error(
+        "kernels are built for this machine's own processor only, not for {arch}: name a packaged series (--kernel 6.18), \
+         or the path of an image that you have built"
+    )]
+    NoCrossBuild {
+        /// The machine's processor.
+        arch: Arch,
+    },
     /// The file named is no bootable kernel image.
-    #[error("{} is not an x86 kernel image (bzImage): {reason}", path.display())]
+    #[error("{} is not an image of a kernel (bzImage of x86, Image of arm64): {reason}", path.display())]
     NotAnImage {
         /// The file.
         path: PathBuf,
@@ -223,6 +243,8 @@ impl KernelError {
             self,
             Self::Unknown { .. }
                 | Self::NotAnImage { .. }
+                | Self::OtherProcessor { .. }
+                | Self::NoCrossBuild { .. }
                 | Self::NoSource { .. }
                 | Self::NoSchedExtInSource { .. }
                 | Self::NotClean { .. }

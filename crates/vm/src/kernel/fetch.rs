@@ -75,7 +75,7 @@ impl Catalog {
     }
 
     /// Unpacks the files of a package that these arguments of tar choose.
-    pub(super) fn unpack_deb(&self, deb: &Path, into: &Path, choice: &[&str]) -> Result<(), KernelError> {
+    pub(crate) fn unpack_deb(&self, deb: &Path, into: &Path, choice: &[&str]) -> Result<(), KernelError> {
         let mut open = command("dpkg-deb");
         open.arg("--fsys-tarfile").arg(deb);
         let mut extract = command("tar");

@@ -1,5 +1,7 @@
-//! Reads an x86 kernel image (bzImage): its release name, and the BTF of the kernel inside.
+//! Reads a kernel image: its release name, and the BTF of the kernel inside. On x86 it is a bzImage with a compressed
+//! kernel in it, on arm64 an Image, which is the kernel's memory.
 use super::btf::{self, Findings};
+use crate::Arch;
 use object::{Object, ObjectSection};
 use std::io::Read;
 use std::ops::Range;
@@ -7,16 +9,49 @@ use std::ops::Range;
 /// Limit of an unpacked kernel, above that of any real one: a damaged image must not fill the memory.
 const UNPACKED_LIMIT: u64 = 1 << 30;
 
-/// A bzImage with a valid header (the kernel's Documentation/arch/x86/boot.rst).
+/// An image with a valid header (the kernel's Documentation/arch/x86/boot.rst and Documentation/arch/arm64/booting.rst).
 pub(super) struct Image<'a> {
     bytes: &'a [u8],
     payload: Range<usize>,
+    /// The processor that it is for.
+    pub arch: Arch,
     /// As `uname -r` will print it.
     pub release: String,
 }
 
+/// What stands before the release name in a kernel's memory, for its first message.
+const BANNER: &[u8] = b"Linux version ";
+/// A BTF header as far as it is always the same: magic, version, flags, length.
+const BTF_HEADER: &[u8] = &[0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+
+/// The places of `wanted` in `bytes`.
+fn places<'a>(bytes: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = usize> {
+    memchr::memmem::find_iter(bytes, wanted)
+}
+
 impl<'a> Image<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self, String> {
+        match bytes.get(0x38..0x3c) {
+            Some(b"ARM\x64") => Self::parse_arm64(bytes),
+            _ if bytes.get(4..8) == Some(b"zimg") => {
+                Err("it is compressed for EFI: unpack it, or build arch/arm64/boot/Image".into())
+            }
+            _ => Self::parse_x86(bytes),
+        }
+    }
+
+    /// The whole file is the kernel's memory.
+    fn parse_arm64(bytes: &'a [u8]) -> Result<Self, String> {
+        let release = places(bytes, BANNER).find_map(|at| {
+            let text = bytes.get(at + BANNER.len()..)?.iter().copied();
+            let name: Vec<u8> = text.take_while(|byte| byte.is_ascii_graphic()).take(128).collect();
+            String::from_utf8(name).ok().filter(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        let release = release.ok_or("it has no kernel release in it")?;
+        Ok(Self { bytes, payload: 0..bytes.len(), arch: Arch::Arm64, release })
+    }
+
+    fn parse_x86(bytes: &'a [u8]) -> Result<Self, String> {
         if bytes.get(0x202..0x206) != Some(b"HdrS") {
             return Err("it has no boot header".into());
         }
@@ -49,15 +84,33 @@ impl<'a> Image<'a> {
         if payload.is_empty() || payload.end > bytes.len() {
             return Err(cut());
         }
-        Ok(Self { bytes, payload, release })
+        Ok(Self { bytes, payload, arch: Arch::X86, release })
     }
 
     /// Findings in the BTF inside, or why it cannot be read.
     pub fn inspect_btf(&self) -> Result<Findings, String> {
+        if self.arch == Arch::Arm64 {
+            return btf::inspect(self.btf_in_memory().ok_or("built without CONFIG_DEBUG_INFO_BTF")?);
+        }
         let vmlinux = self.unpack()?;
         let elf = object::File::parse(&*vmlinux).map_err(|e| format!("kernel inside: {e}"))?;
         let section = elf.section_by_name(".BTF").ok_or("built without CONFIG_DEBUG_INFO_BTF")?;
         btf::inspect(section.data().map_err(|e| format!("kernel inside: {e}"))?)
+    }
+
+    /// The BTF, by its header: the kernel's memory has no table of sections.
+    fn btf_in_memory(&self) -> Option<&'a [u8]> {
+        places(self.bytes, BTF_HEADER).find_map(|at| {
+            let number = |offset: usize| {
+                let bytes = self.bytes.get(at + offset..at + offset + 4)?;
+                usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok()
+            };
+            let [types_at, types, strings_at, strings] = [number(8)?, number(12)?, number(16)?, number(20)?];
+            let end = BTF_HEADER.len() + 16 + strings_at + strings;
+            (types_at == 0 && types > 0 && strings_at == types)
+                .then(|| self.bytes.get(at..at + end))
+                .flatten()
+        })
     }
 
     /// Decompresses the kernel proper.
@@ -144,9 +197,37 @@ pub(super) mod tests {
         for malformed in [false, true] {
             let bytes = bz_image("6.18.15+deb13-cloud-amd64", &btf::tests::blob(malformed));
             let image = Image::parse(&bytes).unwrap();
-            assert_eq!(image.release, "6.18.15+deb13-cloud-amd64");
+            assert_eq!((image.release.as_str(), image.arch), ("6.18.15+deb13-cloud-amd64", Arch::X86));
             assert_eq!(image.inspect_btf().unwrap().malformed.len(), usize::from(malformed));
         }
+    }
+
+    /// An arm64 Image of `release` with this BTF, and with what only looks like either.
+    pub(in crate::kernel) fn arm64_image(release: &str, btf: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; 4096];
+        image[..4].copy_from_slice(b"MZ@\xfa");
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        image.extend(b"Linux version %s\0");
+        image.extend(BTF_HEADER);
+        image.extend([0xff; 16]);
+        image.extend(format!("Linux version {release} (someone@somewhere) #1 SMP\0").as_bytes());
+        image.extend(btf);
+        image.extend([0; 64]);
+        image
+    }
+
+    #[test]
+    fn release_and_btf_of_an_arm64_image() {
+        for malformed in [false, true] {
+            let bytes = arm64_image("6.18.15+deb13-cloud-arm64", &btf::tests::blob(malformed));
+            let image = Image::parse(&bytes).unwrap();
+            assert_eq!((image.release.as_str(), image.arch), ("6.18.15+deb13-cloud-arm64", Arch::Arm64));
+            assert_eq!(image.inspect_btf().unwrap().malformed.len(), usize::from(malformed));
+        }
+        let without = arm64_image("6.18", b"");
+        assert!(Image::parse(&without).unwrap().inspect_btf().unwrap_err().contains("DEBUG_INFO_BTF"));
+        assert!(Image::parse(b"MZ\0\0zimg").err().unwrap().contains("compressed for EFI"));
+        assert!(Image::parse(&without[..4096]).err().unwrap().contains("no kernel release"));
     }
 
     #[test]

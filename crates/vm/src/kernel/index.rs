@@ -1,5 +1,6 @@
 //! The kernels that Debian's package index offers: parses package records into kernel releases.
-use super::version::{FLAVOUR, order_key};
+use super::version::{flavour, order_key};
+use crate::Arch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,14 +40,14 @@ const CONFIG_PACKAGE: &str = "linux-base-";
 const SHELL_BYTES: u64 = 1 << 20;
 
 /// Whether a package may belong to a kernel that can be used.
-pub(super) fn is_relevant(package: &str) -> bool {
-    IMAGE_PACKAGES.iter().chain([&CONFIG_PACKAGE]).any(|prefix| release_in(package, prefix).is_some())
+pub(super) fn is_relevant(package: &str, arch: Arch) -> bool {
+    IMAGE_PACKAGES.iter().chain([&CONFIG_PACKAGE]).any(|prefix| release_in(package, prefix, arch).is_some())
 }
 
 /// The release in a package's name; `None` for other packages, metapackages and other flavours.
-fn release_in<'a>(package: &'a str, prefix: &str) -> Option<&'a str> {
+fn release_in<'a>(package: &'a str, prefix: &str, arch: Arch) -> Option<&'a str> {
     let release = package.strip_prefix(prefix)?;
-    (release.ends_with(FLAVOUR) && release.starts_with(|c: char| c.is_ascii_digit())).then_some(release)
+    (release.ends_with(flavour(arch)) && release.starts_with(|c: char| c.is_ascii_digit())).then_some(release)
 }
 
 /// Reads package records (`Package:`, `Version:`, `Size:`, an empty line between two).
@@ -66,15 +67,15 @@ pub(super) fn parse(records: &str) -> Vec<Package> {
 }
 
 /// Combines packages into kernels, oldest first.
-pub(super) fn offers(packages: &[Package]) -> Vec<Offer> {
+pub(super) fn offers(packages: &[Package], arch: Arch) -> Vec<Offer> {
     let configs: BTreeMap<Vec<u64>, (&str, &Package)> = packages
         .iter()
-        .filter_map(|p| release_in(&p.name, CONFIG_PACKAGE).map(|r| (order_key(r), (r, p))))
+        .filter_map(|p| release_in(&p.name, CONFIG_PACKAGE, arch).map(|r| (order_key(r), (r, p))))
         .collect();
     let mut images: BTreeMap<Vec<u64>, (&str, &Package)> = BTreeMap::new();
     for prefix in IMAGE_PACKAGES {
         for package in packages.iter().filter(|p| p.bytes >= SHELL_BYTES) {
-            if let Some(release) = release_in(&package.name, prefix) {
+            if let Some(release) = release_in(&package.name, prefix, arch) {
                 images.entry(order_key(release)).or_insert((release, package));
             }
         }
@@ -149,7 +150,7 @@ Size: 60000000
 
     #[test]
     fn packages_become_kernels() {
-        let offers = offers(&parse(RECORDS));
+        let offers = offers(&parse(RECORDS), Arch::X86);
         let summaries: Vec<_> = offers
             .iter()
             .map(|o| {
@@ -173,9 +174,15 @@ Size: 60000000
 
     #[test]
     fn only_kernel_packages_matter() {
+        let is_relevant = |name| is_relevant(name, Arch::X86);
         assert!(is_relevant("linux-image-6.18.15+deb13-cloud-amd64"));
         assert!(is_relevant("linux-base-7.2.13+deb14-cloud-amd64"));
-        for other in ["linux-image-cloud-amd64", "linux-image-6.18.15+deb13-cloud-amd64-dbg", "linux-base"] {
+        for other in [
+            "linux-image-cloud-amd64",
+            "linux-image-6.18.15+deb13-cloud-amd64-dbg",
+            "linux-image-6.18.15+deb13-cloud-arm64",
+            "linux-base",
+        ] {
             assert!(!is_relevant(other), "{other}");
         }
     }

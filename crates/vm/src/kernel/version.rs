@@ -1,12 +1,27 @@
 //! Release names: their order, their series, and which of them a name like `6.18` selects.
+use crate::Arch;
 
 /// The suffix of the releases that are used. Their images are the smallest and have the drivers that QEMU needs.
-pub(super) const FLAVOUR: &str = "-cloud-amd64";
+pub(super) const fn flavour(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 => "-cloud-amd64",
+        Arch::Arm64 => "-cloud-arm64",
+    }
+}
+
+/// Whether a release is one of this processor. Only the names that Debian gives tell; a kernel that was built here has
+/// another, and is for this machine.
+pub(super) fn is_of(release: &str, arch: Arch) -> bool {
+    match Arch::ALL.into_iter().find(|arch| release.ends_with(flavour(*arch))) {
+        Some(named) => named == arch,
+        None => !arch.is_foreign(),
+    }
+}
 
 /// The key that sorts releases by age: all numbers before the flavour. So `6.18.9` comes before `6.18.12`, and
 /// `7.2.13+deb13` before `7.2.13+deb14`.
 pub(super) fn order_key(release: &str) -> Vec<u64> {
-    let version = release.strip_suffix(FLAVOUR).unwrap_or(release);
+    let version = Arch::ALL.iter().find_map(|arch| release.strip_suffix(flavour(*arch))).unwrap_or(release);
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Compiles an OpenMP kernel on the user's machine. The program is kept in the cache folder, under a name that depends
 //! on its source and its compiler, so it is compiled only once.
 use flsched_spec::workload::Runtime;
+use flsched_vm::Arch;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -29,6 +30,19 @@ pub enum BuildError {
         /// The Debian packages that have it.
         packages: &'static str,
     },
+    /// LLVM's runtime for another processor is in no package of this machine's.
+    #[error(
+        "{kernel} is not compiled for {arch} on this machine, which has no libomp for it; take libgomp:{name}, or compile it on such \
+         a machine and name the program as the command"
+    )]
+    NoCrossRuntime {
+        /// The workload's program.
+        kernel: String,
+        /// The same without the runtime.
+        name: String,
+        /// The processor.
+        arch: Arch,
+    },
     /// Every available compiler failed.
     #[error(
         "cannot compile {kernel}: {complaint}\nOn Debian or Ubuntu, what it needs: apt-get install {packages}"
@@ -54,7 +68,10 @@ pub enum BuildError {
 }
 
 /// Compilers for this runtime, in order of preference.
-fn compilers(runtime: Runtime) -> Vec<PathBuf> {
+fn compilers(arch: Arch, runtime: Runtime) -> Vec<PathBuf> {
+    if arch.is_foreign() {
+        return which::which(format!("{arch}-linux-gnu-gcc")).into_iter().collect();
+    }
     let names: &[&str] = match runtime {
         Runtime::Libomp => {
             &["clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"]
@@ -64,14 +81,24 @@ fn compilers(runtime: Runtime) -> Vec<PathBuf> {
     names.iter().filter_map(|name| which::which(name).ok()).collect()
 }
 
-fn needs(runtime: Runtime) -> &'static str {
+fn needs(arch: Arch, runtime: Runtime) -> &'static str {
+    match (arch.is_foreign(), arch) {
+        (true, Arch::Arm64) => return "aarch64-linux-gnu-gcc",
+        (true, Arch::X86) => return "x86_64-linux-gnu-gcc",
+        (false, _) => {}
+    }
     match runtime {
         Runtime::Libomp => "clang 16 or newer",
         Runtime::Libgomp => "gcc",
     }
 }
 
-fn packages(runtime: Runtime) -> &'static str {
+fn packages(arch: Arch, runtime: Runtime) -> &'static str {
+    match (arch.is_foreign(), arch) {
+        (true, Arch::Arm64) => return "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+        (true, Arch::X86) => return "gcc-x86-64-linux-gnu libc6-dev-amd64-cross",
+        (false, _) => {}
+    }
     match runtime {
         Runtime::Libomp => "clang-19 libomp-19-dev (or clang libomp-dev)",
         Runtime::Libgomp => "gcc libc6-dev",
@@ -79,20 +106,30 @@ fn packages(runtime: Runtime) -> &'static str {
 }
 
 /// The program of a kernel; compiles it if the cache does not have it.
-pub(super) fn program(runtime: Runtime, kernel: &str, source: &str) -> Result<PathBuf, BuildError> {
+pub(super) fn program(
+    arch: Arch,
+    runtime: Runtime,
+    kernel: &str,
+    source: &str,
+) -> Result<PathBuf, BuildError> {
+    if arch.is_foreign() && runtime == Runtime::Libomp {
+        let name = kernel.to_owned();
+        return Err(BuildError::NoCrossRuntime { kernel: format!("libomp:{kernel}"), name, arch });
+    }
     let cache = flsched_vm::cache_folder().ok_or(BuildError::NoCacheFolder)?.join("openmp");
     fs::create_dir_all(&cache).map_err(|error| BuildError::Io(cache.clone(), error))?;
-    program_in(&cache, runtime, kernel, source, &compilers(runtime))
+    program_in(&cache, arch, runtime, kernel, source, &compilers(arch, runtime))
 }
 
 fn program_in(
     cache: &Path,
+    arch: Arch,
     runtime: Runtime,
     kernel: &str,
     source: &str,
     compilers: &[PathBuf],
 ) -> Result<PathBuf, BuildError> {
-    let (kernel, packages) = (format!("{}:{kernel}", runtime.name()), packages(runtime));
+    let (kernel, packages) = (format!("{}:{kernel}", runtime.name()), packages(arch, runtime));
     let mut complaint = None;
     for compiler in compilers {
         let name = format!("{}-{:016x}", kernel.replace(':', "-"), key(compiler, source));
@@ -108,7 +145,7 @@ fn program_in(
     }
     Err(match complaint {
         Some(complaint) => BuildError::Refused { kernel, complaint, packages },
-        None => BuildError::NoCompiler { kernel, needs: needs(runtime), packages },
+        None => BuildError::NoCompiler { kernel, needs: needs(arch, runtime), packages },
     })
 }
 
@@ -188,7 +225,9 @@ mod tests {
     fn what_is_missing_is_named_with_its_package() {
         let cache = tempfile::tempdir().unwrap();
         let build = |compilers: &[PathBuf]| {
-            program_in(cache.path(), Runtime::Libomp, "ep", "int x;", compilers).unwrap_err().to_string()
+            program_in(cache.path(), Arch::HOST, Runtime::Libomp, "ep", "int x;", compilers)
+                .unwrap_err()
+                .to_string()
         };
         let error = build(&[]);
         assert!(error.contains("libomp:ep needs clang 16 or newer"), "{error}");
@@ -204,7 +243,8 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let script = "#!/bin/sh\necho 'final link failed: No space left on device' >&2\nexit 1\n";
         let compilers = compilers(cache.path(), script);
-        let error = program_in(cache.path(), Runtime::Libgomp, "ep", "int x;", &compilers).unwrap_err();
+        let error =
+            program_in(cache.path(), Arch::HOST, Runtime::Libgomp, "ep", "int x;", &compilers).unwrap_err();
         let (error, folder) = (error.to_string(), cache.path().display());
         assert!(
             error.starts_with(&format!("cannot write {folder}: no storage space; free space")),
@@ -217,8 +257,9 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let script = "#!/bin/sh\ntest $1 = --version && exit\necho once >> \"$0.log\"\necho > program\n";
         let compilers = compilers(cache.path(), script);
-        let build =
-            |source: &str| program_in(cache.path(), Runtime::Libgomp, "ep", source, &compilers).unwrap();
+        let build = |source: &str| {
+            program_in(cache.path(), Arch::HOST, Runtime::Libgomp, "ep", source, &compilers).unwrap()
+        };
         let first = build("int x;");
         assert_eq!(build("int x;"), first);
         assert_ne!(build("int y;"), first);

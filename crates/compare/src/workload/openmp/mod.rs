@@ -6,6 +6,7 @@ pub use build::BuildError;
 use super::{Measured, Runnable, ended_at};
 use flsched_spec::UsageError;
 use flsched_spec::workload::{OpenMp, OpenMpKernel};
+use flsched_vm::Arch;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,8 +22,8 @@ fn source(kernel: OpenMpKernel) -> &'static str {
 }
 
 /// Compiles the program unless the cache has it, and stores its path in `openmp`.
-pub(super) fn build(openmp: &mut OpenMp) -> Result<(), BuildError> {
-    openmp.program = build::program(openmp.runtime, openmp.kernel.name(), source(openmp.kernel))?;
+pub(super) fn build(openmp: &mut OpenMp, arch: Arch) -> Result<(), BuildError> {
+    openmp.program = build::program(arch, openmp.runtime, openmp.kernel.name(), source(openmp.kernel))?;
     Ok(())
 }
 
