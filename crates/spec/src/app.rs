@@ -287,8 +287,12 @@ mod tests {
             for parameter in &app.parameters {
                 assert!(used(&parameter.name), "{}: {}", app.name, parameter.name);
             }
-            let known =
-                |name: &str| PROVIDED.contains(&name) || app.parameters.iter().any(|it| it.name == name);
+            let of_the_shell = ["PWD", "OLDPWD"];
+            let known = |name: &str| {
+                PROVIDED.contains(&name)
+                    || of_the_shell.contains(&name)
+                    || app.parameters.iter().any(|it| it.name == name)
+            };
             for part in scripts.split('$').skip(1) {
                 let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
                 let name: String = part.trim_start_matches('{').chars().take_while(is_part).collect();
