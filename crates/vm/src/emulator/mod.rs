@@ -1,8 +1,8 @@
 //! The emulator of the parallel clock: a QEMU with patches of this project, kept in `emulator/` of this crate.
 //!
 //! In stock QEMU the emulated CPUs share one instruction count and run one at a time. The first patch gives each CPU
-//! its own count (`-icount turn=`). The last one fixes a race of stock QEMU that kills a guest's kernel on the wall
-//! clock, so that clock uses this QEMU too if it has been built. [`build()`] fetches Debian's source of QEMU, applies
+//! its own count (`-icount turn=`), and the fourth one caches and memory (`memory=`). The third one fixes a race of
+//! stock QEMU that kills a guest's kernel on the wall clock, so that clock uses this QEMU too if it has been built. [`build()`] fetches Debian's source of QEMU, applies
 //! the patches, compiles and tests the result, and puts it into the cache folder under a name that depends on the
 //! patches. [`find`] finds it there.
 mod build;
@@ -24,10 +24,11 @@ pub const VARIABLE: &str = "FLSCHED_EMULATOR";
 const PROGRAM: &str = "qemu-system-x86_64";
 
 /// Applied in this order.
-const PATCHES: [(&str, &str); 3] = [
+const PATCHES: [(&str, &str); 4] = [
     ("0001-icount-parallel-cpus.patch", include_str!("../../emulator/0001-icount-parallel-cpus.patch")),
     ("0002-debian-source.patch", include_str!("../../emulator/0002-debian-source.patch")),
     ("0003-tcg-stale-translations.patch", include_str!("../../emulator/0003-tcg-stale-translations.patch")),
+    ("0004-icount-memory.patch", include_str!("../../emulator/0004-icount-memory.patch")),
 ];
 
 /// How QEMU is configured: one machine, a few devices, nothing that needs a further library.
@@ -100,20 +101,35 @@ fn in_cache(cache: &Path) -> Option<Emulator> {
     (fs::metadata(&qemu).ok()?.len() == meta.program_bytes).then_some(Emulator { qemu })
 }
 
-/// Whether the program has the patch's options. A turn of no instructions is refused in any case: a
-/// patched QEMU names the length as the reason, any other QEMU the option.
+impl Emulator {
+    /// Whether it has the model of memory. One that the user named may be older than that.
+    pub(crate) fn check_memory(&self) -> Result<(), EmulatorError> {
+        if named().is_none() {
+            return Ok(()); // Built from these patches.
+        }
+        check_option(&self.qemu, "memory=", ",turn=10,memory=/", "icount: memory: ")
+    }
+}
+
+/// Whether the program has the option of the clock.
 fn check(qemu: &Path) -> Result<(), EmulatorError> {
+    check_option(qemu, "turn=", ",turn=0", "turn must be from")
+}
+
+/// Whether the program has an option of `-icount`. With a value that is refused in any case, a patched QEMU names that as
+/// the reason, any other QEMU the option.
+fn check_option(qemu: &Path, option: &str, refused: &str, reason: &str) -> Result<(), EmulatorError> {
     let unfit = |reason: String| EmulatorError::Unfit { path: qemu.to_owned(), reason };
     let output = Command::new(qemu)
         .args(["-machine", "none", "-display", "none", "-accel", "tcg"])
-        .args(["-icount", "shift=0,sleep=off,turn=0"])
+        .args(["-icount", &format!("shift=0,sleep=off{refused}")])
         .stdin(Stdio::null())
         .output()
         .map_err(|error| unfit(error.to_string()))?;
-    if String::from_utf8_lossy(&output.stderr).contains("turn must be from") {
+    if String::from_utf8_lossy(&output.stderr).contains(reason) {
         return Ok(());
     }
-    Err(unfit("it has no option `-icount turn=`".into()))
+    Err(unfit(format!("it has no option `-icount {option}`")))
 }
 
 #[cfg(test)]
