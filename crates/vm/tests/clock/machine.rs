@@ -37,7 +37,7 @@ pub const MACHINES: &[Machine] = &[
     machine("seed1", 4, "parallel:pause=40,jitter=1", SEEDED),
     machine("seed1-again", 4, "parallel:pause=40,jitter=1", SEEDED),
     machine("seed2", 4, "parallel:pause=40,jitter=2", SEEDED),
-    machine("memory", 4, "parallel:memory=server", MODELLED),
+    Machine { is_extra: true, ..machine("memory", 4, "parallel:memory=server", MODELLED) },
     Machine { is_extra: true, ..machine("memory-again", 4, "parallel:memory=server", MODELLED) },
     Machine { is_extra: true, ..machine("memory-short", 4, "parallel:turn=25,memory=server", &["memory"]) },
     Machine { sockets: 2, is_extra: true, ..machine("memory-far", 4, "parallel:memory=server", &["memory"]) },
