@@ -228,9 +228,10 @@ pub struct Vm {
     pub append: String,
     /// How time passes in the virtual machine: parallel (each CPU executes one instruction a nanosecond, all at the
     /// same time: shows speed), work (the same, but one CPU after the other: shows the work done), or wall (real
-    /// time). Settings of parallel: parallel:turn=250,pause=40,jitter=7 (instructions in a round [1000], cost of the
-    /// PAUSE instruction in ns [140], seed of random rounds [none]) [default: parallel; wall if `flsched emulator
-    /// build` has not been run, or with --accel kvm]
+    /// time). Settings of parallel: parallel:turn=250,pause=40,jitter=7,memory=server (instructions in a round [1000;
+    /// 250 with memory], cost of the PAUSE instruction in ns [140], seed of random rounds [none], machine or machine
+    /// file whose caches and memory the CPUs have [none]) [default: parallel; wall if `flsched emulator build` has not
+    /// been run, or with --accel kvm]
     #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
     /// What executes the machine's instructions
@@ -304,8 +305,9 @@ pub struct Compare {
     pub vm: VirtualMachine,
     /// How time passes: parallel (each CPU executes one instruction a nanosecond, all at the same time: shows speed),
     /// work (the same, but one CPU after the other: shows the work done), or wall (real time). Settings of parallel:
-    /// parallel:turn=250,pause=40,jitter=7 (instructions in a round [1000], cost of the PAUSE instruction in ns [140],
-    /// seed of random rounds [none]) [default: parallel in a virtual machine, wall on the host]
+    /// parallel:turn=250,pause=40,jitter=7,memory=server (instructions in a round [1000; 250 with memory], cost of the
+    /// PAUSE instruction in ns [140], seed of random rounds [none], machine or machine file whose caches and memory the
+    /// CPUs have [none]) [default: parallel in a virtual machine, wall on the host]
     #[arg(long, value_name = "CLOCK[:SETTING=VALUE,…]")]
     pub clock: Option<Clock>,
     /// Cgroup of the virtual machine in which workloads and CMD run [default: login]
@@ -548,8 +550,8 @@ pub struct Sim {
 /// What to simulate.
 #[derive(Debug, Args)]
 pub struct Simulated {
-    /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, xeon-e7-8870v4-4s) or
-    /// a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
+    /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, server,
+    /// xeon-e7-8870v4-4s) or a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
     /// appended, all CPUs are equally fast [default: knc-31s1p; of a scenario, the machine that it names; of a recorded
     /// load, the one in the recording]
     #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]")]

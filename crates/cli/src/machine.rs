@@ -7,18 +7,24 @@ use flsched_machine::{Machine, Setting};
 use flsched_sim::Error;
 use flsched_sim::scenario::Scenario;
 use flsched_spec::workload::{Format, Model, ScriptFile};
-use flsched_vm::{Arch, BtfHealth, Catalog, Foreign, Kernel, KernelRequest, Memory, Topology};
+use flsched_vm::{Arch, BtfHealth, Catalog, Clock, Foreign, Kernel, KernelRequest, Memory, Topology};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// `--cpus` or `--topology`.
-pub fn topology(cpus: Option<u32>, topology: Option<&str>, default_cpus: u32) -> Result<Topology, Usage> {
+pub fn topology(cpus: Option<u32>, topology: Option<&str>, clock: Clock) -> Result<Topology, Usage> {
     match topology {
-        Some(text) => text.parse().map_err(|e| Usage(format!("--topology {text}: {e}"))),
+        Some(text) => {
+            let check = |topology: Topology| clock.check_topology(&topology).map(|()| topology);
+            text.parse().and_then(check).map_err(|e| Usage(format!("--topology {text}: {e}")))
+        }
         None => {
-            let topology = Topology::flat(cpus.unwrap_or(default_cpus));
-            topology.check().map_err(|e| Usage(format!("--cpus {}: {e}", topology.cpus())))?;
+            let cpus = cpus.unwrap_or(clock.default_cpus());
+            let wrong = |e| Usage(format!("--cpus {cpus}: {e}"));
+            Topology::flat(cpus).check().map_err(wrong)?;
+            let topology = clock.topology(cpus).map_err(wrong)?;
+            clock.check_topology(&topology).map_err(wrong)?;
             Ok(topology)
         }
     }
@@ -187,9 +193,17 @@ mod tests {
 
     #[test]
     fn refuses_machines_without_cpus() {
-        assert_eq!(topology(Some(4), None, 2).unwrap().cpus(), 4);
-        assert_eq!(topology(None, Some("2s2c2t"), 2).unwrap().cpus(), 8);
-        assert!(topology(Some(0), None, 2).is_err());
-        assert!(topology(None, Some("2x2"), 2).is_err());
+        let wall = Clock::Wall;
+        assert_eq!(topology(Some(4), None, wall).unwrap().cpus(), 4);
+        assert_eq!(topology(None, Some("2s2c2t"), wall).unwrap().cpus(), 8);
+        assert_eq!(topology(None, None, wall).unwrap().cpus(), 2);
+        assert!(topology(Some(0), None, wall).is_err());
+        assert!(topology(None, Some("2x2"), wall).is_err());
+        let memory: Clock = "parallel:memory=server".parse().unwrap();
+        assert_eq!(topology(Some(16), None, memory).unwrap().to_string(), "2s8c1t");
+        for (cpus, shape) in [(Some(0), None), (Some(12), None), (Some(128), None), (None, Some("65"))] {
+            let error = topology(cpus, shape, memory).unwrap_err().0;
+            assert!(error.starts_with("--cpus ") || error.starts_with("--topology "), "{error}");
+        }
     }
 }

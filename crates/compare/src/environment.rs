@@ -85,6 +85,9 @@ pub struct VmEnvironment {
     /// On the parallel clock: the seed that draws the length of rounds, if they are drawn.
     #[serde(default)]
     pub jitter: Option<u64>,
+    /// On the parallel clock: the machine whose caches and memory the CPUs have, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_model: Option<String>,
     /// The guest's memory in MiB, as requested.
     pub memory_mib: u32,
     /// Seconds from starting QEMU to the first command.

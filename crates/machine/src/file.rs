@@ -1,6 +1,7 @@
 //! The form of `machines/NAME.toml`, read and written.
 use crate::Error;
 use crate::costs::{CallbackCosts, Callbacks, Costs};
+use crate::hierarchy::Hierarchy;
 use crate::instructions;
 use crate::release::Release;
 use crate::setting::{Setting, with_settings};
@@ -37,6 +38,9 @@ pub struct MachineFile {
     /// `None`: data are everywhere at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheSizes>,
+    /// For the parallel clock's model of memory; `None`: it has not been described so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Hierarchy>,
     /// Its Linux, where the kernel's age makes a difference; `None`: as [`Release::default`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Sourced<Release>>,
@@ -123,6 +127,7 @@ impl MachineFile {
         self.frequency.iter().try_for_each(|frequency| frequency.check(source))?;
         self.power.iter().try_for_each(|power| power.check(source, self.frequency.as_ref()))?;
         self.caches.iter().try_for_each(|caches| caches.check(source))?;
+        self.memory.iter().try_for_each(|memory| memory.check(source, self.caches.as_ref()))?;
         for (name, costs) in &self.callbacks {
             CallbackCosts::check(source, name, costs)?;
         }

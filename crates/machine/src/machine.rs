@@ -1,6 +1,7 @@
 //! The machine: where its CPUs are and what things cost there, from `machines/NAME.toml`.
 use crate::costs::{CallbackCosts, Costs};
 use crate::file::MachineFile;
+use crate::hierarchy::Hierarchy;
 use crate::release::Release;
 use crate::setting::Setting;
 use crate::sourced::{Certainty, Sourced};
@@ -31,6 +32,8 @@ pub struct Machine {
     pub speed: Speed,
     /// What things cost.
     pub costs: Costs,
+    /// For the parallel clock's model of memory; `None`: it has not been described so far.
+    pub memory: Option<Hierarchy>,
     /// What starting programs and tasks costs beside; `None`: nothing.
     pub startup: Option<Startup>,
     /// By scheduler; `default` for those that are not named.
@@ -46,6 +49,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("parallel-clock", include_str!("../../../machines/parallel-clock.toml")),
     ("knc-31s1p", include_str!("../../../machines/knc-31s1p.toml")),
     ("ryzen-3400g", include_str!("../../../machines/ryzen-3400g.toml")),
+    ("server", include_str!("../../../machines/server.toml")),
     ("xeon-e7-8870v4-4s", include_str!("../../../machines/xeon-e7-8870v4-4s.toml")),
 ];
 
@@ -247,6 +251,7 @@ impl From<MachineFile> for Machine {
                 caches: file.caches,
             },
             costs: file.costs,
+            memory: file.memory,
             startup: file.startup,
             callbacks: callbacks.iter().map(|(name, of)| (name.clone(), of.into())).collect(),
             certainties,

@@ -1,5 +1,5 @@
 //! What a second is in a virtual machine.
-use crate::{Accel, VmError};
+use crate::{Accel, MemoryModel, Topology, VmError};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -24,6 +24,8 @@ pub struct Parallel {
     pub pause_ns: u32,
     /// A seed that draws each round's length, instead of `turn`, and which CPU goes first in it.
     pub jitter: Option<u64>,
+    /// Caches and memory; `None`: each access takes as long as any other instruction.
+    pub memory: Option<MemoryModel>,
 }
 
 impl Parallel {
@@ -31,11 +33,20 @@ impl Parallel {
     pub const TURN: RangeInclusive<u32> = 10..=1_000_000;
     /// Costs of PAUSE in ns.
     pub const PAUSE_NS: RangeInclusive<u32> = 0..=1_000_000;
+    /// Length of a round with a model of memory, unless one is set: what a CPU writes is seen by others after a round.
+    const TURN_WITH_MEMORY: u32 = 250;
+
+    /// As it is if nothing is set but the model of memory.
+    fn default_with(memory: Option<MemoryModel>) -> Self {
+        let default = Self::default();
+        let turn = if memory.is_some() { Self::TURN_WITH_MEMORY } else { default.turn };
+        Self { turn, memory, ..default }
+    }
 }
 
 impl Default for Parallel {
     fn default() -> Self {
-        Self { turn: 1000, pause_ns: 140, jitter: None }
+        Self { turn: 1000, pause_ns: 140, jitter: None, memory: None }
     }
 }
 
@@ -69,6 +80,22 @@ impl Clock {
         }
     }
 
+    /// The CPUs' places if the user gives their number only: as the machine has them whose memory is modelled.
+    pub fn topology(self, cpus: u32) -> Result<Topology, String> {
+        match self {
+            Self::Parallel(Parallel { memory: Some(memory), .. }) => memory.topology(cpus),
+            _ => Ok(Topology::flat(cpus)),
+        }
+    }
+
+    /// Refuses CPUs for which there is no model of memory.
+    pub fn check_topology(self, topology: &Topology) -> Result<(), String> {
+        match self {
+            Self::Parallel(Parallel { memory: Some(memory), .. }) => memory.check(topology),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether what executes the machine can keep this clock.
     pub(crate) fn check(self, accel: Accel) -> Result<(), VmError> {
         if accel == Accel::Kvm && self != Self::Wall {
@@ -85,19 +112,20 @@ impl Clock {
 impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        let Self::Parallel(Parallel { turn, pause_ns, jitter }) = *self else { return Ok(()) };
-        let default = Parallel::default();
+        let Self::Parallel(Parallel { turn, pause_ns, jitter, memory }) = *self else { return Ok(()) };
+        let default = Parallel::default_with(memory);
         let settings = [
             (turn != default.turn).then(|| format!("turn={turn}")),
             (pause_ns != default.pause_ns).then(|| format!("pause={pause_ns}")),
             jitter.map(|seed| format!("jitter={seed}")),
+            memory.map(|memory| format!("memory={memory}")),
         ];
         let settings: Vec<_> = settings.into_iter().flatten().collect();
         if settings.is_empty() { Ok(()) } else { write!(f, ":{}", settings.join(",")) }
     }
 }
 
-/// `parallel`, `parallel:turn=250,pause=40,jitter=7`, `work`, `wall`; `instructions` is the old name of `work`.
+/// `parallel`, `parallel:turn=250,pause=40,jitter=7`, `parallel:memory=server`, `work`, `wall`; `instructions` is the old name of `work`.
 impl FromStr for Clock {
     type Err = ClockError;
 
@@ -119,7 +147,7 @@ impl FromStr for Clock {
     }
 }
 
-/// `turn=250,pause=40,jitter=7`, each optional.
+/// `turn=250,pause=40,jitter=7,memory=server`, each optional, and `memory` alone for the default machine's.
 impl FromStr for Parallel {
     type Err = ClockError;
 
@@ -127,7 +155,9 @@ impl FromStr for Parallel {
         let mut settings = Self::default();
         let mut seen = Vec::new();
         for assignment in text.split(',').filter(|part| !part.is_empty()) {
-            let Some((name, value)) = assignment.split_once('=') else {
+            let Some((name, value)) =
+                assignment.split_once('=').or((assignment == "memory").then_some(("memory", "")))
+            else {
                 let what = "is not SETTING=VALUE with a whole number, as in turn=250";
                 return Err(ClockError(format!("`{assignment}` {what}")));
             };
@@ -140,16 +170,27 @@ impl FromStr for Parallel {
                 "turn" => settings.turn = number(name, value, Self::TURN, "instructions in a round")?,
                 "pause" => settings.pause_ns = number(name, value, Self::PAUSE_NS, "ns that PAUSE costs")?,
                 "jitter" => settings.jitter = Some(number(name, value, 0..=u64::MAX, "a seed")?),
+                "memory" => settings.memory = Some(memory(value)?),
                 _ => {
-                    let valid = "valid are turn, pause, jitter";
+                    let valid = "valid are turn, pause, jitter, memory";
                     return Err(ClockError(format!(
                         "`{name}` is not a setting of the parallel clock: {valid}"
                     )));
                 }
             }
         }
+        if !seen.contains(&"turn") {
+            settings.turn = Self::default_with(settings.memory).turn;
+        }
         Ok(settings)
     }
+}
+
+fn memory(machine: &str) -> Result<MemoryModel, ClockError> {
+    if machine.is_empty() {
+        return Ok(MemoryModel::default());
+    }
+    MemoryModel::find(machine).map_err(|error| ClockError(format!("memory={machine}: {error}")))
 }
 
 fn number<N>(name: &str, value: &str, range: RangeInclusive<N>, meaning: &str) -> Result<N, ClockError>
@@ -172,13 +213,18 @@ mod tests {
 
     #[test]
     fn clocks_and_settings_are_read() {
-        let default = Parallel { turn: 1000, pause_ns: 140, jitter: None };
+        let default = Parallel { turn: 1000, pause_ns: 140, jitter: None, memory: None };
         assert_eq!(parse("parallel"), Ok(Clock::Parallel(default)));
         assert_eq!(parse("parallel:"), Ok(Clock::default()));
-        let all = Parallel { turn: 250, pause_ns: 40, jitter: Some(7) };
+        let all = Parallel { turn: 250, pause_ns: 40, jitter: Some(7), memory: None };
         assert_eq!(parse("parallel:turn=250,pause=40,jitter=7"), Ok(Clock::Parallel(all)));
         let pause = Parallel { pause_ns: 0, ..default };
         assert_eq!(parse("parallel:pause=0"), Ok(Clock::Parallel(pause)));
+        let server = Parallel { turn: 250, memory: Some(MemoryModel::default()), ..default };
+        assert_eq!(parse("parallel:memory"), Ok(Clock::Parallel(server)));
+        assert_eq!(parse("parallel:memory=server,turn=250"), Ok(Clock::Parallel(server)));
+        let long = Parallel { turn: 1000, ..server };
+        assert_eq!(parse("parallel:turn=1000,memory=server"), Ok(Clock::Parallel(long)));
         assert_eq!((parse("work"), parse("instructions")), (Ok(Clock::Work), Ok(Clock::Work)));
         assert_eq!(parse("wall"), Ok(Clock::Wall));
     }
@@ -202,7 +248,10 @@ mod tests {
             ("parallel:jitter=-1", "0 to 18446744073709551615"),
             ("parallel:jitter=18446744073709551616", "0 to 18446744073709551615"),
             ("parallel:jitter", "not SETTING=VALUE"),
-            ("parallel:turns=5", "valid are turn, pause, jitter"),
+            ("parallel:turns=5", "valid are turn, pause, jitter, memory"),
+            ("parallel:memory=knc-31s1p", "memory=knc-31s1p: knc-31s1p has no section [memory]"),
+            ("parallel:memory=severs", "did you mean `server`"),
+            ("parallel:memory,memory=server", "memory is set twice"),
             ("parallel:turn=20,turn=30", "turn is set twice"),
             ("work:turn=20", "work clock has no settings"),
             ("instructions:turn=20", "work clock has no settings"),
@@ -217,7 +266,16 @@ mod tests {
 
     #[test]
     fn what_is_shown_reads_back() {
-        for text in ["parallel", "parallel:turn=250,jitter=0", "parallel:pause=0", "work", "wall"] {
+        let texts = [
+            "parallel",
+            "parallel:turn=250,jitter=0",
+            "parallel:pause=0",
+            "parallel:memory=server",
+            "parallel:turn=1000,memory=server",
+            "work",
+            "wall",
+        ];
+        for text in texts {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
         assert_eq!(parse("parallel:turn=1000,pause=140").unwrap().to_string(), "parallel");

@@ -1,6 +1,6 @@
 //! QEMU's command line: which machine, which kernel arguments, and why.
 use crate::protocol::{CONTROL_PORT, STDERR_PORT, STDIN_PORT, STDOUT_PORT};
-use crate::{Arch, Clock, EmulatorError, Parallel, Topology, VmError, emulator};
+use crate::{Arch, Clock, EmulatorError, Parallel, Topology, VmError, emulator, hierarchy};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,7 +51,18 @@ impl Engine {
     /// The QEMU that has it.
     pub fn qemu(self, arch: Arch) -> Result<PathBuf, VmError> {
         match self {
-            Self::Parallel(_) => Ok(emulator::find_for(arch)?.qemu),
+            Self::Parallel(Parallel { memory, .. }) => {
+                if memory.is_some() && arch != Arch::X86 {
+                    return Err(VmError::BadMachine(format!(
+                        "memory is modelled for x86_64 only, and not for {arch}: leave `memory` out"
+                    )));
+                }
+                let emulator = emulator::find_for(arch)?;
+                if memory.is_some() {
+                    emulator.check_memory()?;
+                }
+                Ok(emulator.qemu)
+            }
             // Stock QEMU can run code that the guest's kernel has replaced; see the emulator's last patch. And few users
             // have one for another processor.
             Self::Emulation | Self::Counting if self == Self::Emulation || arch.is_foreign() => {
@@ -193,10 +204,11 @@ impl Machine<'_> {
     }
 
     fn parallel(&self, settings: Parallel, arguments: &mut Arguments) {
-        let Parallel { turn, pause_ns, jitter } = settings;
+        let Parallel { turn, pause_ns, jitter, memory } = settings;
         let jitter = jitter.map(|seed| format!(",jitter={seed}")).unwrap_or_default();
+        let memory = memory.map(|_| format!(",memory={}", hierarchy::FILE)).unwrap_or_default();
         arguments.add("-accel", "tcg,thread=single");
-        arguments.add("-icount", format!("shift=0,sleep=off,turn={turn},pause={pause_ns}{jitter}"));
+        arguments.add("-icount", format!("shift=0,sleep=off,turn={turn},pause={pause_ns}{jitter}{memory}"));
         // Date and random numbers are the same each time, so that a run can be repeated.
         arguments.add("-rtc", "base=2026-01-01T00:00:00,clock=vm");
         arguments.add("-seed", "1");
@@ -323,9 +335,11 @@ mod tests {
                        -rtc base=2026-01-01T00:00:00,clock=vm -seed 1 -L /usr/share/one -L /usr/share/two \
                        -cpu max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc";
         assert!(parallel.contains(options) && parallel.contains("tsc=reliable"), "{parallel}");
-        let settings = Parallel { turn: 250, pause_ns: 0, jitter: Some(7) };
+        let settings = Parallel { turn: 250, pause_ns: 0, jitter: Some(7), memory: None };
         let drawn = line("4", Engine::emulating(Clock::Parallel(settings)));
         assert!(drawn.contains("turn=250,pause=0,jitter=7 "), "{drawn}");
+        let modelled = line("4", Engine::emulating("parallel:memory".parse().unwrap()));
+        assert!(modelled.contains("turn=250,pause=140,memory=memory.conf "), "{modelled}");
         for other in [Clock::Work, Clock::Wall] {
             let line = line("4", Engine::emulating(other));
             for option in ["turn=", "-rtc", "-seed"] {

@@ -14,13 +14,13 @@ mod work_folder;
 use crate::initramfs::{self, Contents};
 use crate::protocol::{Assignment, HostMessage};
 use crate::qemu::{self, Engine, Machine};
-use crate::{Accel, Arch, Cgroup, Clock, Foreign, Kernel, Topology, VmError, delay};
+use crate::{Accel, Arch, Cgroup, Clock, Foreign, Kernel, Parallel, Topology, VmError, delay, hierarchy};
 use control::Control;
 use limits::Limits;
 use monitor::{Monitor, Plan};
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -93,6 +93,7 @@ impl VmSpec {
 
     pub(crate) fn check(&self) -> Result<(), VmError> {
         self.topology.check().map_err(VmError::BadMachine)?;
+        self.clock.check_topology(&self.topology).map_err(VmError::BadMachine)?;
         for file in self.init.iter().chain([&self.kernel.image]) {
             if !file.is_file() {
                 return Err(VmError::ProgramMissing(file.clone()));
@@ -202,6 +203,7 @@ impl Vm {
         let qemu = engine.qemu(spec.arch())?;
         let work_folder = WorkFolder::open()?;
         pack(spec, command, &work_folder)?;
+        describe_memory(spec, work_folder.path())?;
         let kernel = std::path::absolute(&spec.kernel.image)
             .map_err(|error| VmError::io("find", &spec.kernel.image, error))?;
         let machine = Machine {
@@ -322,6 +324,13 @@ impl Drop for Vm {
             let _ = monitor.join();
         }
     }
+}
+
+/// Writes what the emulator is to read of the machine whose memory is modelled.
+fn describe_memory(spec: &VmSpec, folder: &Path) -> Result<(), VmError> {
+    let Clock::Parallel(Parallel { memory: Some(memory), .. }) = spec.clock else { return Ok(()) };
+    let file = folder.join(hierarchy::FILE);
+    std::fs::write(&file, memory.file(&spec.topology)).map_err(|error| VmError::io("write", &file, error))
 }
 
 fn pack(spec: &VmSpec, command: &GuestCommand, work_folder: &WorkFolder) -> Result<(), VmError> {

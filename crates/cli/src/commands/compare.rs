@@ -115,7 +115,7 @@ fn place_of(args: &args::Compare) -> Result<Place> {
         Target::Host => Place::Host,
         Target::Vm => {
             let clock = args.clock.unwrap_or_default();
-            let topology = machine::topology(args.cpus, args.vm.topology.as_deref(), clock.default_cpus())?;
+            let topology = machine::topology(args.cpus, args.vm.topology.as_deref(), clock)?;
             let memory = machine::memory(args.vm.memory.as_deref(), topology.cpus())?;
             Place::Vm { topology, memory, clock }
         }

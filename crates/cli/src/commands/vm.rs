@@ -23,7 +23,7 @@ pub fn run(args: &args::Vm) -> Result<u8> {
     let cancel = signals::stop_flag()?;
     let accel = machine::accel(args.accel);
     let clock = clock(args.arch, args.clock, accel)?;
-    let topology = machine::topology(args.cpus, args.topology.as_deref(), clock.default_cpus())?;
+    let topology = machine::topology(args.cpus, args.topology.as_deref(), clock)?;
     let memory = machine::memory(args.memory.as_deref(), topology.cpus())?;
     Vm::check(args.arch, clock, accel)?;
 

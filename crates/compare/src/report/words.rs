@@ -60,7 +60,10 @@ pub fn ratio_interval(result: &ArmResult) -> Option<String> {
 
 /// The clock: what a second means, and the settings of the parallel clock.
 pub(super) fn clock(report: &Report) -> String {
-    let settings = report.environment.vm.as_ref().and_then(|vm| Some((vm.turn?, vm.pause_ns?, vm.jitter)));
+    let vm = report.environment.vm.as_ref();
+    let settings = vm.and_then(|vm| Some((vm.turn?, vm.pause_ns?, vm.jitter)));
+    let memory =
+        vm.and_then(|vm| vm.memory_model.as_ref()).map(|of| format!(", memory of {of}")).unwrap_or_default();
     match (report.clock, settings) {
         (Clock::Parallel, None) => "parallel clock (each CPU: 1 instruction = 1 ns)".into(),
         (Clock::Parallel, Some((turn, pause_ns, jitter))) => {
@@ -68,7 +71,7 @@ pub(super) fn clock(report: &Report) -> String {
                 Some(seed) => format!("turns drawn, jitter {seed}"),
                 None => format!("turn {turn}"),
             };
-            format!("parallel clock (each CPU: 1 instruction = 1 ns; {turn}, pause {pause_ns} ns)")
+            format!("parallel clock (each CPU: 1 instruction = 1 ns; {turn}, pause {pause_ns} ns{memory})")
         }
         (Clock::Work, _) => "work clock (1 instruction of any CPU = 1 ns: work, no time)".into(),
         (Clock::Wall, _) => "wall clock".into(),
@@ -309,6 +312,8 @@ mod tests {
         assert_eq!(clock(&report), said);
         report.environment.vm.as_mut().unwrap().jitter = Some(7);
         assert!(clock(&report).ends_with("; turns drawn, jitter 7, pause 140 ns)"), "{}", clock(&report));
+        report.environment.vm.as_mut().unwrap().memory_model = Some("server".into());
+        assert!(clock(&report).ends_with("pause 140 ns, memory of server)"), "{}", clock(&report));
         report.clock = Clock::Work;
         assert!(clock(&report).starts_with("work clock") && !clock(&report).contains("140"));
     }

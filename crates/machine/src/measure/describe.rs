@@ -70,6 +70,7 @@ pub fn describe(name: &str, of: &Calibration, cpufreq: Cpufreq<'_>) -> MachineFi
         frequency,
         power: None,
         caches: Some(caches(of)),
+        memory: None,
         kernel: None,
         tick_hz: Sourced::measured(of.tick_hz, "resolution of CLOCK_MONOTONIC_COARSE"),
         tickless_idle: Sourced::estimated(true, "not measured: usual"),

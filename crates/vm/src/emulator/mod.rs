@@ -1,8 +1,8 @@
 //! The emulator of the parallel clock: a QEMU with patches of this project, kept in `emulator/` of this crate.
 //!
 //! In stock QEMU the emulated CPUs share one instruction count and run one at a time. The first patch gives each CPU
-//! its own count (`-icount turn=`). The last one fixes a race of stock QEMU that kills a guest's kernel on the wall
-//! clock, so that clock uses this QEMU too if it has been built. [`build()`] fetches Debian's source of QEMU, applies
+//! its own count (`-icount turn=`), and the fourth one caches and memory (`memory=`). The third one fixes a race of
+//! stock QEMU that kills a guest's kernel on the wall clock, so that clock uses this QEMU too if it has been built. [`build()`] fetches Debian's source of QEMU, applies
 //! the patches, compiles and tests the result, and puts it into the cache folder under a name that depends on the
 //! patches. [`find`] finds it there.
 mod build;
@@ -34,14 +34,16 @@ const PATCHES: [(&str, &str); 3] = [
     ("0003-tcg-stale-translations.patch", include_str!("../../emulator/0003-tcg-stale-translations.patch")),
 ];
 
-/// Further patches for one processor. They are not among those above, so that the other processor's emulator need not be
+/// Further patches for one processor: the model of memory is for x86-64 only. They are not among those above, so that the other processor's emulator need not be
 /// built again when they change.
+const X86_PATCHES: [(&str, &str); 1] =
+    [("0004-icount-memory.patch", include_str!("../../emulator/0004-icount-memory.patch"))];
 const ARM64_PATCHES: [(&str, &str); 1] =
     [("0005-arm-parallel-cpus.patch", include_str!("../../emulator/0005-arm-parallel-cpus.patch"))];
 
 fn patches(arch: Arch) -> Vec<(&'static str, &'static str)> {
     let further = match arch {
-        Arch::X86 => &[][..],
+        Arch::X86 => &X86_PATCHES,
         Arch::Arm64 => &ARM64_PATCHES,
     };
     PATCHES.iter().chain(further).copied().collect()
@@ -129,21 +131,42 @@ fn in_cache(cache: &Path, arch: Arch) -> Option<Emulator> {
     (fs::metadata(&qemu).ok()?.len() == meta.program_bytes).then_some(Emulator { qemu })
 }
 
-/// Whether the program has the patch's options. A turn of no instructions is refused in any case: a
-/// patched QEMU names the length as the reason, any other QEMU the option.
+impl Emulator {
+    /// Whether it has the model of memory. One that the user named may be older than that.
+    pub(crate) fn check_memory(&self) -> Result<(), EmulatorError> {
+        if named(Arch::X86).is_none() {
+            return Ok(()); // Built from these patches.
+        }
+        check_option(&self.qemu, Arch::X86, "memory=", ",turn=10,memory=/", "icount: memory: ")
+    }
+}
+
+/// Whether the program has the option of the clock.
 fn check(qemu: &Path, arch: Arch) -> Result<(), EmulatorError> {
+    check_option(qemu, arch, "turn=", ",turn=0", "turn must be from")
+}
+
+/// Whether the program has an option of `-icount`. With a value that is refused in any case, a patched QEMU names that as
+/// the reason, any other QEMU the option.
+fn check_option(
+    qemu: &Path,
+    arch: Arch,
+    option: &str,
+    refused: &str,
+    reason: &str,
+) -> Result<(), EmulatorError> {
     let unfit =
         |reason: String| EmulatorError::Unfit { path: qemu.to_owned(), variable: variable(arch), reason };
     let output = Command::new(qemu)
         .args(["-machine", "none", "-display", "none", "-accel", "tcg"])
-        .args(["-icount", "shift=0,sleep=off,turn=0"])
+        .args(["-icount", &format!("shift=0,sleep=off{refused}")])
         .stdin(Stdio::null())
         .output()
         .map_err(|error| unfit(error.to_string()))?;
-    if String::from_utf8_lossy(&output.stderr).contains("turn must be from") {
+    if String::from_utf8_lossy(&output.stderr).contains(reason) {
         return Ok(());
     }
-    Err(unfit("it has no option `-icount turn=`".into()))
+    Err(unfit(format!("it has no option `-icount {option}`")))
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! What must be true of the readings.
 use crate::machine::{Machine, readings};
+use flsched_machine::Machine as Described;
 
 /// A claim about each machine that has the measurement.
 pub struct Check {
     pub name: &'static str,
+    /// Of the guest.
     measurement: &'static str,
+    /// What begins the lines that it judges.
+    reads: &'static str,
     pub judge: fn(&Machine, &str) -> Result<(), String>,
 }
 
@@ -15,11 +19,18 @@ impl Check {
 }
 
 pub const CHECKS: &[Check] = &[
-    Check { name: "busy_loops_run_in_parallel", measurement: "spins", judge: spins },
-    Check { name: "time_stamps_differ_by_a_turn_at_most", measurement: "stamps", judge: stamps },
-    Check { name: "sleeps_end_in_time", measurement: "timers", judge: timers },
-    Check { name: "ticks_come_at_their_rate", measurement: "ticks", judge: ticks },
-    Check { name: "pause_costs_what_was_set", measurement: "pauses", judge: pauses },
+    Check { name: "busy_loops_run_in_parallel", measurement: "spins", reads: "spins", judge: spins },
+    Check {
+        name: "time_stamps_differ_by_a_turn_at_most",
+        measurement: "stamps",
+        reads: "stamps",
+        judge: stamps,
+    },
+    Check { name: "sleeps_end_in_time", measurement: "timers", reads: "timers", judge: timers },
+    Check { name: "ticks_come_at_their_rate", measurement: "ticks", reads: "ticks", judge: ticks },
+    Check { name: "pause_costs_what_was_set", measurement: "pauses", reads: "pauses", judge: pauses },
+    Check { name: "misses_take_what_is_configured", measurement: "memory", reads: "chases", judge: chases },
+    Check { name: "lines_move_as_configured", measurement: "memory", reads: "handovers", judge: moves },
 ];
 
 /// `figure` is that, give or take a part of it.
@@ -98,6 +109,53 @@ fn pauses(machine: &Machine, output: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The machine of the test's clocks with a model of memory.
+fn described() -> Result<Described, String> {
+    Described::find("server").map_err(|error| error.to_string())
+}
+
+/// A load from the first cache, with the instructions around it.
+fn hit(output: &str) -> Result<f64, String> {
+    readings(output, "chases")?[0].get("each")
+}
+
+fn chases(_: &Machine, output: &str) -> Result<(), String> {
+    let machine = described()?;
+    let latency = *machine.memory.ok_or("it has no caches")?.latency_ns;
+    let hit = hit(output)?;
+    within("a load from the first cache", hit, 1.0, 5.0)?;
+    let expected = [0, 0, latency.core, latency.shared, latency.memory];
+    for (reading, ns) in readings(output, "chases")?.iter().zip(expected) {
+        near(&format!("a load of {} KiB", reading.get("kib")?), reading.get("each")?, hit + ns as f64, 0.05)?;
+    }
+    Ok(())
+}
+
+fn moves(machine: &Machine, output: &str) -> Result<(), String> {
+    let transfer = *described()?.costs.handover_ns;
+    let hit = hit(output)?;
+    for reading in readings(output, "handovers")? {
+        let to = reading.get("to")?;
+        let is_near = to < f64::from(machine.cpus / machine.sockets);
+        let ns = if is_near { transfer.cache } else { transfer.node };
+        near(&format!("a line from CPU 0 to CPU {to}"), reading.get("each")?, hit + ns as f64, 0.2)?;
+    }
+    for reading in readings(output, "additions")? {
+        let threads = reading.get("threads")?;
+        let what = format!("an addition by one of {threads}");
+        let each = reading.get("each")?;
+        if threads < 2.0 {
+            within(&what, each, 1.0, 5.0)?;
+        } else if threads <= f64::from(machine.cpus / machine.sockets) {
+            near(&what, each, transfer.cache as f64, 0.2)?;
+        } else {
+            // In turn: some transfers are near, some far.
+            within(&what, each, 0.8 * transfer.cache as f64, 1.2 * transfer.node as f64)?;
+        }
+    }
+    Ok(())
+}
+
 pub fn wakes(default: &str, short: &str) -> Result<(), String> {
     let (default, short) = (readings(default, "wakes")?, readings(short, "wakes")?);
     for name in ["min", "median", "p99"] {
@@ -151,9 +209,15 @@ pub fn wrong_readings() -> Result<(), String> {
         ("pauses", "pauses busy=0 each=142.4"),
         ("pauses", "pauses busy=0 each=143.6"),
         ("pauses", "an empty line"),
+        ("chases", "chases kib=8 each=3\nchases kib=16 each=3.2"),
+        ("chases", "chases kib=8 each=3\nchases kib=16 each=3\nchases kib=128 each=6.4"),
+        ("chases", "chases kib=8 each=6"),
+        ("handovers", "chases kib=8 each=3\nhandovers from=0 to=1 each=28"),
+        ("handovers", "chases kib=8 each=3\nhandovers from=0 to=1 each=23\nadditions threads=4 each=10"),
+        ("handovers", "chases kib=8 each=3\nhandovers from=0 to=1 each=23\nadditions threads=4 each=25"),
     ];
     for (measurement, output) in wrong {
-        let check = CHECKS.iter().find(|check| check.measurement == *measurement).ok_or("no such check")?;
+        let check = CHECKS.iter().find(|check| check.reads == *measurement).ok_or("no such check")?;
         if (check.judge)(default, output).is_ok() {
             return Err(format!("{} accepts\n{output}", check.name));
         }

@@ -10,6 +10,8 @@ const KERNEL: &str = "6.18";
 pub struct Machine {
     pub name: &'static str,
     pub cpus: u32,
+    /// Each with a last-level cache.
+    pub sockets: u32,
     clock: &'static str,
     /// By the names of the guest's measurements.
     pub measurements: &'static [&'static str],
@@ -23,10 +25,11 @@ const fn machine(
     clock: &'static str,
     measurements: &'static [&'static str],
 ) -> Machine {
-    Machine { name, cpus, clock, measurements, is_extra: cpus > 16 }
+    Machine { name, cpus, sockets: 1, clock, measurements, is_extra: cpus > 16 }
 }
 
 const SEEDED: &[&str] = &["repeat", "stamps", "pauses"];
+const MODELLED: &[&str] = &["memory", "repeat"];
 
 pub const MACHINES: &[Machine] = &[
     machine("default", 4, "parallel", &["spins", "stamps", "timers", "ticks", "pauses", "wakes"]),
@@ -34,6 +37,11 @@ pub const MACHINES: &[Machine] = &[
     machine("seed1", 4, "parallel:pause=40,jitter=1", SEEDED),
     machine("seed1-again", 4, "parallel:pause=40,jitter=1", SEEDED),
     machine("seed2", 4, "parallel:pause=40,jitter=2", SEEDED),
+    Machine { is_extra: true, ..machine("memory", 4, "parallel:memory=server", MODELLED) },
+    Machine { is_extra: true, ..machine("memory-again", 4, "parallel:memory=server", MODELLED) },
+    Machine { is_extra: true, ..machine("memory-short", 4, "parallel:turn=25,memory=server", &["memory"]) },
+    Machine { sockets: 2, is_extra: true, ..machine("memory-far", 4, "parallel:memory=server", &["memory"]) },
+    Machine { is_extra: true, ..machine("memory-sixteen", 16, "parallel:memory=server", &["memory"]) },
     machine("sixteen", 16, "parallel", &["spins", "stamps"]),
     machine("sixty-four", 64, "parallel", &["spins", "stamps"]),
     WORK,
@@ -110,7 +118,10 @@ impl Machine {
             accel: Accel::Tcg,
             memory_mib: 512 + 16 * self.cpus,
             programs,
-            ..VmSpec::new(kernel, Topology::flat(self.cpus))
+            ..VmSpec::new(
+                kernel,
+                Topology { sockets: self.sockets, cores: self.cpus / self.sockets, ..Topology::flat(1) },
+            )
         };
         let mut vm = Vm::start(&spec, &GuestCommand { argv, env: Vec::new() }).map_err(|e| e.to_string())?;
         // If the input ends, process 1 polls it a hundred times a second.

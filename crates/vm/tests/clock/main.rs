@@ -69,6 +69,9 @@ fn trials(rigs: &[Arc<Rig>]) -> Vec<Trial> {
     trials.push(pair("an_idle_cpu_wakes_up_within_two_turns_more", ["default", "short"], judge::wakes));
     trials.push(pair("the_same_seed_repeats_everything", ["seed1", "seed1-again"], judge::equal));
     trials.push(pair("another_seed_is_another_run", ["seed1", "seed2"], judge::different));
+    if rigs.iter().any(|rig| rig.machine.name == "memory-again") {
+        trials.push(pair("a_model_of_memory_repeats_everything", ["memory", "memory-again"], judge::equal));
+    }
     let mut trials: Vec<Trial> = trials.into_iter().map(|trial| trial.with_ignored_flag(true)).collect();
     trials.push(Trial::test("wrong_readings_are_refused", || Ok(judge::wrong_readings()?)));
     trials

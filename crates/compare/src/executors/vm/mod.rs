@@ -142,6 +142,7 @@ impl Executor for VmExecutor {
             turn: settings.map(|it| it.turn),
             pause_ns: settings.map(|it| it.pause_ns),
             jitter: settings.and_then(|it| it.jitter),
+            memory_model: settings.and_then(|it| it.memory).map(|memory| memory.to_string()),
             accel: boot.accel,
             accel_note: boot.accel_note,
             memory_mib: self.spec.memory_mib,

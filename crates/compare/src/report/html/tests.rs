@@ -76,6 +76,7 @@ pub(in crate::report) fn sample() -> Report {
             turn: Some(1000),
             pause_ns: Some(140),
             jitter: None,
+            memory_model: None,
             memory_mib: 1024,
             boot_s: 6.2,
             host_kernel: "6.1.0".into(),

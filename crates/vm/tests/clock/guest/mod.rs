@@ -1,5 +1,6 @@
 //! Inside the machine: carries out what is asked for, one line a reading.
 mod cpu;
+mod memory;
 mod pauses;
 mod repeat;
 mod spins;
@@ -22,6 +23,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("pauses", pauses::measure),
     ("wakes", wakes::measure),
     ("repeat", repeat::measure),
+    ("memory", memory::measure),
 ];
 
 pub fn measure(names: &[&str]) -> ExitCode {
