@@ -12,6 +12,9 @@ const SCHEDULER: &str = "flsched:slice_us=3000";
 const HOGS: &str = "hog='i=0; while [ $i -lt 15000 ]; do i=$((i+1)); done'
     taskset -c 0 sh -c \"$hog\" & taskset -c 0 sh -c \"$hog\"; wait";
 
+/// 60 ms of work: what it takes to start, 1.5 ms, is little beside that.
+const ON_ONE_CPU: &str = "spin-barrier:1:30:200000";
+
 /// A CPU may idle for up to a tick, 4 ms, beside a thread that was queued just then. That is little beside this
 /// work, of 240 ms.
 const ON_BOTH_CPUS: &str = "spin-barrier:2:1:24000000";
@@ -26,7 +29,7 @@ pub fn breakdown() -> Result<(), Failed> {
     let output = Command::new(env!("CARGO_BIN_EXE_flsched"))
         .args("compare --why --on vm --kernel 6.18 --cpus 2 --runs 1 --seed 1 --schedulers".split(' '))
         .arg(SCHEDULER)
-        .args(["--workload", "spin-barrier:1:10:200000", "--workload", ON_BOTH_CPUS])
+        .args(["--workload", ON_ONE_CPU, "--workload", ON_BOTH_CPUS])
         .arg("--json")
         .arg(&file)
         .arg("--timeline")
@@ -42,7 +45,7 @@ pub fn breakdown() -> Result<(), Failed> {
 
     expect(
         &report,
-        "spin-barrier:1",
+        ON_ONE_CPU,
         &[("user", 46.0..50.0), ("idle_nothing", 47.0..51.0), ("idle_task_waits", 0.0..2.0)],
     );
     expect(
@@ -64,7 +67,7 @@ fn timelines(folder: &Path) {
     let page = std::fs::read_to_string(folder.join("page.html")).expect("a page");
     assert_eq!(page.matches("What ran where").count(), 3);
     // The one computes for all the time on one of two CPUs, the other one on both.
-    for (workload, busy) in [("spin-barrier-1-10-200000", 50.0), ("spin-barrier-2-1-24000000", 100.0)] {
+    for (workload, busy) in [("spin-barrier-1-30-200000", 50.0), ("spin-barrier-2-1-24000000", 100.0)] {
         let name = format!("page-{workload}-{}.json.gz", SCHEDULER.replace([':', '='], "-"));
         assert!(folder.join(&name).is_file() && page.contains(&format!("href=\"{name}\"")), "{name}");
         let figure = page.split("<figure").find(|figure| figure.contains(&name)).expect("a picture");
