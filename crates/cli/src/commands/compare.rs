@@ -243,7 +243,7 @@ pub fn executor(
     Vm::check(arch, clock, Accel::Auto)?;
     let mut inside = programs(&spec.schedulers, &spec.workloads)?;
     inside.extend(flsched_vm::programs_in(&args.command));
-    // Who asks for an amount of memory gets that.
+    // The files of workloads need memory beside the default; an amount that the user gave stays as it is.
     let further = spec.workloads.iter().map(memory_mib).sum();
     let files_mib: u32 = if args.vm.memory.is_some() { 0 } else { further };
     let wanted = args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL);

@@ -47,16 +47,21 @@ pub enum InputError {
 /// The folder with the input; makes it if the cache does not have it.
 pub(super) fn folder(app: &App) -> Result<PathBuf, InputError> {
     let file = app.file()?;
-    needs::find(file)?;
+    let programs = needs::find(file)?.programs;
     let cache = flsched_vm::cache_folder().ok_or(InputError::NoCacheFolder)?.join("apps");
     fs::create_dir_all(&cache).map_err(|error| InputError::Io(cache.clone(), error))?;
-    folder_in(&cache, file, &app.values)
+    folder_in(&cache, file, &app.values, &programs)
 }
 
-fn folder_in(cache: &Path, file: &AppFile, values: &[String]) -> Result<PathBuf, InputError> {
+fn folder_in(
+    cache: &Path,
+    file: &AppFile,
+    values: &[String],
+    programs: &[PathBuf],
+) -> Result<PathBuf, InputError> {
     let variables: Vec<_> =
         variables(file, values).into_iter().filter(|(name, _)| file.input.contains(name.as_str())).collect();
-    let place = cache.join(format!("{}-{}", file.stem(), key(file, &variables)));
+    let place = cache.join(format!("{}-{}", file.stem(), key(file, &variables, programs)));
     if place.is_dir() {
         return Ok(place);
     }
@@ -85,7 +90,7 @@ fn folder_in(cache: &Path, file: &AppFile, values: &[String]) -> Result<PathBuf,
 }
 
 /// A hash of everything that determines the input. A program that has been updated may need another one.
-fn key(file: &AppFile, variables: &[(String, String)]) -> String {
+fn key(file: &AppFile, variables: &[(String, String)], programs: &[PathBuf]) -> String {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_le_bytes());
@@ -94,8 +99,8 @@ fn key(file: &AppFile, variables: &[(String, String)]) -> String {
     add(&file.text);
     variables.iter().for_each(|(name, value)| add(&format!("{name}={value}")));
     file.companions.iter().for_each(|(_, text)| add(text));
-    for program in needs::find(file).map(|found| found.programs).unwrap_or_default() {
-        let made = fs::metadata(&program).map(|it| (it.len(), it.mtime())).unwrap_or_default();
+    for program in programs {
+        let made = fs::metadata(program).map(|it| (it.len(), it.mtime())).unwrap_or_default();
         add(&format!("{} {made:?}", program.display()));
     }
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
@@ -139,7 +144,7 @@ mod tests {
     fn input_is_made_once_for_each_of_its_parameters() {
         let cache = tempfile::tempdir().unwrap();
         let file = app("echo $SIZE > data\nls | grep -q data\n");
-        let folder = |size: &str| folder_in(cache.path(), &file, &[size.into()]).unwrap();
+        let folder = |size: &str| folder_in(cache.path(), &file, &[size.into()], &[]).unwrap();
         let first = folder("1");
         assert_eq!(fs::read_to_string(first.join("data")).unwrap(), "1\n");
         fs::write(first.join("mark"), "").unwrap();
@@ -148,9 +153,9 @@ mod tests {
         assert!(first.join("mark").exists(), "not made again");
         assert_ne!(folder("2"), first);
         let other = app("echo other > data\n");
-        let one = folder_in(cache.path(), &other, &["1".into()]).unwrap();
+        let one = folder_in(cache.path(), &other, &["1".into()], &[]).unwrap();
         assert_eq!(
-            folder_in(cache.path(), &other, &["2".into()]).unwrap(),
+            folder_in(cache.path(), &other, &["2".into()], &[]).unwrap(),
             one,
             "it does not depend on SIZE"
         );
@@ -160,7 +165,7 @@ mod tests {
     fn a_script_that_fails_leaves_nothing() {
         let cache = tempfile::tempdir().unwrap();
         let file = app("echo half > data\necho 'no space' >&2\nexit 3\n");
-        let error = folder_in(cache.path(), &file, &["1".into()]).unwrap_err().to_string();
+        let error = folder_in(cache.path(), &file, &["1".into()], &[]).unwrap_err().to_string();
         assert_eq!(error, "app:some: its input could not be made: exit status: 3: no space");
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
     }

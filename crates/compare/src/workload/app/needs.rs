@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub files: Vec<PathBuf>,
 }
 
-/// What is not installed.
+/// An application lacks a program or a file on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("app:{app} needs {what}, which this machine does not have; on Debian: apt-get install {packages}")]
 pub struct Missing {
@@ -33,7 +33,7 @@ pub fn missing(app: &AppFile) -> Option<Missing> {
     find(app).err()
 }
 
-/// Looks for everything.
+/// Finds the programs and files of an application, or the first one that is missing.
 pub(super) fn find(app: &AppFile) -> Result<Found, Missing> {
     let missing =
         |what: &str| Missing { app: app.name.clone(), what: format!("`{what}`"), packages: packages(app) };
