@@ -33,7 +33,7 @@ pub enum Error {
     #[error("stopped")]
     Stopped,
     /// A scheduler did what the kernel would stop it for, or lost a task.
-    #[error("{0}")]
+    #[error(transparent)]
     Violation(#[from] Violation),
 }
 

@@ -125,8 +125,9 @@ impl Watch {
     fn waits_on(&mut self, task: &Task, cpu: CpuId, now: Ns) {
         let from = task.since.max(self.from).min(now);
         let before = *self.watched(task.id);
-        let is_same = before.since == task.since;
-        let peak = if is_same { before.peak.max(self.cpus[before.cpu].peak(from, now)) } else { 0 };
+        let earlier = if before.since == task.since { before.peak } else { 0 };
+        // One that was queued long ago and has run since has waited where it was queued.
+        let peak = if from < now { earlier.max(self.cpus[before.cpu].peak(from, now)) } else { earlier };
         let watched = self.watched(task.id);
         (watched.cpu, watched.since, watched.peak) = (cpu, task.since, peak);
     }
