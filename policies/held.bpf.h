@@ -10,33 +10,37 @@
 #include "topology.bpf.h"
 
 #define HELD_TICKS 2 /* a CPU without a tick of the policy's for longer is held, or idle */
+#define NO_QUEUE   (~0ULL)
+
+/* The policy's: the queue of @cpu with a task that must not wait any longer, or NO_QUEUE. */
+static u64 urgent_queue(s32 cpu);
 
 /* What each CPU has seen, written by itself only; others read when it had its last tick. */
 static struct {
 	u64 ticked_at __attribute__((aligned(64))); /* its last tick under a task of the policy's */
-	s32 held;				    /* a CPU where a task waits in vain */
+	u64 held;				    /* a queue where a task waits in vain */
 	bool is_noted;				    /* if there is one */
 } looks[MAX_CPUS];
 
 /* @cpu has a tick. Is it to take a task from the CPU that it looks at? */
 static bool find_held(s32 cpu)
 {
-	u64 now = bpf_jiffies64();
+	u64 now = bpf_jiffies64(), held = NO_QUEUE;
 	s32 other = (cpu + now) % scx_bpf_nr_cpu_ids();
-	bool is_held = other != cpu &&
-		       now - READ_ONCE(looks[other & (MAX_CPUS - 1)].ticked_at) > HELD_TICKS;
 
+	if (other != cpu && now - READ_ONCE(looks[other & (MAX_CPUS - 1)].ticked_at) > HELD_TICKS)
+		held = urgent_queue(other);
 	WRITE_ONCE(looks[cpu & (MAX_CPUS - 1)].ticked_at, now);
-	looks[cpu & (MAX_CPUS - 1)].held = other;
-	looks[cpu & (MAX_CPUS - 1)].is_noted = is_held && nr_queued(run_queue(other));
-	return looks[cpu & (MAX_CPUS - 1)].is_noted;
+	looks[cpu & (MAX_CPUS - 1)].held = held;
+	looks[cpu & (MAX_CPUS - 1)].is_noted = held != NO_QUEUE;
+	return held != NO_QUEUE;
 }
 
-/* The CPU from which @cpu is to take a task, once; or NO_CPU. */
-static s32 noted_held(s32 cpu)
+/* The queue from which @cpu is to take a task, once; or NO_QUEUE. */
+static u64 noted_held(s32 cpu)
 {
 	if (!looks[cpu & (MAX_CPUS - 1)].is_noted)
-		return NO_CPU;
+		return NO_QUEUE;
 	looks[cpu & (MAX_CPUS - 1)].is_noted = false;
 	return looks[cpu & (MAX_CPUS - 1)].held;
 }
@@ -44,9 +48,9 @@ static s32 noted_held(s32 cpu)
 /* Takes a task from there. */
 static inline bool take_held(s32 cpu)
 {
-	s32 held = noted_held(cpu);
+	u64 held = noted_held(cpu);
 
-	return held >= 0 && scx_bpf_dsq_move_to_local(run_queue(held), 0);
+	return held != NO_QUEUE && scx_bpf_dsq_move_to_local(held, 0);
 }
 
 #endif /* FLSCHED_HELD_BPF_H */

@@ -80,6 +80,16 @@ static bool is_later_next(s32 cpu, bool has_queued)
 	return state->nr_first++ < YIELDERS;
 }
 
+/* A task that is eligible must not wait for work to end that goes on elsewhere. */
+static u64 urgent_queue(s32 cpu)
+{
+	u64 now = bpf_jiffies64();
+
+	if (nr_queued(run_queue(cpu)))
+		return run_queue(cpu);
+	return time_before(now, first_key(later_queue(cpu), now + 1)) ? NO_QUEUE : later_queue(cpu);
+}
+
 /*
  * Return true if the running task of @cpu, which has had @used_ns of its turn, must go to the end,
  * so that no other task waits for too long.

@@ -291,17 +291,22 @@ static void turn_is_over(s32 cpu, s32 pid)
 	cpu_state(cpu)->turn_ends_at = 0;
 }
 
+static u64 urgent_queue(s32 cpu)
+{
+	return nr_queued(run_queue(cpu)) ? run_queue(cpu) : NO_QUEUE;
+}
+
 /*
  * Takes a task that waits in vain on a CPU which a higher class holds, unless it is less important
  * than the one that goes on here.
  */
 static bool take_held_level(s32 cpu, u32 own)
 {
-	s32 held = noted_held(cpu);
+	u64 held = noted_held(cpu);
 
-	return held >= 0 &&
-	       (first_level_on(held) <= own || first_waited_ns(run_queue(held)) >= LONGEST_NS) &&
-	       scx_bpf_dsq_move_to_local(run_queue(held), 0);
+	return held != NO_QUEUE &&
+	       (first_level_on(held) <= own || first_waited_ns(held) >= LONGEST_NS) &&
+	       scx_bpf_dsq_move_to_local(held, 0);
 }
 
 /* A turn begins, as long as the task's slice. */

@@ -255,6 +255,11 @@ static bool take_queued(s32 cpu)
 	return false;
 }
 
+static u64 urgent_queue(s32 cpu)
+{
+	return nr_queued(run_queue(cpu)) ? run_queue(cpu) : NO_QUEUE;
+}
+
 /* The order follows from when tasks are due, so that nothing needs to be noted. */
 static void turn_is_over(s32 cpu, s32 pid)
 {

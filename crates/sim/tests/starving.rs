@@ -161,6 +161,21 @@ fn a_task_does_not_wait_for_a_real_time_task_while_others_compute() {
     }
 }
 
+/// Tasks of the background that yield are taken by no CPU that has some of its own.
+#[test]
+fn the_background_does_not_wait_for_a_real_time_task() {
+    let tasks = task("background", "nice = 19\ncount = 106", "{ run_us = 200 }, { yields = 3 }")
+        .replace("steps", "rounds = 500001\nsteps")
+        + &task(
+            "real-time",
+            "start_us = 16\ncpus = [1]\npolicy = { fifo = 59 }",
+            "{ sleep_us = 41 }, { run_us = 100000000 }",
+        );
+    for policy in POLICIES {
+        play(policy, 2, 34000, &tasks);
+    }
+}
+
 /// As virtual CPUs do: one spins on a lock whose holder waits on another CPU, where its turn comes after those of others.
 #[test]
 fn a_cpu_that_is_given_to_a_task_runs_it() {
