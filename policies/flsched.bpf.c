@@ -280,7 +280,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	if (check_later(cpu))
 		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, false));
 	set_turns(cpu, state->has_queued ? nr_queued(run_queue(cpu)) : 0,
-		  later_state(cpu)->nr_queued);
+		  later_state(cpu)->nr_queued, state->has_queued || !is_background(p));
 }
 
 /* A task of a higher class takes the CPU: the tasks in its local queue are enqueued again. */

@@ -489,7 +489,7 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	if (state->is_trickle)
 		return;
 	set_load(cpu, nr_here);
-	set_turns(cpu, nr_here, nr_here);
+	set_turns(cpu, nr_here, nr_here, true);
 	if (!nr_here)
 		return;
 	/* Events on two CPUs at once can miss each other. */

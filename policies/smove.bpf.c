@@ -332,7 +332,7 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 	remove_cpu(&idle_cpus, cpu);
 	if (find_held(cpu))
 		scx_bpf_task_set_slice(p, 0);
-	set_turns(cpu, waiting, 0);
+	set_turns(cpu, waiting, 0, true);
 	if (strategy == STRATEGY_SMOVE)
 		record_frequency(cpu);
 	/*

@@ -24,7 +24,7 @@ struct {
 /* Tasks of a run queue, and tasks that are to have a small part of the CPU beside those. */
 enum turn { TURN, LATER_TURN, TURNS };
 
-#define LATER_PART 20 /* tasks of the second kind have one part in so many */
+#define LATER_PART 100 /* tasks of the second kind have one part in so many */
 
 /* How long turns on a CPU may last; 0: until the tick. */
 static struct {
@@ -42,14 +42,14 @@ static u64 short_turn_ns(u64 waiting)
 }
 
 /*
- * At a tick of @cpu, where so many tasks of each kind wait. It is global, so that the verifier
- * continues after it in one state.
+ * At a tick of @cpu, where so many tasks of each kind wait. @has_work: those of the second kind are
+ * not alone. It is global, so that the verifier continues after it in one state.
  */
-__noinline int set_turns(s32 cpu, u64 waiting, u64 later)
+__noinline int set_turns(s32 cpu, u64 waiting, u64 later, bool has_work)
 {
 	turns[cpu & (MAX_CPUS - 1)].ns[TURN] = short_turn_ns(waiting);
 	turns[cpu & (MAX_CPUS - 1)].ns[LATER_TURN] =
-		waiting ? short_turn_ns(LATER_PART * later) : 0;
+		short_turn_ns(has_work ? LATER_PART * later : later);
 	return 0;
 }
 

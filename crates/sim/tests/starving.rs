@@ -48,14 +48,14 @@ fn task(name: &str, other: &str, steps: &str) -> String {
 /// Each task of the background was due by itself, and due tasks came first: 25 took a whole CPU.
 #[test]
 fn the_background_leaves_a_cpu_to_others() {
-    for count in [10, 26, 200] {
+    for count in [10, 26, 200, 1000] {
         let tasks = task("normal", "", "{ run_us = 4000000 }")
             + &task("background", &format!("nice = 19\ncount = {count}"), "{ run_us = 4000000 }");
         let (_, recording) = play("flsched", 1, 4000, &tasks);
         let had = cpu_times(&recording, "normal", 4000)[0];
         assert!(had > 0.9 * 3900.0, "beside {count} it had {had} ms of 4 s");
         let background: f64 = cpu_times(&recording, "background", 4000).iter().sum();
-        assert!(background > 20.0, "{count} had {background} ms");
+        assert!(background > 5.0, "{count} had {background} ms");
     }
 }
 
