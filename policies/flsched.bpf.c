@@ -114,8 +114,12 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 		cpu = claim_idle(p, prev_cpu, WHOLE_CORES);
 	if (cpu < 0)
 		cpu = claim_idle(p, prev_cpu, NEARBY);
-	if (cpu < 0)
+	if (cpu < 0) {
+		cpu = claim_background(p, prev_cpu);
+		if (cpu >= 0)
+			return cpu;
 		return waits_with_waker(p, waker, prev_cpu, wake_flags) ? waker : prev_cpu;
+	}
 	COUNT(idle_near);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
 	return cpu;
@@ -152,6 +156,7 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(),
 					 is_before ? key_before_others(p) : p->scx.runnable_at,
 					 enq_flags);
+		queued_behind(cpu);
 	}
 	if (may_leave(p, enq_flags) && offer(queues, p, cpu, NEARBY))
 		COUNT(pushed);
@@ -166,6 +171,7 @@ static bool take_next(s32 cpu, struct cpu_state *state)
 		remove_cpu(&run_queues.cpus, cpu);
 		return false;
 	}
+	set_background(cpu, false);
 	limit_turn(cpu, is_later ? LATER_TURN : TURN);
 	return true;
 }
@@ -177,14 +183,17 @@ static bool take_next(s32 cpu, struct cpu_state *state)
  */
 static bool find_work(s32 cpu, bool goes_on, bool yields)
 {
+	set_background(cpu, false);
 	if (take_offered(cpu))
 		return true;
 	if (pull_near(&run_queues, cpu, 1) || (yields && pull_waiter(cpu))) {
 		COUNT(pulled);
 		return true;
 	}
-	if (take_later(cpu))
+	if (take_later(cpu)) {
+		set_background(cpu, is_next_background(cpu));
 		return true;
+	}
 	if (goes_on || !pull_near(&later_queues, cpu, 1))
 		return false;
 	COUNT(pulled);
@@ -192,8 +201,9 @@ static bool find_work(s32 cpu, bool goes_on, bool yields)
 }
 
 /* @p has another turn. */
-static void go_on(struct task_struct *p, struct cpu_state *state)
+static void go_on(struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
+	set_background(cpu, is_background(p));
 	state->ended = NO_TASK;
 	scx_bpf_task_set_slice(p, is_background(p) ? tick_ns : turn_ns());
 }
@@ -227,7 +237,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	if (!works && find_work(cpu, goes_on, yields))
 		return;
 	if (goes_on) {
-		go_on(prev, state);
+		go_on(prev, cpu, state);
 		return;
 	}
 	/* offer() says why a CPU checks the queues once more. */
@@ -269,6 +279,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	struct cpu_state *state = cpu_state(cpu);
 
 	remove_cpu(&idle_cpus, cpu);
+	set_background(cpu, is_background(p));
 	if (find_held(cpu) || ends_turn(p, cpu, state)) {
 		COUNT(turn_ended);
 		scx_bpf_task_set_slice(p, 0);

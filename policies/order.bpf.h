@@ -7,25 +7,18 @@
 #ifndef FLSCHED_ORDER_BPF_H
 #define FLSCHED_ORDER_BPF_H
 
-#include "later.bpf.h"
+#include "background.bpf.h"
 
 KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
-#define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
-#define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
-#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+#define CROWD	 16 /* tasks on a CPU for which max_delay_us is kept */
+#define YIELDERS 8  /* tasks that yield that go before tasks with work within a tick */
 
 /* Return true if @p would preempt a running task under other schedulers. */
 static bool would_preempt(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
-}
-
-/* Return true if @p is to run only when no other task wants to. */
-static bool is_background(const struct task_struct *p)
-{
-	return p->static_prio > DEFAULT_PRIO || p->policy == SCHED_IDLE;
 }
 
 static u64 longest_wait_ticks(void)

@@ -59,6 +59,23 @@ fn the_background_leaves_a_cpu_to_others() {
     }
 }
 
+/// A turn of the background went on until the tick: half of all wake-ups waited for 1.9 ms.
+#[test]
+fn wake_ups_take_cpus_from_the_background() {
+    let tasks = task("background", "nice = 19\ncount = 8", "{ run_us = 400000 }")
+        + &task("sleeps", "count = 16\nrounds = 100", "{ sleep_us = 2000 }, { run_us = 100 }")
+        + &task("pinned", "cpus = [3]\nrounds = 100", "{ sleep_us = 2000 }, { run_us = 10 }");
+    let (outcome, _) = play("flsched", 8, 2000, &tasks);
+    let latency_us = outcome.expect("it ends").wakeup_latency_us;
+    assert!(latency_us["p90"] < 20.0, "{latency_us:?}");
+}
+
+/// Turns had no limit where no other work waited: the last of 9,000 had its first turn after 36 s.
+#[test]
+fn thousands_in_the_background_have_turns_in_time() {
+    play("flsched", 1, 35000, &task("background", "nice = 5\ncount = 9000", "{ run_us = 100000000 }"));
+}
+
 #[test]
 fn the_background_is_balanced_over_cpus() {
     let tasks = task("background", "nice = 10\ncount = 8", "{ run_us = 1000000 }");
