@@ -6,9 +6,10 @@
  * for Xeon Phi", APSys 2017; flsched_paper.bpf.c has their algorithm as it is.
  *
  * The idea is theirs: a machine with many CPUs loses throughput to locks and to context switches,
- * so do without both. Each CPU has run queues of its own, served round robin. A woken task never
- * interrupts another; it waits for the next switch that happens anyway. Only the time slice is
- * accounted for, in the tick. The policy has no lock of its own; a queue's lock is the kernel's.
+ * so do without both. Each CPU has run queues of its own, served round robin. A woken task
+ * interrupts none but the background; it waits for the next switch that happens anyway. Only the
+ * time slice is accounted for, in the tick. The policy has no lock of its own; a queue's lock is
+ * the kernel's.
  *
  * The order in which the tasks of a CPU run is ours. Each is eligible from some moment on, and the
  * one that has been so for longest is next. That moment is
