@@ -1,53 +1,112 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The background: tasks that are to run only when no other task wants to. A CPU that runs one, as
- * it has nothing else to do, is as good as idle for all others: a task that wakes up takes it.
+ * FLSCHED's background: each CPU's third queue, of tasks that are to run only when no other task
+ * wants to. A CPU that runs one, as it has nothing else to do, is as good as idle for all others: a
+ * task that wakes up takes it.
+ *
+ * So that none of them waits for ever, the background of a CPU as a whole has a turn each longest
+ * wait, whatever else waits there; more often only where it has hundreds of tasks, each of which
+ * must have a turn before the kernel ejects the policy.
  */
 #ifndef FLSCHED_BACKGROUND_BPF_H
 #define FLSCHED_BACKGROUND_BPF_H
 
-#include "later.bpf.h"
+#include "held.bpf.h"
+#include "order.bpf.h"
 
-#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+/*
+ * The state of a CPU's background. It is written only by that CPU, and by one that enqueues there
+ * and so holds its run-queue lock; @has_tasks also by one that offers a task.
+ */
+struct background {
+	u32 has_tasks; /* if not, the queue is empty */
+	bool is_in;    /* the CPU has put itself into background_cpus */
+	u64 due_at;    /* the tick at which a task has a turn before others */
+	u32 nr_turns;  /* that it has had since then */
+	u32 nr_queued; /* tasks in the queue at the last tick */
+} __attribute__((aligned(64)));
+
+static struct background backgrounds[MAX_CPUS];
+
+static struct queues background_queues = {.first = 2 * MAX_CPUS};
 
 /* The CPUs that run the background. One leaves the set when it is claimed, or gets other work. */
 static struct cpu_set background_cpus;
 
-/* Whether each CPU has put itself there. It is written by that CPU only. */
-static struct {
-	bool is_in __attribute__((aligned(64)));
-} in_background[MAX_CPUS];
-
-static bool is_background(const struct task_struct *p)
+static struct background *background(s32 cpu)
 {
-	return p->static_prio > DEFAULT_PRIO || p->policy == SCHED_IDLE;
+	return &backgrounds[cpu & (MAX_CPUS - 1)];
 }
 
-/* @cpu begins, or goes on, with a task that is of the background, or is not. */
+static u64 background_queue(s32 cpu)
+{
+	return third_queue(cpu);
+}
+
+/* Return true if @p is of the background. A task that exits is not: others wait for its end. */
+static bool is_background(const struct task_struct *p)
+{
+	return (p->static_prio > DEFAULT_PRIO || p->policy == SCHED_IDLE) &&
+	       !(p->flags & PF_EXITING);
+}
+
+/*
+ * The background of @cpu, so many tasks, waits for its next turn; with more tasks than there are
+ * ticks in LONGEST_NS, for its next turns. Each task has one within that time.
+ */
+static void postpone_background(s32 cpu, u64 tasks)
+{
+	u64 longest = LONGEST_NS / tick_ns, wait = longest_wait_ticks();
+
+	background(cpu)->due_at =
+		bpf_jiffies64() + (wait * longest / (longest + wait * tasks) ?: 1);
+	background(cpu)->nr_turns = 0;
+}
+
+static void insert_background(struct task_struct *p, s32 cpu, u64 enq_flags)
+{
+	if (!READ_ONCE(background(cpu)->has_tasks))
+		postpone_background(cpu, 0);
+	WRITE_ONCE(background(cpu)->has_tasks, true);
+	scx_bpf_dsq_insert_vtime(p, background_queue(cpu), tick_ns, p->scx.runnable_at, enq_flags);
+}
+
+static bool is_background_due(s32 cpu)
+{
+	return READ_ONCE(background(cpu)->has_tasks) &&
+	       !time_before(bpf_jiffies64(), background(cpu)->due_at);
+}
+
+static bool take_background(s32 cpu)
+{
+	u64 tasks = nr_queued(background_queue(cpu));
+
+	if (!take(background_queue(cpu), &background(cpu)->has_tasks))
+		return false;
+	if (++background(cpu)->nr_turns * (LONGEST_NS / tick_ns) >= tasks)
+		postpone_background(cpu, tasks);
+	return true;
+}
+
+/* As check_later() does. */
+static bool check_background(s32 cpu)
+{
+	background(cpu)->nr_queued = nr_queued(background_queue(cpu));
+	if (background(cpu)->nr_queued)
+		WRITE_ONCE(background(cpu)->has_tasks, true);
+	return READ_ONCE(background(cpu)->has_tasks);
+}
+
+/* @cpu runs a task of the background, and has nothing else to do; or does not. */
 static void set_background(s32 cpu, bool is_in)
 {
-	bool was_in = in_background[cpu & (MAX_CPUS - 1)].is_in;
+	bool was_in = background(cpu)->is_in;
 
-	in_background[cpu & (MAX_CPUS - 1)].is_in = is_in;
+	background(cpu)->is_in = is_in;
 	if (is_in)
 		add_cpu(&background_cpus, cpu);
 	else if (was_in)
 		remove_cpu(&background_cpus, cpu);
-}
-
-/*
- * Return true if the task that @cpu has just taken from its later queue is certainly of the
- * background: one that yields would be eligible by the next tick.
- */
-static bool is_next_background(s32 cpu)
-{
-	return time_before(bpf_jiffies64() + 1, later_state(cpu)->first_key);
-}
-
-/* A task of the background, on @cpu, is to leave it for one in the CPU's run queue. */
-static void interrupt_background(s32 cpu)
-{
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Claims the nearest CPU in the background for @p, which goes to its run queue; or NO_CPU. */
@@ -57,15 +116,52 @@ static s32 claim_background(struct task_struct *p, s32 prev_cpu)
 				   : claim_near(&background_cpus, prev_cpu, reach, NEARBY, p);
 
 	if (cpu >= 0)
-		interrupt_background(cpu);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return cpu;
 }
 
-/* A task with work waits in the run queue of @cpu. */
-static void queued_behind(s32 cpu)
+/* A task with work waits on @cpu. It takes the CPU, if that is in the background. */
+static void interrupt_background(s32 cpu)
 {
-	if (in_background[cpu & (MAX_CPUS - 1)].is_in && remove_cpu(&background_cpus, cpu))
-		interrupt_background(cpu);
+	if (background(cpu)->is_in && remove_cpu(&background_cpus, cpu))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* Offers the first tasks of @cpu's queue to idle CPUs. */
+static u32 offer_queued(struct queues *queues, s32 cpu)
+{
+	return offer_waiting(queues, &idle_cpus, cpu, false, SCX_KICK_IDLE);
+}
+
+/*
+ * At a tick of @cpu the tasks that wait there are offered to idle CPUs, and to those in the
+ * background. How many were woken.
+ */
+static u32 offer_all(s32 cpu)
+{
+	u32 woken = 0;
+
+	if (cpu_state(cpu)->has_queued)
+		woken += offer_queued(&run_queues, cpu) +
+			 offer_waiting(&run_queues, &background_cpus, cpu, false, SCX_KICK_PREEMPT);
+	if (check_later(cpu))
+		woken += offer_queued(&later_queues, cpu);
+	if (check_background(cpu))
+		woken += offer_queued(&background_queues, cpu);
+	return woken;
+}
+
+/* A task must not wait for work to end that goes on elsewhere; held.bpf.h. */
+static u64 urgent_queue(s32 cpu)
+{
+	u64 now = bpf_jiffies64();
+
+	if (nr_queued(run_queue(cpu)))
+		return run_queue(cpu);
+	if (!time_before(now, first_key(later_queue(cpu), now + 1)))
+		return later_queue(cpu);
+	return first_waited_ns(background_queue(cpu)) < LONGEST_NS ? NO_QUEUE
+								   : background_queue(cpu);
 }
 
 #endif /* FLSCHED_BACKGROUND_BPF_H */

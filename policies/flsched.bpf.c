@@ -15,10 +15,9 @@
  * one that has been so for longest is next. That moment is
  * - for a task with work: when it became runnable;
  * - for one that would preempt others elsewhere: sooner, by the longest wait of those others;
- * - for one that yields, and so waits for another task: a tick later;
- * - for one of the background (nice 1 to 19, SCHED_IDLE): later, by that longest wait for each of
- *   the background's tasks on the CPU.
- * Tasks that are not eligible yet run when there is no other work, here or nearby.
+ * - for one that yields, and so waits for another task: a tick later.
+ * Tasks that are not eligible yet run when there is no other work, here or nearby; those of the
+ * background (nice 1 to 19, SCHED_IDLE) when there are none of these either. background.bpf.h.
  *
  * A turn is not ended before another task has to run, so that none waits for too long; is_due().
  * CPUs without work look for some elsewhere; find_work(). A task that gets a message waits in its
@@ -26,9 +25,9 @@
  *
  * What is given up, on purpose: fairness, responsiveness, cgroup weights and limits.
  */
+#include "background.bpf.h"
 #include "balance.bpf.h"
-#include "held.bpf.h"
-#include "order.bpf.h"
+#include "messages.bpf.h"
 #include "turns.bpf.h"
 #include "yield_to.bpf.h"
 
@@ -53,48 +52,14 @@ STATS(
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
 /* clang-format on */
 
-/*
- * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
- * its run-queue lock. A queue without its has_ flag is empty.
- */
-struct cpu_state {
-	u32 has_queued;
-	s32 ended; /* the task whose turn was ended: it has not yielded */
-} __attribute__((aligned(64)));
-
-static struct cpu_state cpu_states[MAX_CPUS];
-
-static struct cpu_state *cpu_state(s32 cpu)
-{
-	return &cpu_states[cpu & (MAX_CPUS - 1)];
-}
-
 static u64 turn_ns(void)
 {
 	return US_TO_NS(slice_us);
 }
 
-/* Return true if @p ended its turn itself. sched_yield() leaves nothing of the slice. */
-static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
-{
-	return !p->scx.slice && state->ended != p->pid;
-}
-
 static void turn_is_over(s32 cpu, s32 pid)
 {
 	cpu_state(cpu)->ended = pid;
-}
-
-/*
- * A sender of messages says that it will sleep soon. If the receiver waits behind it, messages
- * collect until then, and no other CPU's lock is taken; on its own CPU it would run for each one.
- * The CPUs must share a cache, and the waker's queue is at most a crowd longer.
- */
-static bool waits_with_waker(const struct task_struct *p, s32 waker, s32 prev_cpu, u64 wake_flags)
-{
-	return (wake_flags & SCX_WAKE_SYNC) && group_of(waker) == group_of(prev_cpu) &&
-	       bpf_cpumask_test_cpu(waker, p->cpus_ptr) &&
-	       nr_queued(run_queue(waker)) <= nr_queued(run_queue(prev_cpu)) + CROWD;
 }
 
 /*
@@ -145,7 +110,8 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_background(p)) {
 		COUNT(background);
-		insert_later(p, cpu, tick_ns, key_in_background(p, cpu), enq_flags);
+		queues = &background_queues;
+		insert_background(p, cpu, enq_flags);
 	} else if (yields) {
 		COUNT(yielded);
 		insert_later(p, cpu, turn_ns(), key_after_yield(p), enq_flags);
@@ -157,47 +123,61 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(),
 					 is_before ? key_before_others(p) : p->scx.runnable_at,
 					 enq_flags);
-		queued_behind(cpu);
+		interrupt_background(cpu);
 	}
 	if (may_leave(p, enq_flags) && offer(queues, p, cpu, NEARBY))
 		COUNT(pushed);
 }
 
-/* Takes the task of @cpu's that has been eligible for longest. */
+/*
+ * Takes the task of @cpu's that has been eligible for longest. The background has a turn now and
+ * then whatever else waits.
+ */
 static bool take_next(s32 cpu, struct cpu_state *state)
 {
-	bool is_later = is_later_next(cpu, state->has_queued) && take_later(cpu);
-
-	if (!is_later && !take(run_queue(cpu), &state->has_queued)) {
-		remove_cpu(&run_queues.cpus, cpu);
-		return false;
+	if (is_background_due(cpu) && take_background(cpu)) {
+		set_background(cpu, !state->has_queued);
+		limit_turn(cpu, LATER_TURN);
+		return true;
 	}
-	set_background(cpu, false);
-	limit_turn(cpu, is_later ? LATER_TURN : TURN);
-	return true;
+	if ((is_later_next(cpu) && take_later(cpu)) || take(run_queue(cpu), &state->has_queued)) {
+		limit_turn(cpu, TURN);
+		return true;
+	}
+	remove_cpu(&run_queues.cpus, cpu);
+	return false;
 }
 
 /*
  * Where a CPU without work looks for some: what was offered to it, tasks with work nearby, then
- * those that are not eligible yet. One whose task goes on, as there is nothing else, looks only for
+ * those that are not eligible yet. One whose task yields, as there is nothing else, looks only for
  * a task that is better than its own.
  */
-static bool find_work(s32 cpu, bool goes_on, bool yields)
+static bool find_work(s32 cpu, bool yields)
 {
-	set_background(cpu, false);
 	if (take_offered(cpu))
 		return true;
 	if (pull_near(&run_queues, cpu, 1) || (yields && pull_waiter(cpu))) {
 		COUNT(pulled);
 		return true;
 	}
-	if (take_later(cpu)) {
-		set_background(cpu, is_next_background(cpu));
+	if (take_later(cpu))
 		return true;
-	}
-	if (goes_on || !pull_near(&later_queues, cpu, 1))
+	if (yields || !pull_near(&later_queues, cpu, 1))
 		return false;
 	COUNT(pulled);
+	return true;
+}
+
+/* There is no work anywhere. @goes_on: the task that ran is of the background, too. */
+static bool find_background(s32 cpu, bool goes_on)
+{
+	if (!take_background(cpu)) {
+		if (goes_on || !pull_near(&background_queues, cpu, 1))
+			return false;
+		COUNT(pulled);
+	}
+	set_background(cpu, true);
 	return true;
 }
 
@@ -219,11 +199,13 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	bool yields = goes_on && has_yielded(prev, state);
-	bool works = goes_on && !yields && !is_background(prev);
-	struct queues *like = works ? &run_queues : &later_queues;
+	bool in_background = goes_on && is_background(prev);
+	bool yields = goes_on && !in_background && has_yielded(prev, state);
+	bool works = goes_on && !in_background && !yields;
+	struct queues *like = works ? &run_queues : &background_queues;
 
-	if (take_target(cpu, true)) {
+	set_background(cpu, false);
+	if (take_target(cpu, 3)) {
 		COUNT(yielded_to);
 		return;
 	}
@@ -235,7 +217,9 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (take_next(cpu, state))
 		return;
-	if (!works && find_work(cpu, goes_on, yields))
+	if (!works && find_work(cpu, yields))
+		return;
+	if (!works && !yields && find_background(cpu, goes_on))
 		return;
 	if (goes_on) {
 		go_on(prev, cpu, state);
@@ -244,7 +228,8 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	/* offer() says why a CPU checks the queues once more. */
 	add_cpu(&idle_cpus, cpu);
 	check_later(cpu);
-	if (find_work(cpu, false, false))
+	check_background(cpu);
+	if (find_work(cpu, false) || find_background(cpu, false))
 		remove_cpu(&idle_cpus, cpu);
 }
 
@@ -261,7 +246,7 @@ void BPF_STRUCT_OPS(flsched_update_idle, s32 cpu, bool idle)
 static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	/* No other CPU finds the tasks in the local queue, so they wait for a tick at most. */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu))
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_later_due(cpu) || is_background_due(cpu))
 		return true;
 	if (is_background(p) && (state->has_queued || cpus_of(&run_queues.cpus, group_of(cpu))))
 		return true;
@@ -287,12 +272,9 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	}
 	if (!p->scx.slice)
 		state->ended = p->pid;
-	if (state->has_queued)
-		COUNT_MANY(pushed, offer_waiting(&run_queues, cpu, false));
-	if (check_later(cpu))
-		COUNT_MANY(pushed, offer_waiting(&later_queues, cpu, false));
-	set_turns(cpu, state->has_queued ? nr_queued(run_queue(cpu)) : 0,
-		  later_state(cpu)->nr_queued, state->has_queued || !is_background(p));
+	COUNT_MANY(pushed, offer_all(cpu));
+	set_turns(cpu, nr_queued(run_queue(cpu)) + later_state(cpu)->nr_queued,
+		  background(cpu)->nr_queued, state->has_queued || !is_background(p));
 }
 
 /* A task of a higher class takes the CPU: the tasks in its local queue are enqueued again. */
@@ -309,6 +291,7 @@ static s32 init_cpu(s32 cpu)
 	if (is_online(cpu))
 		add_cpu(&idle_cpus, cpu);
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu)
+						 ?: create_queue(background_queue(cpu), cpu)
 						 ?: create_turn_timer(cpu);
 }
 

@@ -26,14 +26,15 @@ static bool take_from(struct queues *queues, s32 from, s32 cpu)
 static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 extent)
 {
 	add_cpu(&queues->cpus, cpu);
-	return offer_to(claim_idle(p, cpu, extent), queues, cpu);
+	return offer_to(claim_idle(p, cpu, extent), queues, cpu, SCX_KICK_IDLE);
 }
 
 /*
- * Offers the first tasks of @cpu's queue to idle CPUs, wherever these are; if @whole, to cores that
- * are idle as a whole before others. How many were woken.
+ * Offers the first tasks of @cpu's queue to CPUs in @set, wherever these are; if @whole, to cores
+ * that are idle as a whole before others. How many were woken.
  */
-__noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, bool whole)
+__noinline u32 offer_waiting(struct queues *queues __arg_nonnull, struct cpu_set *set __arg_nonnull,
+			     s32 cpu, bool whole, u64 kick)
 {
 	struct task_struct *p;
 	u32 tried = 0, woken = 0;
@@ -45,11 +46,12 @@ __noinline u32 offer_waiting(struct queues *queues __arg_nonnull, s32 cpu, bool 
 		if (is_pinned(p))
 			continue;
 		add_cpu(&queues->cpus, cpu);
-		/* No CPU is idle. A set bit only means "perhaps". */
-		if (is_empty(&idle_cpus))
+		/* There is none. A set bit only means "perhaps". */
+		if (is_empty(set))
 			break;
-		woken += offer_to(whole ? claim_idle_core(p, cpu) : claim_idle(p, cpu, ANYWHERE),
-				  queues, cpu);
+		woken += offer_to(whole ? claim_idle_core(p, cpu)
+					: claim_near(set, cpu, reach, ANYWHERE, p),
+				  queues, cpu, kick);
 	}
 	bpf_rcu_read_unlock();
 	return woken;

@@ -7,13 +7,36 @@
 #ifndef FLSCHED_ORDER_BPF_H
 #define FLSCHED_ORDER_BPF_H
 
-#include "background.bpf.h"
+#include "later.bpf.h"
 
 KNOB(max_delay_us, 100000, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
-#define CROWD	 16 /* tasks on a CPU for which max_delay_us is kept */
-#define YIELDERS 8  /* tasks that yield that go before tasks with work within a tick */
+#define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
+#define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
+#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+
+/*
+ * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
+ * its run-queue lock. A queue without its has_ flag is empty.
+ */
+struct cpu_state {
+	u32 has_queued;
+	s32 ended; /* the task whose turn was ended: it has not yielded */
+} __attribute__((aligned(64)));
+
+static struct cpu_state cpu_states[MAX_CPUS];
+
+static struct cpu_state *cpu_state(s32 cpu)
+{
+	return &cpu_states[cpu & (MAX_CPUS - 1)];
+}
+
+/* Return true if @p ended its turn itself. sched_yield() leaves nothing of the slice. */
+static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
+{
+	return !p->scx.slice && state->ended != p->pid;
+}
 
 /* Return true if @p would preempt a running task under other schedulers. */
 static bool would_preempt(const struct task_struct *p)
@@ -40,23 +63,10 @@ static u64 key_after_yield(const struct task_struct *p)
 }
 
 /*
- * The background as a whole has a turn each longest wait, so a task waits for that time as often as
- * there are others. But it must have its turn before the kernel ejects the policy.
+ * Return true if the first task of @cpu's later queue is next. With a crowd of tasks that yield,
+ * only some go first within a tick: tasks with work have the rest of it, here or on a CPU nearby.
  */
-static u64 key_in_background(const struct task_struct *p, s32 cpu)
-{
-	u64 ticks = (nr_queued(later_queue(cpu)) + 1) * longest_wait_ticks();
-	u64 longest = LONGEST_NS / tick_ns;
-
-	return p->scx.runnable_at + ticks * longest / (ticks + longest);
-}
-
-/*
- * Return true if the first task of @cpu's later queue is next. @has_queued: tasks wait in the run
- * queue, too. With a crowd of tasks that yield, only some go first within a tick: tasks with work
- * have the rest of it, here or on a CPU nearby.
- */
-static bool is_later_next(s32 cpu, bool has_queued)
+static bool is_later_next(s32 cpu)
 {
 	struct later_state *state = later_state(cpu);
 	u64 now = bpf_jiffies64(), key;
@@ -64,23 +74,13 @@ static bool is_later_next(s32 cpu, bool has_queued)
 	if (!is_later_due(cpu))
 		return false;
 	key = state->first_key;
-	if (has_queued && time_before(first_key(run_queue(cpu), key), key))
+	if (cpu_state(cpu)->has_queued && time_before(first_key(run_queue(cpu), key), key))
 		return false;
 	if (state->first_at != now) {
 		state->first_at = now;
 		state->nr_first = 0;
 	}
 	return state->nr_first++ < YIELDERS;
-}
-
-/* A task that is eligible must not wait for work to end that goes on elsewhere. */
-static u64 urgent_queue(s32 cpu)
-{
-	u64 now = bpf_jiffies64();
-
-	if (nr_queued(run_queue(cpu)))
-		return run_queue(cpu);
-	return time_before(now, first_key(later_queue(cpu), now + 1)) ? NO_QUEUE : later_queue(cpu);
 }
 
 /*

@@ -93,8 +93,11 @@ struct offered {
 
 static struct offered offered[MAX_CPUS];
 
-/* Wakes @idle, if that is a CPU, which was claimed, for a task in @cpu's queue. True if it is. */
-static inline bool offer_to(s32 idle, struct queues *queues, s32 cpu)
+/*
+ * Wakes @idle, if that is a CPU, which was claimed, for a task in @cpu's queue. True if it is.
+ * @kick: how, SCX_KICK_IDLE, or SCX_KICK_PREEMPT if it runs a task that is to make room.
+ */
+static inline bool offer_to(s32 idle, struct queues *queues, s32 cpu, u64 kick)
 {
 	struct offered *its = &offered[idle & (MAX_CPUS - 1)];
 
@@ -102,7 +105,7 @@ static inline bool offer_to(s32 idle, struct queues *queues, s32 cpu)
 		return false;
 	WRITE_ONCE(its->queue, queues->first + cpu);
 	WRITE_ONCE(its->is_open, true);
-	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	scx_bpf_kick_cpu(idle, kick);
 	return true;
 }
 

@@ -184,7 +184,7 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
 	target =
 		READ_ONCE(available_levels) & levels_below(level) ? rr2_search(&search, p) : NO_CPU;
 	if (target >= 0 && search.at == IDLE)
-		offer_to(target, waiting_at(level), cpu);
+		offer_to(target, waiting_at(level), cpu, SCX_KICK_IDLE);
 	else if (target >= 0)
 		scx_bpf_kick_cpu(target, SCX_KICK_PREEMPT);
 }
@@ -364,7 +364,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		limit_turn(cpu, LATER_TURN);
 		return;
 	}
-	if (take_target(cpu, false)) {
+	if (take_target(cpu, 1)) {
 		COUNT(yielded_to);
 		return;
 	}

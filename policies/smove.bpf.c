@@ -284,7 +284,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 {
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 
-	if (take_target(cpu, true)) {
+	if (take_target(cpu, 2)) {
 		COUNT(yielded_to);
 		return;
 	}
@@ -342,7 +342,7 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || waiting * turn_ns() > LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
 	if (waiting)
-		offer_waiting(&run_queues, cpu, true);
+		offer_waiting(&run_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE);
 }
 
 /*
@@ -378,7 +378,7 @@ static int end_delays(void *map, u32 *cpu, struct delay_timer *timer)
 			COUNT(expired);
 	}
 	bpf_rcu_read_unlock();
-	offer_waiting(&run_queues, here, true);
+	offer_waiting(&run_queues, &idle_cpus, here, true, SCX_KICK_IDLE);
 	if (next)
 		set_timer(here, next);
 	return 0;

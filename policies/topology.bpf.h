@@ -64,10 +64,15 @@ FACT_TABLE(struct group, groups, MAX_GROUPS);
 FACT(nr_groups);
 FACT(summary_shift); /* so many groups share a bit, as a power of two */
 
-/* A policy's second queue of each CPU, after the run queues of all. */
+/* A policy's second and third queue of each CPU, after the run queues of all. */
 static __always_inline u64 second_queue(s32 cpu)
 {
 	return MAX_CPUS + cpu;
+}
+
+static __always_inline u64 third_queue(s32 cpu)
+{
+	return 2 * MAX_CPUS + cpu;
 }
 
 static __always_inline u32 group_of(s32 cpu)

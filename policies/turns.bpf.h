@@ -24,7 +24,7 @@ struct {
 /* Tasks of a run queue, and tasks that are to have a small part of the CPU beside those. */
 enum turn { TURN, LATER_TURN, TURNS };
 
-#define LATER_PART 100 /* tasks of the second kind have one part in so many */
+#define LATER_PART 20 /* tasks of the second kind have one part in so many */
 
 /* How long turns on a CPU may last; 0: until the tick. */
 static struct {

@@ -40,10 +40,10 @@ static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
 }
 
 /*
- * Takes the task to which the task that ran on @cpu has yielded, from the queue where it waits: a
- * run queue or, if the policy has those, a second queue.
+ * Takes the task to which the task that ran on @cpu has yielded, from the queue where it waits, of
+ * the @queues that the policy has for each CPU.
  */
-__noinline bool take_target(s32 cpu, bool has_second)
+__noinline bool take_target(s32 cpu, u32 queues)
 {
 	s32 pid = targets[cpu & (MAX_CPUS - 1)].pid, waits_on;
 	struct task_struct *target;
@@ -57,7 +57,8 @@ __noinline bool take_target(s32 cpu, bool has_second)
 		return false;
 	waits_on = scx_bpf_task_cpu(target);
 	taken = take_from_queue(target, run_queue(waits_on), cpu) ||
-		(has_second && take_from_queue(target, second_queue(waits_on), cpu));
+		(queues > 1 && take_from_queue(target, second_queue(waits_on), cpu)) ||
+		(queues > 2 && take_from_queue(target, third_queue(waits_on), cpu));
 	bpf_task_release(target);
 	return taken;
 }

@@ -221,3 +221,19 @@ fn tasks_that_compute_have_equal_turns() {
         }
     }
 }
+
+/// Scenarios that the adversary found, each of which broke the rule that it names.
+#[test]
+fn what_the_adversary_found_breaks_no_rule_any_more() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("\nrules = [\""), "{} names no rule", file.display());
+        let scenario = Scenario::parse(&text, &file.display().to_string()).unwrap();
+        if let Err(error @ Error::Violation(_)) = scenario.simulation().unwrap().run() {
+            panic!("{}: {error}", file.display());
+        }
+    }
+}
