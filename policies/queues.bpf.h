@@ -11,6 +11,7 @@
 #include "idle.bpf.h"
 
 #define PULL_TRIES 4 /* queues that a CPU without work searches, in each group */
+#define NEAR_TRIES 2 /* of which so many are the nearest */
 
 /* Dispatch queues: that of CPU 0 is the first, those of the others follow. */
 struct queues {
@@ -23,11 +24,18 @@ static struct queues run_queues;
 /* The policy's: takes a task for @cpu from the queue of @from. */
 static bool take_from(struct queues *queues, s32 from, s32 cpu);
 
+/* Where the search of @group goes on, at each tick elsewhere. */
+static u32 far_bit(u32 group)
+{
+	return bpf_jiffies64() * (PULL_TRIES - NEAR_TRIES) % group_size(group);
+}
+
 /*
- * Takes a task for @cpu from a queue of @group, the nearest first. A queue that is empty leaves the
- * set until a task is added or its CPU has a tick, so that other CPUs do not search it in vain; a
- * task that is just being added is missed until then, too. One whose tasks may not run on this CPU
- * stays: other CPUs may take them. Queues with fewer than @least tasks are left alone.
+ * Takes a task for @cpu from a queue of @group, the nearest first, then others, so that none is
+ * hidden for long behind queues whose tasks may not run on this CPU. A queue that is empty leaves
+ * the set until a task is added or its CPU has a tick, so that other CPUs do not search it in vain;
+ * a task that is just being added is missed until then, too. One whose tasks may not run on this
+ * CPU stays: other CPUs may take them. Queues with fewer than @least tasks are left alone.
  */
 __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, s32 cpu, u32 least)
 {
@@ -42,7 +50,7 @@ __noinline bool pull_from(struct queues *queues __arg_nonnull, u32 group, s32 cp
 
 		if (!word)
 			break;
-		bit = first_bit_from(word, cpu_index(cpu));
+		bit = first_bit_from(word, tries < NEAR_TRIES ? cpu_index(cpu) : far_bit(group));
 		word &= ~(1ULL << bit);
 		from = cpu_at(group, bit);
 		if (least > 1 && nr_queued(queues->first + from) < least)

@@ -121,12 +121,16 @@ static __always_inline u64 bits_up_to(u32 bits)
 	return bits >= GROUP_CPUS ? ~0ULL : (1ULL << (bits & (GROUP_CPUS - 1))) - 1;
 }
 
+/* The number of bits that may stand for a CPU. */
+static __always_inline u32 group_size(u32 group)
+{
+	return group_facts(group)->cores * group_facts(group)->threads ?: 1;
+}
+
 /* The bits that stand for a CPU, online or not. */
 static __always_inline u64 bits_of_group(u32 group)
 {
-	const volatile struct group *facts = group_facts(group);
-
-	return bits_up_to(facts->cores * facts->threads) & ~facts->missing;
+	return bits_up_to(group_size(group)) & ~group_facts(group)->missing;
 }
 
 /* The first bit of @word at or after @from, else the first of all; @word has one. */
