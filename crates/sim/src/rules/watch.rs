@@ -112,7 +112,7 @@ impl Watch {
     fn group_of(&self, task: &Task) -> Group {
         if task.class < BELOW_RT {
             Group::Above
-        } else if task.static_prio > 120 || task.policy == SCHED_IDLE {
+        } else if !is_of_kernel(task) && (task.static_prio > 120 || task.policy == SCHED_IDLE) {
             Group::Background
         } else if self.yields.get(task.id).copied().unwrap_or(false) && !is_of_kernel(task) {
             Group::Yielder
@@ -151,6 +151,18 @@ impl Watch {
             let shares = self.cpus[cpu].queued(group, is_queued, now);
             self.judge(cpu, shares, now);
         }
+    }
+
+    /// A running task exits. Others wait for its end, whatever its nice value is.
+    pub fn exits(&mut self, task: &Task, now: Ns) {
+        let (before, after) = (self.watched(task.id).group, self.group_of(task));
+        self.watched(task.id).group = after;
+        for (group, is_queued) in [(before, false), (after, true)] {
+            let shares = self.cpus[task.cpu].queued(group, is_queued, now);
+            self.judge(task.cpu, shares, now);
+        }
+        let shares = self.cpus[task.cpu].runs(Some(after), now);
+        self.judge(task.cpu, shares, now);
     }
 
     /// The affinity of a task has changed.

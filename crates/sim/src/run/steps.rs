@@ -202,6 +202,10 @@ impl Simulation {
                 self.core.tasks[task].program_end =
                     Some((self.core.clock(), self.core.tasks[task].switches()));
                 self.core.tasks[task].flags |= PF_EXITING;
+                let now = self.core.now;
+                if let Some(watch) = &mut self.core.watch {
+                    watch.exits(&self.core.tasks[task], now);
+                }
             }
             Step::Exit => self.exit(cpu, task),
             Step::EndRun => {
