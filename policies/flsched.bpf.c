@@ -250,7 +250,7 @@ static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *st
 		return true;
 	if (is_background(p) && (state->has_queued || cpus_of(&run_queues.cpus, group_of(cpu))))
 		return true;
-	return state->has_queued && is_due(cpu, turn_ns() - p->scx.slice);
+	return state->has_queued && is_due(p, cpu, turn_ns() - p->scx.slice);
 }
 
 /*

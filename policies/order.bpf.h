@@ -22,7 +22,8 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
  */
 struct cpu_state {
 	u32 has_queued;
-	s32 ended; /* the task whose turn was ended: it has not yielded */
+	s32 ended;	 /* the task whose turn was ended: it has not yielded */
+	u32 short_turns; /* so many turns to come last for a tick */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -83,9 +84,22 @@ static bool is_later_next(s32 cpu)
 	return state->nr_first++ < YIELDERS;
 }
 
+/* Return true if the first task that waits on @cpu is a thread of @p's process. */
+static bool is_thread_next(const struct task_struct *p, s32 cpu)
+{
+	struct task_struct *first;
+	bool is_thread;
+
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
+	is_thread = first && first->tgid == p->tgid;
+	bpf_rcu_read_unlock();
+	return is_thread;
+}
+
 /*
- * Return true if the running task of @cpu, which has had @used_ns of its turn, must go to the end,
- * so that no other task waits for too long.
+ * Return true if a turn of @used_ns, on a CPU where @waiting tasks wait, the first for @waited_ns,
+ * must end, so that no other task waits for too long.
  *
  * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
  * has waited no longer than the first. So while the wait of the first and N ticks together are less
@@ -95,11 +109,9 @@ static bool is_later_next(s32 cpu)
  * Where half of that time has passed, tasks compute. Then none has more than its part of the bound:
  * else, with turns of different lengths, the longest could be the same task's each time.
  */
-static bool is_due(s32 cpu, u64 used_ns)
+static bool exceeds_bound(u64 waiting, u64 waited_ns, u64 used_ns)
 {
-	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
-	u64 bound = US_TO_NS(max_delay_us), now = bpf_jiffies64(), left_ns;
-	u64 waited_ns = (now - first_key(run_queue(cpu), now)) * tick_ns;
+	u64 bound = US_TO_NS(max_delay_us), left_ns;
 
 	if (waiting >= CROWD)
 		bound = bound * (waiting + 1) / CROWD;
@@ -108,6 +120,30 @@ static bool is_due(s32 cpu, u64 used_ns)
 	left_ns = bound > waiting * tick_ns ? bound - waiting * tick_ns : 0;
 	return waited_ns >= left_ns ||
 	       (2 * waited_ns >= left_ns && (used_ns + tick_ns) * waiting >= left_ns);
+}
+
+/*
+ * Return true if the running task @p of @cpu, which has had @used_ns of its turn, must go to the
+ * end.
+ *
+ * If the bound ends its turn, and the next task is a thread of the same process, one of the two may
+ * spin until the other has done something. Such a task does not tell that it waits. So from then on
+ * turns last for a tick, those of all tasks on the CPU, for as long as such threads meet.
+ */
+static bool is_due(const struct task_struct *p, s32 cpu, u64 used_ns)
+{
+	u64 waiting = nr_queued(run_queue(cpu)) + nr_queued(later_queue(cpu));
+	u64 now = bpf_jiffies64();
+	u64 waited_ns = (now - first_key(run_queue(cpu), now)) * tick_ns;
+	u32 *short_turns = &cpu_state(cpu)->short_turns;
+
+	if (*short_turns && 2 * used_ns >= tick_ns)
+		--*short_turns;
+	else if (!exceeds_bound(waiting, waited_ns, used_ns))
+		return false;
+	if (is_thread_next(p, cpu))
+		*short_turns = waiting + 1;
+	return true;
 }
 
 #endif /* FLSCHED_ORDER_BPF_H */

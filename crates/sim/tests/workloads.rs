@@ -168,6 +168,14 @@ fn endless_spinning_under_fifo_reaches_the_time_limit() {
     assert!(matches!(Simulation::new(setup).unwrap().run(), Err(Error::Limit(_))));
 }
 
+/// Each barrier took two turns of 50 ms, 24 times as long as under EEVDF. The first turns still do.
+#[test]
+fn threads_that_only_spin_wait_for_ticks() {
+    let time = |scheduler| run(scheduler, "phases:8:500:400:0:spin").unwrap().time_s;
+    let ratio = time("flsched") / time("eevdf");
+    assert!(ratio < 1.2, "{ratio}");
+}
+
 #[test]
 fn a_chain_takes_the_work_of_all_its_links() {
     let outcome = run("fifo", "chain:4:50:1000").unwrap();
