@@ -42,7 +42,7 @@ pub(crate) struct Alike {
 pub(crate) struct Watch {
     held: Held,
     tick: Ns,
-    /// What was before does not count.
+    /// What was before does not count: the scheduler was not in force.
     from: Ns,
     /// When a CPU last went on- or offline.
     hotplug_at: Ns,
@@ -69,6 +69,8 @@ struct Watched {
     cpu: CpuId,
     /// When its affinity last changed.
     moved_at: Ns,
+    /// Since when it has been of its group.
+    group_since: Ns,
     /// When the wait began in which it was last queued or moved.
     since: Ns,
     /// Most tasks at a time on the CPUs where it waited before, during that wait.
@@ -76,7 +78,8 @@ struct Watched {
 }
 
 impl Watch {
-    /// `yields`: the tasks that yield in vain; `compare_from`: when to begin to compare those that are alike.
+    /// `yields`: the tasks that yield in vain; `compare_from`: when to begin to compare those that are alike; `from`:
+    /// when the scheduler is attached.
     pub fn new(
         held: Held,
         cpus: usize,
@@ -84,11 +87,12 @@ impl Watch {
         yields: Vec<bool>,
         alike: Vec<Alike>,
         compare_from: Ns,
+        from: Ns,
     ) -> Self {
         Self {
             held,
             tick,
-            from: 0,
+            from,
             hotplug_at: 0,
             cpus: (0..cpus).map(|_| Usage::new()).collect(),
             beside_since: vec![None; cpus],
@@ -103,8 +107,10 @@ impl Watch {
 
     fn watched(&mut self, task: TaskId) -> &mut Watched {
         if self.tasks.len() <= task {
-            self.tasks
-                .resize(task + 1, Watched { group: Group::Normal, cpu: 0, moved_at: 0, since: 0, peak: 0 });
+            self.tasks.resize(
+                task + 1,
+                Watched { group: Group::Normal, cpu: 0, moved_at: 0, group_since: 0, since: 0, peak: 0 },
+            );
         }
         &mut self.tasks[task]
     }
@@ -121,6 +127,15 @@ impl Watch {
         }
     }
 
+    fn enters_group(&mut self, task: &Task, now: Ns) -> Group {
+        let group = self.group_of(task);
+        let watched = self.watched(task.id);
+        if watched.group != group {
+            (watched.group, watched.group_since) = (group, now);
+        }
+        group
+    }
+
     /// It waits on this CPU from now on; whether its wait is a new one, its own time says.
     fn waits_on(&mut self, task: &Task, cpu: CpuId, now: Ns) {
         let from = task.since.max(self.from).min(now);
@@ -135,7 +150,7 @@ impl Watch {
     /// A task enters the run queue of its CPU, or leaves it.
     pub fn queued(&mut self, task: &Task, is_queued: bool, now: Ns) {
         if is_queued {
-            self.watched(task.id).group = self.group_of(task);
+            self.enters_group(task, now);
             self.waits_on(task, task.cpu, now);
         }
         let (group, cpu) = (self.watched(task.id).group, task.cpu);
@@ -155,8 +170,8 @@ impl Watch {
 
     /// A running task exits. Others wait for its end, whatever its nice value is.
     pub fn exits(&mut self, task: &Task, now: Ns) {
-        let (before, after) = (self.watched(task.id).group, self.group_of(task));
-        self.watched(task.id).group = after;
+        let before = self.watched(task.id).group;
+        let after = self.enters_group(task, now);
         for (group, is_queued) in [(before, false), (after, true)] {
             let shares = self.cpus[task.cpu].queued(group, is_queued, now);
             self.judge(task.cpu, shares, now);
@@ -204,7 +219,7 @@ impl Watch {
 
     fn note(&mut self, rule: Rule, value: f64, at: Ns, task: Option<&Task>, what: impl FnOnce() -> String) {
         let is_worst = self.scores.get(&rule).is_none_or(|worst| worst.value < value);
-        if value <= 0.0 || !is_worst || !self.held.rules.contains(&rule) {
+        if value <= 0.0 || at < self.from || !is_worst || !self.held.rules.contains(&rule) {
             return;
         }
         self.scores.insert(rule, Score { value, at, task: task.map(Task::label), what: what() });
@@ -239,6 +254,8 @@ impl Watch {
             Group::Normal => Rule::Wait,
             _ => return,
         };
+        // Before that it waited as another one.
+        let wait = wait.min(now.saturating_sub(watched.group_since));
         let in_proportion = self.held.max_delay * others.max(OTHERS) / OTHERS;
         let bound =
             in_proportion.min(LONGEST_WAIT.max(self.held.max_delay)) + 2 * self.tick + others * SWITCH_NS;

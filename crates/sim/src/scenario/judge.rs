@@ -56,7 +56,15 @@ impl Scenario {
         }
         let end = self.end_ms * 1_000_000;
         let compare_from = if end >= 2 * COMPARE_NS { end / 2 } else { Ns::MAX };
-        Watch::new(held.clone(), machine.nr_cpus(), machine.tick_ns, yields, self.alike(first), compare_from)
+        Watch::new(
+            held.clone(),
+            machine.nr_cpus(),
+            machine.tick_ns,
+            yields,
+            self.alike(first),
+            compare_from,
+            1_000 * self.attach_us,
+        )
     }
 
     /// Tasks that have the same weight, compute all the time and may run on the same CPUs, where no others may run.
