@@ -14,6 +14,8 @@
 #include "held.bpf.h"
 #include "order.bpf.h"
 
+#define ADOPTED 8 /* tasks that come at a time from a CPU that is held */
+
 /*
  * The state of a CPU's background. It is written only by that CPU, and by one that enqueues there
  * and so holds its run-queue lock; @has_tasks also by one that offers a task.
@@ -162,6 +164,37 @@ static u64 urgent_queue(s32 cpu)
 		return later_queue(cpu);
 	return first_waited_ns(background_queue(cpu)) < LONGEST_NS ? NO_QUEUE
 								   : background_queue(cpu);
+}
+
+/* The first tasks of @queue, the background of a CPU that is held, are in that of @cpu from now on.
+ */
+static void adopt_background(s32 cpu, u64 queue)
+{
+	struct task_struct *p;
+	u32 tried = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, queue, 0) {
+		if (tried++ >= ADOPTED)
+			break;
+		if (!is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, background_queue(cpu), 0))
+			set_and_order(&background(cpu)->has_tasks);
+	}
+	bpf_rcu_read_unlock();
+}
+
+/* Takes a task that waits on a CPU that is held. Those of the background keep their pace. */
+static bool take_urgent(s32 cpu)
+{
+	u64 held = noted_held(cpu);
+
+	if (held == NO_QUEUE)
+		return false;
+	if (held < third_queue(0))
+		return scx_bpf_dsq_move_to_local(held, 0);
+	adopt_background(cpu, held);
+	return false;
 }
 
 #endif /* FLSCHED_BACKGROUND_BPF_H */

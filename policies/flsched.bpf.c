@@ -210,7 +210,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (take_held(cpu) ||
+	if (take_urgent(cpu) ||
 	    (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0))) {
 		COUNT(balanced);
 		return;
