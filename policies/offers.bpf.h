@@ -45,11 +45,10 @@ static s32 claim_any(struct cpu_set *set, s32 cpu)
 
 /*
  * Offers the first tasks of @cpu's queue to CPUs in @set, wherever these are; if @whole, to cores
- * that are idle as a whole before others. How many were woken. If none of the first may run on any
- * of these CPUs, one of them searches the whole queue.
+ * that are idle as a whole before others. How many were woken.
  */
-__noinline u32 offer_waiting(struct queues *queues __arg_nonnull, struct cpu_set *set __arg_nonnull,
-			     s32 cpu, bool whole, u64 kick)
+__noinline u32 offer_first(struct queues *queues __arg_nonnull, struct cpu_set *set __arg_nonnull,
+			   s32 cpu, bool whole, u64 kick)
 {
 	struct task_struct *p;
 	u32 tried = 0, woken = 0;
@@ -69,8 +68,16 @@ __noinline u32 offer_waiting(struct queues *queues __arg_nonnull, struct cpu_set
 				  queues, cpu, kick);
 	}
 	bpf_rcu_read_unlock();
-	if (tried > OFFERS && !woken)
-		woken += offer_to(claim_any(set, cpu), queues, cpu, kick);
+	return woken;
+}
+
+/* If none of the first tasks may run on any of these CPUs, one of them searches the whole queue. */
+static u32 offer_waiting(struct queues *queues, struct cpu_set *set, s32 cpu, bool whole, u64 kick)
+{
+	u32 woken = offer_first(queues, set, cpu, whole, kick);
+
+	if (!woken && !is_empty(set) && nr_queued(queues->first + cpu) > OFFERS)
+		woken = offer_to(claim_any(set, cpu), queues, cpu, kick);
 	return woken;
 }
 
