@@ -14,6 +14,8 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
 
 #define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
 #define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
+#define LOOKED_AT    4	 /* tasks of a queue among which a thread of a process is found */
+#define COMPUTES     2	 /* a task computes if it has run for so many ticks */
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /*
@@ -84,15 +86,19 @@ static bool is_later_next(s32 cpu)
 	return state->nr_first++ < YIELDERS;
 }
 
-/* Return true if the first task that waits on @cpu is a thread of @p's process. */
+/* Return true if one of the first tasks that wait on @cpu is a thread of @p's process. */
 static bool is_thread_next(const struct task_struct *p, s32 cpu)
 {
-	struct task_struct *first;
-	bool is_thread;
+	struct task_struct *waiting;
+	bool is_thread = false;
+	u32 tried = 0;
 
 	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
-	is_thread = first && first->tgid == p->tgid;
+	bpf_for_each (scx_dsq, waiting, run_queue(cpu), 0) {
+		is_thread = waiting->tgid == p->tgid;
+		if (is_thread || tried++ >= LOOKED_AT)
+			break;
+	}
 	bpf_rcu_read_unlock();
 	return is_thread;
 }
@@ -126,9 +132,10 @@ static bool exceeds_bound(u64 waiting, u64 waited_ns, u64 used_ns)
  * Return true if the running task @p of @cpu, which has had @used_ns of its turn, must go to the
  * end.
  *
- * If the bound ends its turn, and the next task is a thread of the same process, one of the two may
- * spin until the other has done something. Such a task does not tell that it waits. So from then on
- * turns last for a tick, those of all tasks on the CPU, for as long as such threads meet.
+ * If it has computed for ticks, and one of the next tasks is a thread of the same process, one of
+ * the two may spin until the other has done something. Such a task does not tell that it waits. So
+ * from then on turns last for a tick, those of all tasks on the CPU, for as long as such threads
+ * meet.
  */
 static bool is_due(const struct task_struct *p, s32 cpu, u64 used_ns)
 {
@@ -136,12 +143,13 @@ static bool is_due(const struct task_struct *p, s32 cpu, u64 used_ns)
 	u64 now = bpf_jiffies64();
 	u64 waited_ns = (now - first_key(run_queue(cpu), now)) * tick_ns;
 	u32 *short_turns = &cpu_state(cpu)->short_turns;
+	bool is_short = *short_turns && 2 * used_ns >= tick_ns;
 
-	if (*short_turns && 2 * used_ns >= tick_ns)
+	if (is_short)
 		--*short_turns;
 	else if (!exceeds_bound(waiting, waited_ns, used_ns))
 		return false;
-	if (is_thread_next(p, cpu))
+	if ((is_short || used_ns >= COMPUTES * tick_ns) && is_thread_next(p, cpu))
 		*short_turns = waiting + 1;
 	return true;
 }
