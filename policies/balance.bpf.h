@@ -12,8 +12,18 @@
 /* In jiffies: when each CPU last compared its queue with those of others; and if it took a task. */
 static struct {
 	u64 at __attribute__((aligned(64)));
+	u64 alone_at; /* and no task waited */
 	bool has_taken;
 } compared[MAX_CPUS];
+
+/*
+ * Return true if @cpu, where no task waits, has not compared its queue for so many ticks. It does
+ * so when a turn ends, and tasks that wake up now and then begin the turn anew.
+ */
+static inline bool is_comparison_due(s32 cpu, u64 ticks)
+{
+	return bpf_jiffies64() - compared[cpu & (MAX_CPUS - 1)].alone_at >= ticks;
+}
 
 /*
  * Takes a task for @cpu, which has work, from a CPU nearby whose queue is longer by two or more and
@@ -31,6 +41,8 @@ static bool pull_longer(struct queues *queues, s32 cpu, u32 least)
 	if (waiting && (had_taken || compared[here].at == now))
 		return false;
 	compared[here].at = now;
+	if (!waiting)
+		compared[here].alone_at = now;
 	compared[here].has_taken =
 		pull_near(queues, cpu, waiting + 2 > least ? waiting + 2 : least);
 	return compared[here].has_taken;

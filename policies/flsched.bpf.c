@@ -136,7 +136,6 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 static bool take_next(s32 cpu, struct cpu_state *state)
 {
 	if (is_background_due(cpu) && take_background(cpu)) {
-		set_background(cpu, !state->has_queued);
 		limit_turn(cpu, LATER_TURN);
 		return true;
 	}
@@ -268,6 +267,9 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 	set_background(cpu, is_background(p));
 	if (find_held(cpu) || ends_turn(p, cpu, state)) {
 		COUNT(turn_ended);
+		scx_bpf_task_set_slice(p, 0);
+	} else if (!is_background(p) && !nr_queued(run_queue(cpu)) &&
+		   is_comparison_due(cpu, longest_wait_ticks())) {
 		scx_bpf_task_set_slice(p, 0);
 	}
 	if (!p->scx.slice)

@@ -166,6 +166,24 @@ fn balance_does_not_pass_over_those_who_wait() {
     assert!(kernels[0] > 0.0, "the kernel's thread had no turn");
 }
 
+/// A turn that tasks interrupt now and then began anew each time, and queues were compared at its end only: the lone task had as
+/// much as the three others together.
+#[test]
+fn balance_does_not_wait_for_turns_that_are_interrupted() {
+    let mut tasks = task("pinned", "cpus = [0]", "{ run_us = 10000000 }")
+        + &task("free", "cpus = [0]\ncount = 2", "{ run_us = 10000000 }")
+        + &task("lone", "cpus = [1]", "{ run_us = 10000000 }")
+        + &task("wakes", "cpus = [1]\nnice = -5\nrounds = 1000", "{ sleep_us = 30000 }, { run_us = 20 }");
+    for number in [2, 3] {
+        tasks += &format!("[[event]]\nat_us = 50000\naffinity = {{ task = {number}, cpus = [0, 1] }}\n");
+    }
+    for policy in POLICIES {
+        let (_, recording) = play(policy, 2, 4000, &tasks);
+        let had = cpu_times(&recording, "lone", 4000)[0];
+        assert!(had < 2500.0, "{policy}: {had} ms");
+    }
+}
+
 /// The task waited where no policy has a tick, and no CPU was without work.
 #[test]
 fn a_task_does_not_wait_for_a_real_time_task_while_others_compute() {
