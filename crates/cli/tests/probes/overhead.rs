@@ -42,8 +42,8 @@ const CLAIMS: &[Claims] = &[
         hot: &["select_cpu", "enqueue", "dispatch", "update_idle", "tick"],
         allowed: &[Allowed {
             lock: "a dispatch queue's lock",
-            for_each_cpu: 2,
-            because: "FLSCHED makes two queues for each CPU, its run queue and its later queue; \
+            for_each_cpu: 3,
+            because: "FLSCHED makes three queues for each CPU, its run queue, its later queue and its background; \
                       another CPU comes only to queue a task there, or to take one when it has nothing to do",
         }],
     },
