@@ -118,9 +118,11 @@ impl Watch {
     fn group_of(&self, task: &Task) -> Group {
         if task.class < BELOW_RT {
             Group::Above
-        } else if !is_of_kernel(task) && (task.static_prio > 120 || task.policy == SCHED_IDLE) {
+        } else if is_of_kernel(task) {
+            Group::Normal
+        } else if task.static_prio > 120 || task.policy == SCHED_IDLE {
             Group::Background
-        } else if self.yields.get(task.id).copied().unwrap_or(false) && !is_of_kernel(task) {
+        } else if self.yields.get(task.id).copied().unwrap_or(false) {
             Group::Yielder
         } else {
             Group::Normal
