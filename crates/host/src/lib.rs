@@ -25,6 +25,7 @@ mod starvation;
 pub mod status;
 mod supervise;
 mod topology;
+pub mod verifier;
 
 pub use access::{Lack, Purpose};
 pub use attached::Attached;

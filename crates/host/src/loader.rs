@@ -4,6 +4,7 @@ use crate::doctor::boot;
 use crate::guard::{self, Guard};
 use crate::object::{STATS_MAP, ops_member, set_ops_member, variables};
 use crate::supervise::UNGUARDED;
+use crate::verifier::Costliest;
 use crate::{
     Error, ExitReport, Frequencies, Purpose, access, constants, exit, log, object, partial, processes,
     sched_ext, topology,
@@ -124,11 +125,13 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
 }
 
 /// Does everything but the last step: the kernel's verifier checks the policy, but nothing is
-/// attached.
-pub fn try_load(policy: &'static Policy) -> Result<(), Error> {
+/// attached. Returns which program took it the most work, if the kernel says that.
+pub fn try_load(policy: &'static Policy) -> Result<Option<Costliest>, Error> {
     log::capture();
     let btf = btf_of(policy)?;
-    load(&PolicySpec::new(policy), Scope::Machine, &btf, frequencies_for(&btf).as_ref()).map(drop)
+    let frequencies = frequencies_for(&btf);
+    let (object, _) = load(&PolicySpec::new(policy), Scope::Machine, &btf, frequencies.as_ref())?;
+    Ok(Costliest::of(&object))
 }
 
 fn btf_of(policy: &Policy) -> Result<Btf<'static>, Error> {

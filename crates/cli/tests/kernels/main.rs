@@ -42,9 +42,9 @@ const LIMIT_S: u32 = 900;
 const ON_EACH: &str = "attaches,sigkill,affinity_changes,hotplug_under_load,run_passes,second_attach";
 /// The same for the other policies. They are attached as FLSCHED is, so they need fewer scenarios.
 const ON_EACH_OTHER: &str =
-    "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams";
+    "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams,verifier_has";
 /// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
-const ON_EACH_KERNEL: &str = "doctor";
+const ON_EACH_KERNEL: &str = "doctor,verifier";
 /// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
 const ON_NEWEST: &str = "partial_beside,partial_with";
 /// Scenarios for machines whose CPUs interleave at random: CPU hotplug, and tasks that begin and end.

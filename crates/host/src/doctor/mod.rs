@@ -239,7 +239,8 @@ fn partial_mode() -> Finding {
 /// attached.
 fn loads(policy: &'static Policy) -> Finding {
     match try_load(policy) {
-        Ok(()) => ok(policy.name, "loads on this kernel"),
+        Ok(Some(costliest)) => ok(policy.name, format!("loads on this kernel ({costliest})")),
+        Ok(None) => ok(policy.name, "loads on this kernel"),
         Err(error @ Error::Load { .. }) => failure(
             policy.name,
             error.to_string(),

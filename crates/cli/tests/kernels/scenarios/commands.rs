@@ -5,6 +5,7 @@ use crate::guest::{clear_kernel_log, policy, release};
 use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::*;
+use flsched_host::verifier;
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(doctor_finds_nothing_wrong, EVERYWHERE),
+    scenario!(the_verifier_has_little_work, EVERYWHERE),
     scenario!(without_the_kernels_configuration_says_so, ONCE, &["flsched"]),
     scenario!(missing_capabilities_are_named, ONCE, &["flsched"]),
     scenario!(missing_types_are_named, ONCE, &["flsched"]),
@@ -53,6 +55,13 @@ fn doctor_finds_nothing_wrong() {
     assert!(text.contains("loads on this kernel"), "{text}");
     let has_server = flsched_host::sched_ext::has_deadline_server();
     assert_eq!(text.contains("no deadline server"), !has_server, "{text}");
+}
+
+/// A loop that the verifier does not see through multiplies its work by a hundred. On another kernel it may then refuse
+/// the policy, so that a twentieth of what it accepts is enough.
+fn the_verifier_has_little_work() {
+    let costliest = flsched_host::try_load(policy()).expect("it loads").expect("the kernel counts");
+    assert!(costliest.instructions < verifier::LIMIT / 20, "{costliest}");
 }
 
 fn without_the_kernels_configuration_says_so() {
