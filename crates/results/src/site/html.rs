@@ -64,6 +64,10 @@ pub(crate) fn body(markdown: &str, mut target: impl FnMut(&str) -> Option<String
             },
             // Links do not nest.
             Event::End(TagEnd::Link) if dropped > 0 => dropped -= 1,
+            Event::Start(Tag::Table(_)) => {
+                writer.table(is_short(&events, at));
+                writer.out.push(events[at].clone());
+            }
             other => writer.event(other.clone(), &mut target),
         }
         at += 1;
@@ -104,11 +108,22 @@ impl<'a> Writer<'a> {
         end
     }
 
+    /// Begins what a table scrolls in.
+    fn table(&mut self, is_short: bool) {
+        self.tables += 1;
+        let class = if is_short { "scroll short" } else { "scroll" };
+        let name = format!("table {}", self.tables);
+        self.out.push(raw(format!(
+            "<div class=\"{class}\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\">"
+        )));
+    }
+
     fn event(&mut self, event: Event<'a>, target: &mut impl FnMut(&str) -> Option<String>) {
         if let (Some(words), Some(section)) = (words(&event), self.body.sections.last_mut()) {
             section.text.push_str(&words);
         }
-        if matches!(event, Event::End(_))
+        // What follows a word within a line belongs to it.
+        if matches!(&event, Event::End(end) if !is_inline(*end))
             && let Some(section) = self.body.sections.last_mut()
         {
             section.text.push(' ');
@@ -124,14 +139,6 @@ impl<'a> Writer<'a> {
                 let dest_url = target(&dest_url).map_or(dest_url, CowStr::from);
                 self.out.push(Event::Start(Tag::Image { link_type, dest_url, title, id }));
             }
-            Event::Start(Tag::Table(columns)) => {
-                self.tables += 1;
-                let name = format!("table {}", self.tables);
-                self.out.push(raw(format!(
-                    "<div class=\"scroll\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\">"
-                )));
-                self.out.push(Event::Start(Tag::Table(columns)));
-            }
             Event::End(TagEnd::Table) => self.out.extend([Event::End(TagEnd::Table), raw("</div>\n".into())]),
             Event::Start(Tag::CodeBlock(kind)) => {
                 let class = match &kind {
@@ -144,6 +151,29 @@ impl<'a> Writer<'a> {
             other => self.out.push(other),
         }
     }
+}
+
+fn is_inline(end: TagEnd) -> bool {
+    matches!(end, TagEnd::Emphasis | TagEnd::Strong | TagEnd::Link | TagEnd::Image)
+}
+
+/// Cells of at most so many letters are figures and names: they stay on their lines.
+const SHORT: usize = 40;
+
+/// Has the table that starts here only short cells?
+fn is_short(events: &[Event<'_>], start: usize) -> bool {
+    let mut length = 0;
+    for event in &events[start..] {
+        match event {
+            Event::End(TagEnd::Table) => return true,
+            Event::Start(Tag::TableCell) => length = 0,
+            event => length += words(event).map_or(0, |text| text.chars().count()),
+        }
+        if length > SHORT {
+            return false;
+        }
+    }
+    true
 }
 
 fn raw<'a>(text: String) -> Event<'a> {
@@ -200,6 +230,9 @@ mod tests {
         assert!(html.starts_with("<p>it is 1 s.</p>") && !html.contains("<!--"), "{html}");
         assert!(html.contains("aria-label=\"table 1\" tabindex=\"0\"><table>"), "{html}");
         assert!(html.contains("b<br>c") && html.contains("</table>\n</div>"), "{html}");
+        assert!(html.contains("class=\"scroll short\""), "{html}");
+        let long = page(&format!("| a |\n|---|\n| {} |\n", "word ".repeat(20))).html;
+        assert!(long.contains("class=\"scroll\""), "{long}");
         assert!(
             html.contains("<pre class=\"wide\" tabindex=\"0\"><code>&lt;x&gt; &amp; y\n</code></pre>"),
             "{html}"
