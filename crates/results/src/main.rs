@@ -63,7 +63,7 @@ struct Render {
 /// Write the documentation and all results as HTML pages, which a browser opens without a network
 #[derive(Debug, Args)]
 struct Site {
-    /// Folder for the pages: missing, empty, or with an older site, which is replaced
+    /// Folder for the pages: missing, empty, or with an older site, whose files are replaced
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

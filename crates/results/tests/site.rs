@@ -125,19 +125,21 @@ fn a_link_that_leads_nowhere_is_named() {
 }
 
 #[test]
-fn only_an_older_site_is_replaced() {
+fn only_files_of_an_older_site_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("site");
-    let site = |file: &str| Site {
-        files: [(file.into(), "text".into()), ("search-index.js".into(), "".into())].into(),
-        errors: Vec::new(),
-    };
+    let site = |file: &str| Site { files: [(file.into(), "text".into())].into(), errors: Vec::new() };
     write(&site("docs/a.html"), &at).unwrap();
+    std::fs::write(at.join("mine"), "kept").unwrap();
     write(&site("docs/b.html"), &at).unwrap();
     assert!(!at.join("docs/a.html").exists() && at.join("docs/b.html").is_file());
+    assert_eq!(std::fs::read_to_string(at.join("mine")).unwrap(), "kept");
+
+    std::fs::write(at.join("site-files.txt"), "../other/mine\n/etc/none\n").unwrap();
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("mine"), "kept").unwrap();
+    write(&site("docs/b.html"), &at).unwrap();
     let error = write(&site("a.html"), &other).unwrap_err().to_string();
     assert!(error.contains("neither empty nor an older site"), "{error}");
     assert_eq!(std::fs::read_to_string(other.join("mine")).unwrap(), "kept");

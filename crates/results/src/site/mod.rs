@@ -19,7 +19,7 @@ use flsched_spec::UsageError;
 use html::Body;
 use links::{Links, html_path};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// All files of the site, by path under its folder.
 #[derive(Debug, Default)]
@@ -59,23 +59,19 @@ pub fn build(root: &Path) -> Result<Site> {
     Ok(Site { files, errors: Vec::new() })
 }
 
-/// Writes the site into a folder that is empty, missing, or has an older one, which it replaces.
+/// The names of all files of a site, in its folder: what the next one may remove.
+const LIST: &str = "site-files.txt";
+
+/// Writes the site into a folder that is empty, missing, or has an older one, whose files it replaces.
 pub fn write(site: &Site, folder: &Path) -> Result<()> {
-    let named = || folder.display().to_string();
-    let is_empty = match std::fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-        Err(error) => return Err(error).with_context(|| format!("cannot read the folder {}", named())),
-    };
-    if !is_empty {
-        if !folder.join(layout::SEARCH_INDEX).is_file() {
-            let what = "is neither empty nor an older site: name another folder";
-            return Err(UsageError(format!("{} {what}", named())).into());
-        }
-        std::fs::remove_dir_all(folder)
-            .with_context(|| format!("cannot remove the older site in {}", named()))?;
+    let older = older(folder)?;
+    for path in older.iter().filter(|path| !site.files.contains_key(*path)) {
+        remove(&folder.join(path))?;
     }
-    for (path, text) in &site.files {
+    let list: String = site.files.keys().map(|path| format!("{}\n", path.display())).collect();
+    // First, so that an interrupted site is known as one.
+    let files = [(PathBuf::from(LIST), list)];
+    for (path, text) in files.iter().map(|(path, text)| (path, text)).chain(&site.files) {
         let full = folder.join(path);
         full.parent()
             .map_or(Ok(()), create_folder)
@@ -83,6 +79,33 @@ pub fn write(site: &Site, folder: &Path) -> Result<()> {
             .with_context(|| format!("cannot write {}", full.display()))?;
     }
     Ok(())
+}
+
+/// The files of an older site in this folder.
+fn older(folder: &Path) -> Result<Vec<PathBuf>> {
+    let named = folder.display();
+    let is_empty = match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        Err(error) => return Err(error).with_context(|| format!("cannot read the folder {named}")),
+    };
+    if is_empty {
+        return Ok(Vec::new());
+    }
+    let list = std::fs::read_to_string(folder.join(LIST)).map_err(|_| {
+        UsageError(format!("{named} is neither empty nor an older site (no {LIST}): name another folder"))
+    })?;
+    let is_inside = |path: &PathBuf| path.components().all(|it| matches!(it, Component::Normal(_)));
+    Ok(list.lines().map(PathBuf::from).filter(is_inside).collect())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The pages of results, filled.
