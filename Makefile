@@ -1,5 +1,5 @@
 # Daily shortcuts; demo.sh and test.sh are the real entrances.
-.PHONY: build aarch64 test units lint format demo packages install uninstall clean
+.PHONY: build aarch64 test units lint format demo site packages install uninstall clean
 build:
 	cargo build --release --locked -p flsched -p flsched-manual --features flsched/top
 	target/release/flsched-manual target/manual
@@ -18,6 +18,9 @@ format:
 	clang-format-19 -i policies/*.[ch] crates/compare/openmp/*.[ch]
 demo:
 	./demo.sh
+# The documentation and all results, as pages for a browser.
+site:
+	cargo run --release --locked -p flsched-results -- site target/site
 packages:
 	./dist/package.sh
 clean:

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Opens pages and pictures in Chromium: narrow to wide, light and dark. Prints what is wrong; exit code 1 if anything is.
 
-- nothing is written to the console, and nothing is requested but the file itself
+- nothing is written to the console, and nothing is requested but the file itself, or files of its site
 - no text is cut off: the page is not wider than the window, and what is wider than its box can be scrolled
 - the rules of axe-core for WCAG 2.1 AA: contrast, text alternatives, headings, regions that scroll, ...
 - of text in pictures, which axe-core does not look at: contrast, and that it lies within the picture
 - each picture has a text alternative
 - whatever the Tab key reaches shows that it has the focus
+- a page with a search finds something by it
 """
 import pathlib
 import shutil
 import sys
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 
 WIDTHS = [400, 1000, 1600]
 SCHEMES = ["light", "dark"]
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+# Without preload: a script may not read the style sheet of a page that is opened as a file.
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], "preload": False}
 # WCAG 1.4.3, of text that is not large.
 LEAST_CONTRAST = 4.5
 
@@ -103,6 +105,23 @@ def focus(page):
     return wrong
 
 
+def search(page):
+    """What is wrong with the page's search, if it has one."""
+    field = page.locator("input[type=search]")
+    if not field.count():
+        return []
+    field.fill("hackbench")
+    found = page.locator("#found a")
+    try:
+        found.first.wait_for(timeout=10_000)
+    except TimeoutError:
+        return ["the search finds nothing"]
+    field.fill("hackbench qqqqq")
+    left = found.count()
+    field.fill("hackbench")
+    return [f"the search finds {left} sections without its words"] if left else []
+
+
 def look(browser, path, width, scheme):
     """What is wrong with a file at this width."""
     wrong = []
@@ -112,11 +131,13 @@ def look(browser, path, width, scheme):
     page.on("pageerror", lambda it: wrong.append(f"error: {it}"))
     page.on("dialog", lambda it: (wrong.append(f"dialog: {it.message}"), it.dismiss()))
     address = path.absolute().as_uri()
-    page.on("request", lambda it: None if it.url == address else wrong.append(f"request: {it.url[:100]}"))
+    site = next((it.as_uri() + "/" for it in path.absolute().parents if (it / "site.css").is_file()), address)
+    page.on("request", lambda it: None if it.url.startswith(site) else wrong.append(f"request: {it.url[:100]}"))
     page.goto(address)
     wrong += page.evaluate(PICTURES, LEAST_CONTRAST)
     if path.suffix == ".html":
         wrong += focus(page)
+        wrong += search(page)
         page.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)")
         wrong += page.evaluate(CUT)
         for found in Axe().run(page, options=RULES).response["violations"]:

@@ -52,6 +52,15 @@ page timeline.svg sim --machine i7-2670qm --seed 7 --workload hackbench:process-
 page sweep.svg sim sweep --machine i7-2670qm --set costs.switch_ns=1000..3000:3 --schedulers cfs,flsched \
 	--workload hackbench:process-pipe:1:5 --svg "$folder/sweep.svg"
 cp docs/pictures/*.svg "$folder/"
+# The site: a page of each kind, and those with the longest lines and tables.
+say "the site"
+cargo run --quiet --release --locked -p flsched-results -- site "$folder/site"
+site=
+for name in index results/index results/parallel-4 results/overhead results/paper-flsched docs/reference/commands \
+	docs/explanation/flsched policies/flsched.bpf.c; do
+	site="$site $folder/site/$name.html"
+done
 
 say "looking at them"
-"$python" dist/test/pages.py "$folder"/*.html "$folder"/*.svg
+# shellcheck disable=SC2086 # several names
+"$python" dist/test/pages.py "$folder"/*.html "$folder"/*.svg $site

@@ -1,7 +1,8 @@
 //! What is published: reports of `flsched compare`, `flsched locks` and `flsched costs`, committed under `results/`.
 //!
 //! [`sets`] defines what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
-//! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed in.
+//! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed in. [`site`] makes pages of
+//! all of it.
 pub mod blocks;
 pub mod command;
 mod expand;
@@ -13,6 +14,7 @@ pub mod overhead;
 pub mod patched;
 pub mod render;
 pub mod sets;
+pub mod site;
 pub mod store;
 pub mod sweeps;
 mod view;

@@ -3,8 +3,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use flsched_reproduce::project;
 use flsched_results::measure::{Choice, Ended, chosen, is_measured, measure};
-use flsched_results::render;
 use flsched_results::sets::{self, Sets};
+use flsched_results::{render, site};
 use flsched_spec::UsageError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
@@ -17,7 +17,7 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// Measures published comparisons, and renders them into README.md and docs/
+/// Measures published comparisons, and renders them into README.md, docs/ and a site
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -32,6 +32,7 @@ struct Cli {
 enum Command {
     Measure(Measure),
     Render(Render),
+    Site(Site),
 }
 
 /// Measure sets of results/sets.toml again, one comparison after the other
@@ -59,12 +60,21 @@ struct Render {
     check: bool,
 }
 
+/// Write the documentation and all results as HTML pages, which a browser opens without a network
+#[derive(Debug, Args)]
+struct Site {
+    /// Folder for the pages: missing, empty, or with an older site, whose files are replaced
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let root = project::folder(cli.root.as_deref(), sets::FILE);
     let outcome = root.map_err(Into::into).and_then(|root| match cli.command {
         Command::Measure(args) => measure_sets(&root, args),
         Command::Render(args) => render_documents(&root, &args),
+        Command::Site(args) => write_site(&root, &args.folder),
     });
     match outcome {
         Ok(code) => code.into(),
@@ -127,5 +137,17 @@ fn render_documents(root: &std::path::Path, args: &Render) -> Result<u8> {
     }
     render::write(root, &rendering)?;
     rendering.changes.iter().for_each(|(path, _)| eprintln!("written: {}", path.display()));
+    Ok(0)
+}
+
+fn write_site(root: &std::path::Path, folder: &std::path::Path) -> Result<u8> {
+    let built = site::build(root)?;
+    if !built.errors.is_empty() {
+        built.errors.iter().for_each(|error| eprintln!("{error}"));
+        eprintln!("flsched-results: nothing was written");
+        return Ok(FAILURE);
+    }
+    site::write(&built, folder)?;
+    eprintln!("written: {} files; open {}", built.files.len(), folder.join("index.html").display());
     Ok(0)
 }

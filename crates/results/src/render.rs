@@ -19,13 +19,16 @@ pub struct Rendering {
     pub errors: Vec<String>,
 }
 
+/// Pictures by path, each with the place that shows it.
+pub(crate) type Pictures = BTreeMap<PathBuf, (String, String)>;
+
 /// Renders all documents of the project in this folder, and writes nothing.
 pub fn render(root: &Path) -> Result<Rendering> {
     let sets = Sets::load(root)?;
     let store = Store::new(root);
     let mut rendering = Rendering::default();
-    let mut pictures: BTreeMap<PathBuf, (String, String)> = BTreeMap::new();
-    for document in documents(root)? {
+    let mut pictures = Pictures::new();
+    for document in documents(root, false)? {
         let text = std::fs::read_to_string(root.join(&document))
             .with_context(|| format!("cannot read {}", document.display()))?;
         let context = Context { store: &store, sets: &sets, document: &document };
@@ -59,22 +62,25 @@ pub fn write(root: &Path, rendering: &Rendering) -> Result<()> {
     Ok(())
 }
 
-/// README.md and all of docs/, under the project's folder.
-fn documents(root: &Path) -> Result<Vec<PathBuf>> {
-    let pattern = format!("{}/docs/**/*.md", glob::Pattern::escape(&root.to_string_lossy()));
-    let mut documents = vec![PathBuf::from("README.md")];
-    for path in glob::glob(&pattern)? {
-        documents.push(path?.strip_prefix(root)?.to_path_buf());
+/// README.md and all of docs/, under the project's folder; for the site, all documents of the top folder.
+pub(crate) fn documents(root: &Path, all: bool) -> Result<Vec<PathBuf>> {
+    let folder = glob::Pattern::escape(&root.to_string_lossy());
+    let patterns = [if all { "*.md" } else { "README.md" }, "docs/**/*.md"];
+    let mut documents = Vec::new();
+    for pattern in patterns {
+        for path in glob::glob(&format!("{folder}/{pattern}"))? {
+            documents.push(path?.strip_prefix(root)?.to_path_buf());
+        }
     }
     Ok(documents)
 }
 
 /// The document with all blocks filled; blocks with errors stay as they are.
-fn of_document(
+pub(crate) fn of_document(
     context: &Context<'_>,
     text: &str,
     rendering: &mut Rendering,
-    pictures: &mut BTreeMap<PathBuf, (String, String)>,
+    pictures: &mut Pictures,
 ) -> String {
     let document = context.document.display();
     let blocks = match markers::find(text) {
@@ -127,11 +133,7 @@ fn of_block(context: &Context<'_>, block: &Block) -> Result<blocks::Rendered, St
 }
 
 /// Two blocks may show the same picture, but not different ones under one name.
-fn keep(
-    pictures: &mut BTreeMap<PathBuf, (String, String)>,
-    picture: Picture,
-    place: &str,
-) -> Result<(), String> {
+fn keep(pictures: &mut Pictures, picture: Picture, place: &str) -> Result<(), String> {
     match pictures.get(&picture.path) {
         Some((svg, other)) if *svg != picture.svg => {
             Err(format!("{} is another picture in {other}", picture.path.display()))

@@ -1,4 +1,5 @@
 //! Every relative link of README.md and docs/ leads to a file of the project, and to a heading there.
+use flsched_results::site::Anchors;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ impl Page {
     fn parse(text: &str) -> Self {
         let mut page = Self::default();
         let mut heading: Option<String> = None;
-        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        let mut anchors = Anchors::default();
         for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
             match event {
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
@@ -27,25 +28,13 @@ impl Page {
                     }
                 }
                 Event::End(TagEnd::Heading(_)) => {
-                    let anchor = anchor(&heading.take().unwrap_or_default());
-                    let count = seen.entry(anchor.clone()).or_default();
-                    page.anchors.insert(match *count {
-                        0 => anchor,
-                        count => format!("{anchor}-{count}"),
-                    });
-                    *count += 1;
+                    page.anchors.insert(anchors.next(&heading.take().unwrap_or_default()));
                 }
                 _ => {}
             }
         }
         page
     }
-}
-
-/// A heading's anchor, as code hosts derive it.
-fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|it| it.is_alphanumeric() || [' ', '-', '_'].contains(it));
-    kept.flat_map(char::to_lowercase).map(|it| if it == ' ' { '-' } else { it }).collect()
 }
 
 /// The pages of the top folder and all pages of docs/, by path.

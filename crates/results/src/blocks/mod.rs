@@ -5,6 +5,7 @@ mod growth;
 mod knobs;
 mod losses;
 mod overhead;
+mod page;
 mod papers;
 mod picture;
 mod recordings;
@@ -14,6 +15,8 @@ mod sweep;
 mod table;
 mod timeline;
 mod words;
+
+pub(crate) use picture::relative;
 
 use crate::markers::Request;
 use crate::sets::Sets;
@@ -66,7 +69,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 19] = [
+pub const KINDS: [Kind; 20] = [
     Kind {
         name: "table",
         keys: &["file", "workloads", "schedulers", "subject", "floor"],
@@ -96,6 +99,7 @@ pub const KINDS: [Kind; 19] = [
     Kind { name: "ahead", keys: &["file", "scheduler", "over"], inline: true, render: sweep::ahead },
     Kind { name: "recordings", keys: &["file"], inline: false, render: recordings::render },
     Kind { name: "robustness", keys: &["file", "show"], inline: false, render: robustness::render },
+    Kind { name: "page", keys: &["name"], inline: true, render: page::render },
     Kind { name: "knobs", keys: &[], inline: false, render: knobs::render },
     Kind {
         name: "ratio",

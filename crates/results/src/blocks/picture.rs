@@ -70,7 +70,7 @@ fn alternative(view: &View) -> String {
 }
 
 /// From a document's folder; both are under the project's.
-pub(super) fn relative(document: &Path, picture: &Path) -> PathBuf {
+pub(crate) fn relative(document: &Path, picture: &Path) -> PathBuf {
     let folder: Vec<_> = document.parent().map(|it| it.components().collect()).unwrap_or_default();
     let target: Vec<_> = picture.components().collect();
     let common = folder.iter().zip(&target).take_while(|(one, other)| one == other).count();
