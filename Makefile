@@ -1,7 +1,7 @@
 # Daily shortcuts; demo.sh and test.sh are the real entrances.
 .PHONY: build aarch64 test units lint format demo packages install uninstall clean
 build:
-	cargo build --release --locked -p flsched -p flsched-manual --features flsched/top
+	cargo build --release --locked -p flsched --features top,manual
 	target/release/flsched-manual target/manual
 # For virtual machines with that processor: target/aarch64-unknown-linux-gnu/release/flsched.
 aarch64:
