@@ -1,7 +1,7 @@
 # Daily shortcuts; demo.sh and test.sh are the real entrances.
 .PHONY: build aarch64 test units lint format demo site packages install uninstall clean
 build:
-	cargo build --release --locked -p flsched -p flsched-manual --features flsched/top
+	cargo build --release --locked -p flsched --features top,manual
 	target/release/flsched-manual target/manual
 # For virtual machines with that processor: target/aarch64-unknown-linux-gnu/release/flsched.
 aarch64:
@@ -20,7 +20,7 @@ demo:
 	./demo.sh
 # The documentation and all results, as pages for a browser.
 site:
-	cargo run --release --locked -p flsched-results -- site target/site
+	cargo run --release --locked -p flsched-lab -- site target/site
 packages:
 	./dist/package.sh
 clean:

@@ -27,7 +27,7 @@ units) set -- --workspace --lib --bins ;;
 all) set -- --workspace ;;
 matrix)
 	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=build:6.12,6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
-	set -- -p flsched --test kernels --test probes
+	set -- -p flsched -p flsched-lab --test kernels --test probes --test overhead
 	;;
 aarch64)
 	export FLSCHED_TEST_ARCH=aarch64 FLSCHED_TEST_KERNELS=6.18 FLSCHED_TEST_MACHINES="${FLSCHED_TEST_MACHINES:-work,jitter}"

@@ -70,14 +70,14 @@ install_missing autoconf automake autopoint bison flex gawk
 say "building"
 if [ "$machine" = "$(uname -m)" ]; then
 	program=target/release/flsched
-	cargo build --release --locked -p flsched -p flsched-manual --features flsched/vendored,flsched/top >&2 ||
+	cargo build --release --locked -p flsched --features vendored,top,manual >&2 ||
 		fail "the build failed, see above"
 else
 	[ "$machine" = aarch64 ] || fail "only aarch64 can be built on another machine: build on a machine with $machine"
 	program=target/aarch64-unknown-linux-gnu/release/flsched
 	./dist/cross.sh build --release -p flsched >&2 || fail "the build failed, see above"
 	# The manual is the same everywhere, and this machine writes it.
-	cargo build --release --locked -p flsched-manual --features flsched/top >&2 || fail "the build failed, see above"
+	cargo build --release --locked -p flsched --bin flsched-manual --features top,manual >&2 || fail "the build failed, see above"
 fi
 target/release/flsched-manual target/manual
 

@@ -30,7 +30,7 @@ runs '[01]' sched_ext flsched doctor
 runs 0 'hackbench' flsched sim --machine i7-2670qm --workload hackbench:process-pipe:1:20
 runs 0 'flsched' flsched compare --on sim --machine i7-2670qm --runs 2 --schedulers eevdf,flsched --workload spin-barrier
 runs 0 'flsched-attach(1)' man flsched
-for page in doctor attach attach-flsched run status vm emulator compare locks costs sim sim-fuzz calibrate; do
+for page in doctor attach attach-flsched run status vm emulator compare sim sim-fuzz calibrate; do
 	runs 0 SYNOPSIS man "flsched-$page"
 done
 # shellcheck disable=SC2016 # bash's variables; its loader's name differs between versions

@@ -16,6 +16,7 @@ trap 'exit 130' INT TERM HUP
 install_missing chromium
 python=$(make_venv pages-1 playwright==1.65.2 axe-playwright-python==0.1.8)
 make --silent build
+cargo build --release --locked -p flsched-lab >&2
 flsched=$PWD/target/release/flsched
 
 # page NAME WORD...: `flsched WORD...` writes the page or picture of this name.
@@ -47,14 +48,16 @@ TEXT
 "$flsched" campaign run "$folder/campaign" --jobs "$(nproc)" >/dev/null 2>&1
 "$flsched" campaign merge "$folder/campaign" >/dev/null
 mv "$folder/campaign/campaign.html" "$folder/campaign.html"
-page reproduce.html reproduce --only table-1-flsched --out "$folder/reproduce.html"
+say "reproduce.html: flsched-lab reproduce"
+target/release/flsched-lab reproduce --only table-1-flsched --out "$folder/reproduce.html" >"$folder/log" 2>&1 ||
+	fail "$(tail -n 5 "$folder/log")"
 page timeline.svg sim --machine i7-2670qm --seed 7 --workload hackbench:process-pipe:1:5 --svg "$folder/timeline.svg"
 page sweep.svg sim sweep --machine i7-2670qm --set costs.switch_ns=1000..3000:3 --schedulers cfs,flsched \
 	--workload hackbench:process-pipe:1:5 --svg "$folder/sweep.svg"
 cp docs/pictures/*.svg "$folder/"
 # The site: a page of each kind, and those with the longest lines and tables.
 say "the site"
-cargo run --quiet --release --locked -p flsched-results -- site "$folder/site"
+cargo run --quiet --release --locked -p flsched-lab -- site "$folder/site"
 site=
 for name in index results/index results/parallel-4 results/overhead results/paper-flsched docs/reference/commands \
 	docs/explanation/flsched policies/flsched.bpf.c; do

@@ -1,4 +1,7 @@
 //! What all crates use, and what knows of no scheduler. [`files`] writes a file as a whole or not at all. [`process`] keeps
-//! child processes: they end with this program, and are waited for with a time limit.
+//! child processes: they end with this program, and are waited for with a time limit. [`signals`] says when to stop, and
+//! [`eprintln!`] ends nothing when nobody reads.
 pub mod files;
 pub mod process;
+pub mod signals;
+mod stderr;

@@ -43,16 +43,10 @@ pub enum Command {
     Apps(Apps),
     /// Divide comparisons into shards for many machines, run the shards, and merge them into reports
     Campaign(Campaign),
-    /// Count the locks that the scheduler takes while a command runs, and the time spent waiting for them
-    Locks(Locks),
-    /// Count the calls of the scheduler's functions while a command runs, and the time spent in them
-    Costs(Overhead),
     /// Record what all tasks of this machine do, for the simulator to do it again under other schedulers
     Record(Record),
     /// Run a workload under a policy on a simulated machine
     Sim(Sim),
-    /// Run the experiments of the three papers, and print which of their claims are reproduced
-    Reproduce(Reproduce),
     /// Measure this machine and write a machine file, with which the simulator models it
     Calibrate(Calibrate),
     /// (inside a comparison) run what a comparison at the other end of a pipe requests
@@ -64,6 +58,15 @@ pub enum Command {
     /// (inside a comparison) be one of the built-in workloads
     #[command(hide = true)]
     Workload(Workload),
+    /// (of flsched-lab)
+    #[command(hide = true, disable_help_flag = true)]
+    Locks(Moved),
+    /// (of flsched-lab)
+    #[command(hide = true, disable_help_flag = true)]
+    Costs(Moved),
+    /// (of flsched-lab)
+    #[command(hide = true, disable_help_flag = true)]
+    Reproduce(Moved),
 }
 
 #[derive(Debug, Args)]
@@ -436,56 +439,6 @@ pub struct CampaignMerge {
 }
 
 #[derive(Debug, Args)]
-pub struct Overhead {
-    /// The policy to measure beside the default scheduler: a built-in one, or the file of your own; either may be
-    /// followed by knobs: flsched:slice_us=5000, my.bpf.c:slice_us=5000
-    #[arg(long, value_name = "POLICY|FILE.bpf.c[:KNOB=VALUE,…]", default_value = "flsched")]
-    pub policy: String,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Command to measure; its output goes to standard error [default: hackbench -p -g 4 -l 100]
-    #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-pub struct Locks {
-    #[command(flatten)]
-    pub overhead: Overhead,
-    /// Run nothing; count the places in the source of the kernel's scheduler that take a lock. The source is a kernel's
-    /// top folder, or that of a series, such as 7.3, which is downloaded once (170 MB)
-    #[arg(long, value_name = "DIR|SERIES", conflicts_with_all = ["policy", "command"])]
-    pub source: Option<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Results are kept in results/papers/. What the same command and version has measured is not measured \
-                  again, so after Ctrl-C the next call continues."
-)]
-pub struct Reproduce {
-    /// Run the short measurements only: about 15 minutes in all on two cores
-    #[arg(long)]
-    pub quick: bool,
-    /// Only this row, that is, this claim of a paper; --list prints the names (repeatable)
-    #[arg(long, value_name = "ROW")]
-    pub only: Vec<String>,
-    /// Measure again what has a result already
-    #[arg(long)]
-    pub again: bool,
-    /// Print the rows and the commands that have no result yet; run nothing
-    #[arg(long, conflicts_with = "again")]
-    pub list: bool,
-    /// Write all rows to this file as an HTML page
-    #[arg(long, short, value_name = "FILE.html")]
-    pub out: Option<PathBuf>,
-    /// Folder of the project [default: the working folder, or the nearest one above it, that has results/papers]
-    #[arg(long, value_name = "DIR")]
-    pub root: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 pub struct Calibrate {
     /// File to write, such as mine.toml for `flsched sim --machine ./mine.toml` [default: standard output]
     #[arg(long, short, value_name = "FILE")]
@@ -733,6 +686,13 @@ pub struct MeasureAgent {
 pub struct Workload {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
+}
+
+/// What follows a command that another program has now.
+#[derive(Debug, Args)]
+pub struct Moved {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// The list under the options of `compare`.

@@ -1,8 +1,8 @@
 //! The `flsched` command: parse, dispatch, print; nothing else.
 //!
-//! A library, so that `flsched-manual` can read the command line's definition.
-#[macro_use]
-mod stderr;
+//! A library, so that `flsched-manual` can read the command line's definition, and tests of other crates can be an `flsched`.
+#[macro_use(eprintln)]
+extern crate flsched_base;
 
 mod args;
 mod commands;
@@ -10,8 +10,6 @@ mod exit;
 mod files;
 mod machine;
 mod metrics;
-mod overhead;
-mod policy_file;
 mod progress;
 mod service_manager;
 mod signals;
@@ -41,17 +39,26 @@ fn dispatch() -> ExitCode {
         args::Command::Compare(args) => commands::compare::run(&args),
         args::Command::Apps(args) => commands::apps::run(&args),
         args::Command::Campaign(args) => commands::campaign::run(&args),
-        args::Command::Locks(args) => commands::locks::run(&args),
-        args::Command::Costs(args) => commands::costs::run(&args),
-        args::Command::Reproduce(args) => commands::reproduce::run(&args),
         args::Command::Calibrate(args) => commands::calibrate::run(&args),
         args::Command::Record(args) => commands::record::run(&args),
         args::Command::Sim(args) => commands::sim::run(&args),
         args::Command::MeasureAgent(args) => commands::compare::agent(&args),
         args::Command::KeepServers => commands::run::keep_servers(),
         args::Command::Workload(args) => commands::compare::workload(&args),
+        args::Command::Locks(args) => commands::moved::refuse("locks", &args),
+        args::Command::Costs(args) => commands::moved::refuse("costs", &args),
+        args::Command::Reproduce(args) => commands::moved::refuse("reproduce", &args),
     };
     exit::report(outcome)
+}
+
+/// What is wrong with a command line of `compare` or `sim`, which a file has: it is read and planned, and not run.
+pub fn check(words: &[String]) -> anyhow::Result<()> {
+    match args::Cli::try_parse_from(words)?.command {
+        args::Command::Compare(args) => commands::compare::plan(&args, words).map(drop),
+        args::Command::Sim(args) => commands::sim::setup(&args).map(drop),
+        _ => anyhow::bail!("neither `compare` nor `sim`"),
+    }
 }
 
 /// The command line as it is documented: each policy of `attach` is a subcommand with its knobs, and commands that only

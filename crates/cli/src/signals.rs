@@ -1,22 +1,12 @@
 //! Ctrl-C and its kin: a flag for commands that end by themselves, the signals one by one for those
 //! that pass them to a child.
+pub use flsched_base::signals::stop_flag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-/// Set once SIGINT, SIGTERM or SIGHUP arrives.
-pub fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, flag.clone())?;
-    }
-    Ok(flag)
-}
 
 /// Catches what should reach a child instead of ending us.
 pub struct Forwarder(SignalsInfo<WithOrigin>);

@@ -129,10 +129,18 @@ fn advice_without_a_command_to_run_is_refused() {
 }
 
 #[test]
-fn a_source_that_is_not_there_is_refused() {
-    assert!(refused(&["locks", "--source", "nowhere"]).contains("or a series, such as 7.3"));
-    assert!(refused(&["locks", "--source", "7.3", "--", "true"]).contains("cannot be used with"));
-    assert!(refused(&["locks", "--source", "7.3", "--policy", "rr2"]).contains("cannot be used with"));
+fn a_command_of_the_lab_says_where_it_went() {
+    for arguments in [
+        &["locks"][..],
+        &["locks", "--source", "7.3"],
+        &["costs", "--help"],
+        &["costs", "--json", "--policy", "rr2", "--", "sh", "-c", "exit 3"],
+        &["reproduce", "--only", "table-3-times", "-o", "page.html"],
+    ] {
+        let text = refused(arguments);
+        let line = format!("target/release/flsched-lab {}", shell_words::join(arguments));
+        assert!(text.contains(&line) && text.contains("-p flsched-lab"), "{text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Nothing here depends on a particular policy. [`loader`] opens, configures, loads and attaches the object of one,
 //! [`Supervisor`] keeps it attached through CPU hotplug and ejections, and [`sched_ext`]
-//! reads the state that the kernel reports.
+//! reads the state that the kernel reports. [`policy_file`] makes a policy from a file known for as long as the program runs.
 mod access;
 mod attached;
 mod class;
@@ -18,6 +18,7 @@ mod loader;
 pub mod log;
 mod object;
 mod partial;
+pub mod policy_file;
 mod processes;
 pub mod sched_ext;
 mod server;

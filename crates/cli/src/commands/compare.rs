@@ -3,7 +3,6 @@ use crate::args;
 use crate::exit::Usage;
 use crate::files::check_distinct;
 use crate::machine;
-use crate::policy_file;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result};
@@ -15,6 +14,7 @@ use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
 };
+use flsched_host::policy_file;
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{Model, NpbProgram, Program};

@@ -2,8 +2,8 @@
 use crate::args;
 use crate::exit::{FAILURE, Usage};
 use crate::files::write;
-use crate::policy_file;
 use anyhow::Result;
+use flsched_host::policy_file;
 use flsched_sim::scenario::{self, Scenario, Seeds};
 use flsched_spec::{Scheduler, Target};
 use nix::unistd::{AccessFlags, access};

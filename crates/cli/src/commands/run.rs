@@ -1,10 +1,10 @@
 //! `flsched run -- CMD`: attached while CMD runs; its exit code and its signals are passed through.
 use crate::args::Run;
 use crate::exit::{self, Usage};
-use crate::policy_file;
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_base::process::wait_for;
+use flsched_host::policy_file;
 use flsched_host::{
     Change, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
     release_children, start_in_sched_ext,

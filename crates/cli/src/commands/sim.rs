@@ -2,8 +2,9 @@
 use crate::args::{self, Drawing, Showing, SvgColours};
 use crate::exit::Usage;
 use crate::files::{check, check_distinct, write};
-use crate::{machine, policy_file, signals};
+use crate::{machine, signals};
 use anyhow::Result;
+use flsched_host::policy_file;
 use flsched_machine::{Machine, Setting, with_settings};
 use flsched_recording::timeline::{Colouring, Timeline, render_timeline, write_trace};
 use flsched_sim::scenario::Scenario;

@@ -1,14 +1,8 @@
-//! The tools that examine a stock kernel, each in a virtual machine where the answer is known: `flsched locks`,
-//! `flsched costs`, `flsched record`, `flsched top` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the
-//! last machine of one tool before the first of the next boots.
+//! The tools that examine a stock kernel, each in a virtual machine where the answer is known: `flsched record`,
+//! `flsched top` and `compare --why`. They share one pool of test threads, so that no CPU of the host waits for the last
+//! machine of one tool before the first of the next boots.
 //!
-//! By default the locks of each policy are measured on one kernel, and FLSCHED on the newest, too; the costs only under FLSCHED.
-//! With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, also those under the other policies, and `top` on more kernels.
-//! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
-#[path = "../common/mod.rs"]
-#[expect(dead_code, reason = "the rest is for tests that act inside the machine")]
-mod common;
-mod overhead;
+//! With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, `top` runs on more kernels.
 mod record;
 mod top;
 mod why;
@@ -20,11 +14,12 @@ use std::process::ExitCode;
 const TOP_KERNELS: [&str; 3] = ["7.3", "6.18", "6.16"];
 
 fn main() -> ExitCode {
-    let mut trials = overhead::trials();
-    trials.push(Trial::test("why::the_cpu_time_is_broken_down_as_it_was_spent", why::breakdown));
-    trials.push(Trial::test("record::a_load_is_recorded_and_replayed", record::replay));
-    trials.push(Trial::test("record::a_policys_counters_are_recorded", record::counters));
-    trials.push(Trial::test("record::a_full_log_ends_the_recording_loudly", record::full));
+    let mut trials = vec![
+        Trial::test("why::the_cpu_time_is_broken_down_as_it_was_spent", why::breakdown),
+        Trial::test("record::a_load_is_recorded_and_replayed", record::replay),
+        Trial::test("record::a_policys_counters_are_recorded", record::counters),
+        Trial::test("record::a_full_log_ends_the_recording_loudly", record::full),
+    ];
     let is_whole = std::env::var_os("FLSCHED_TEST_ALL").is_some();
     for kernel in TOP_KERNELS.into_iter().take(if is_whole { TOP_KERNELS.len() } else { 1 }) {
         let name = format!("top::a_busy_machine_is_reported_{kernel}");

@@ -108,7 +108,6 @@ fn missing_capabilities_are_named() {
         (&[SYS_ADMIN, PERFMON], &attach, "needs CAP_PERFMON", "CAP_BPF"),
         (&[SYS_ADMIN, BPF], &attach, "needs CAP_BPF", "CAP_PERFMON"),
         (&[SYS_ADMIN], &record, "needs CAP_SYS_ADMIN", "Operation not permitted"),
-        (&[SYS_ADMIN], &["costs", "--", "true"], "needs CAP_SYS_ADMIN", "libbpf"),
     ] {
         let (code, text) = without_capabilities(dropped, arguments);
         assert_eq!(code, 1, "{dropped:?} {arguments:?}: {text}");
@@ -128,7 +127,6 @@ fn missing_types_are_named() {
         run(&[], &["true"]),
         flsched(&["attach", "flsched"]),
         flsched(&["record", "--out", "/tmp/load", "--", "true"]),
-        flsched(&["costs", "--", "true"]),
         flsched(&["doctor"]),
     ];
     nix::mount::umount(btf).expect("it is mounted");

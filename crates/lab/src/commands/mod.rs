@@ -1,0 +1,6 @@
+//! The commands: results and documents, and what scheduling costs.
+mod cost;
+mod publish;
+
+pub use cost::{locks, watch};
+pub use publish::{measure, render, reproduce, site};
