@@ -14,7 +14,7 @@
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)
 #   ./test.sh kubernetes the manifest for Kubernetes, and its command in a virtual machine (4 minutes)
 #   ./test.sh campaign   10,000 simulations on HyperQueue, and on a Slurm of two nodes, one of which is killed (4 minutes)
-#   ./test.sh pages      every page and picture that flsched writes, in Chromium (8 minutes)
+#   ./test.sh pages      every page and picture that flsched writes, and pages of the site, in Chromium (12 minutes)
 # All but the last six first compile their tests, which takes minutes, also after a build of flsched: `units` compiles the whole
 # workspace once more, as tests, and some 40 crates that only tests need or need with other features. The minutes of packages,
 # service and slurm are those after a build, with the roots of Debian in the cache folder, on two busy cores.

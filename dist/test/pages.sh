@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Every page and picture that flsched writes, in a real browser: Debian's Chromium, without a network. pages.py says what
+# Every page and picture that flsched writes, and pages of the site, in a real browser: Debian's Chromium, without a network. pages.py says what
 # must hold there.
 set -eu
 cd "$(dirname "$0")/../.."
