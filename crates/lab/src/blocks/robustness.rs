@@ -44,7 +44,7 @@ fn table_of_faults(reports: &[Report], known: &[Known]) -> String {
         reports.iter().map(|report| report.entries.iter().map(policies_of).sum::<usize>()).sum();
     let mut lines = vec![format!("{} faults in {count} loads under policies.", rows.len()), String::new()];
     if !rows.is_empty() {
-        let titles = ["kernel", "load", "a CPU", "scheduler", "fault", "what", "reason"];
+        let titles = ["kernel", "load", "per CPU", "scheduler", "fault", "what", "reason"];
         lines.extend(head(&titles.map(str::to_owned)));
         lines.extend(rows.into_iter().map(|(reason, fault, kernel)| {
             line(&[
@@ -78,7 +78,7 @@ fn table_of_loads(reports: &[Report]) -> String {
         }
     }
     let mut titles =
-        ["kernel", "load", "a CPU", "`eevdf`, 1/s", "noise", "wait, ms"].map(str::to_owned).to_vec();
+        ["kernel", "load", "per CPU", "`eevdf`, 1/s", "noise", "wait, ms"].map(str::to_owned).to_vec();
     for policy in &policies {
         titles.extend([format!("`{policy}`"), "wait, ms".to_owned()]);
     }
