@@ -1,4 +1,6 @@
-//! What all crates use, and what knows of no scheduler. [`files`] writes a file as a whole or not at all. [`process`] keeps
-//! child processes: they end with this program, and are waited for with a time limit.
+//! What all crates use, and what knows of no scheduler. [`files`] writes a file as a whole or not at all, and [`reports`] has
+//! the form of those that are reports. [`process`] keeps child processes: they end with this program, and are waited for with
+//! a time limit.
 pub mod files;
 pub mod process;
+pub mod reports;

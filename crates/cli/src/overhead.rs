@@ -4,12 +4,12 @@ use crate::exit::{self, INTERRUPTED};
 use crate::policy_file;
 use crate::signals;
 use anyhow::{Context, Result};
+use flsched_base::reports::{self, Kept};
 use flsched_probes::{Error, Request, default_command};
-use serde::Serialize;
 use std::io::{ErrorKind, Write};
 
 /// Measures as asked for and prints the report.
-pub fn measure<R: Serialize>(
+pub fn measure<R: Kept>(
     args: &Overhead,
     measure: fn(&Request<'_>) -> Result<R, Error>,
     render: fn(&R, u16) -> String,
@@ -34,16 +34,19 @@ pub fn measure<R: Serialize>(
         }
         Err(error) => return Err(error.into()),
     };
-    print(&report, args.json, render)?;
+    print(&report, args.json.then_some(reports::bytes), render)?;
     Ok(0)
 }
 
 /// Prints a report as asked for.
-pub fn print<R: Serialize>(report: &R, json: bool, render: fn(&R, u16) -> String) -> Result<()> {
+pub fn print<R>(
+    report: &R,
+    json: Option<fn(&R) -> std::io::Result<Vec<u8>>>,
+    render: fn(&R, u16) -> String,
+) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut out, report)?;
-        writeln!(out)?;
+    if let Some(bytes) = json {
+        out.write_all(&bytes(report)?)?;
     } else {
         let (_, columns) = console::Term::stdout().size();
         let columns = if console::user_attended() { columns.max(80) } else { 110 };

@@ -20,7 +20,9 @@ pub fn run(args: &Locks) -> Result<u8> {
         None => overhead::measure(&args.overhead, locks, render_locks),
         Some(source) => {
             let counted = count(source, &signals::stop_flag()?)?;
-            overhead::print(&counted, args.overhead.json, render_source_locks)?;
+            let json =
+                |it: &SourceLocks| Ok(serde_json::to_vec_pretty(it).map(|it| [it, b"\n".to_vec()].concat())?);
+            overhead::print(&counted, args.overhead.json.then_some(json), render_source_locks)?;
             Ok(0)
         }
     }

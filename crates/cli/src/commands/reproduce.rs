@@ -7,7 +7,8 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Result, anyhow};
 use clap::Parser;
-use flsched_compare::{CompareError, Outputs, Report};
+use flsched_base::reports;
+use flsched_compare::{CompareError, Outputs};
 use flsched_reproduce::assess::{Judged, assess, own};
 use flsched_reproduce::page;
 use flsched_reproduce::paper::{self, Measurement, Paper};
@@ -103,11 +104,14 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
             let progress = Progress::start();
             let result = compare::carry_out(&args, &plan, &Outputs::default(), &progress, cancel);
             progress.end();
-            let report = result?.map_err(|error| match error {
+            let mut report = result?.map_err(|error| match error {
                 CompareError::Executor { source, .. } => anyhow!(source),
                 error => anyhow!(error),
             })?;
-            serde_json::to_vec_pretty(&slim(report))?
+            if args.on == Some(Target::Sim) {
+                report.summarise();
+            }
+            reports::bytes(&report)?
         }
         Command::Sim(args) => {
             let stop = Arc::clone(cancel);
@@ -119,11 +123,11 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
             };
             let simulated =
                 Simulated { command_line: line.clone(), flsched_version: VERSION.into(), outcome };
-            serde_json::to_vec_pretty(&simulated)?
+            reports::bytes(&simulated)?
         }
         Command::Locks(Locks { source: Some(source), .. }) => {
             let counted = locks::count(&source, cancel)?;
-            serde_json::to_vec_pretty(&CountedInSource { command_line: line.clone(), counted })?
+            reports::bytes(&CountedInSource { command_line: line.clone(), counted })?
         }
         _ => {
             return Err(
@@ -137,20 +141,7 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
         return Err(anyhow!("the result does not name the command line `{line}`"));
     }
     let path = root.join(&measurement.file);
-    write(&path, &[&bytes[..], b"\n"].concat())
-}
-
-/// Without each CPU's frequencies, which no row takes: of a large machine they are most of the report.
-fn slim(mut report: Report) -> Report {
-    let is_of_a_cpu = |name: &str| {
-        let number = name.strip_prefix("cpu").and_then(|rest| rest.strip_suffix("_mhz"));
-        number.is_some_and(|it| it.parse::<u32>().is_ok())
-    };
-    for arm in &mut report.results {
-        arm.residency = None;
-        arm.figures.retain(|figure| !is_of_a_cpu(&figure.name));
-    }
-    report
+    write(&path, &bytes)
 }
 
 /// The whole command line.
