@@ -3,8 +3,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use flsched_reproduce::project;
 use flsched_results::measure::{Choice, Ended, chosen, is_measured, measure};
-use flsched_results::render;
 use flsched_results::sets::{self, Sets};
+use flsched_results::{format, render};
 use flsched_spec::UsageError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
@@ -32,6 +32,7 @@ struct Cli {
 enum Command {
     Measure(Measure),
     Render(Render),
+    Format(Format),
 }
 
 /// Measure sets of results/sets.toml again, one comparison after the other
@@ -59,12 +60,21 @@ struct Render {
     check: bool,
 }
 
+/// Rewrite the reports under results/ in the newest version of their format, without what a simulation's seed gives again
+#[derive(Debug, Args)]
+struct Format {
+    /// Change nothing; exit with 1 if a file differs
+    #[arg(long)]
+    check: bool,
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let root = project::folder(cli.root.as_deref(), sets::FILE);
     let outcome = root.map_err(Into::into).and_then(|root| match cli.command {
         Command::Measure(args) => measure_sets(&root, args),
         Command::Render(args) => render_documents(&root, &args),
+        Command::Format(args) => format_reports(&root, &args),
     });
     match outcome {
         Ok(code) => code.into(),
@@ -127,5 +137,24 @@ fn render_documents(root: &std::path::Path, args: &Render) -> Result<u8> {
     }
     render::write(root, &rendering)?;
     rendering.changes.iter().for_each(|(path, _)| eprintln!("written: {}", path.display()));
+    Ok(0)
+}
+
+fn format_reports(root: &std::path::Path, args: &Format) -> Result<u8> {
+    let formatting = format::format(root).context("cannot read the reports")?;
+    formatting.errors.iter().for_each(|error| eprintln!("{error}"));
+    if !formatting.errors.is_empty() {
+        eprintln!("flsched-results: nothing was written");
+        return Ok(FAILURE);
+    }
+    let names = formatting.changes.iter().map(|(name, _)| name.display());
+    if args.check {
+        names.for_each(|name| {
+            eprintln!("{name} is not in the form of this version; run: flsched-results format")
+        });
+        return Ok(if formatting.changes.is_empty() { 0 } else { FAILURE });
+    }
+    format::write(root, &formatting).context("cannot write the reports")?;
+    names.for_each(|name| eprintln!("written: {name}"));
     Ok(0)
 }

@@ -137,9 +137,10 @@ fn measure_one(program: &Path, root: &Path, job: &Job<'_>, stop: &Arc<AtomicBool
         bail!("flsched ended with {status}");
     }
     let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", unfinished.display()))?;
-    if let Err(what) = job.check(&bytes) {
-        bail!("{} {what}", unfinished.display());
-    }
+    let bytes = match job.published(&bytes) {
+        Ok(bytes) => bytes,
+        Err(what) => bail!("{} {what}", unfinished.display()),
+    };
     let published = root.join(FOLDER).join(job.file());
     replace(&published, &bytes).with_context(|| format!("cannot write {FOLDER}/{}", job.file()))?;
     std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", unfinished.display()))
