@@ -51,7 +51,7 @@ fn first_run(arm: &ArmResult) -> (f64, u64, u64) {
 fn published_simulations_are_what_their_seeds_give() {
     let results = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../results");
     for (name, workload, schedulers) in SAMPLES {
-        let published = read(&results.join(name).with_extension("json"));
+        let published = read(&results.join(format!("{name}.json")));
         let again = measured(&published, workload, schedulers);
         for scheduler in schedulers.split(',') {
             let of = |report: &Report| {

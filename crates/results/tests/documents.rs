@@ -43,7 +43,7 @@ fn verdicts_follow_from_the_times() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
     let mut verdicts = 0;
     for file in ["quick-6.18-demo", "real-cpus-two", "sim-smove-ryzen", "papers/flsched-parallel-16"] {
-        let bytes = std::fs::read(folder.join(file).with_extension("json")).unwrap();
+        let bytes = std::fs::read(folder.join(format!("{file}.json"))).unwrap();
         let report = store::parse(&bytes).unwrap();
         for workload in workloads(&report) {
             let arms = results_of(&report, workload);
