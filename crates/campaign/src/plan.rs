@@ -2,6 +2,7 @@
 use crate::file::Campaign;
 use crate::{Error, file};
 use flsched_base::files::{create_folder, replace};
+use flsched_base::reports::{self, Kept};
 use flsched_compare::Target;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -9,13 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// The plan's name in the campaign's folder.
 const FILE: &str = "plan.json";
-/// Changes when an older program would read a plan wrongly.
-const VERSION: u32 = 1;
-
 /// A campaign that can be run. Every node reads the same plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    version: u32,
     /// The version of the program that made the plan.
     pub flsched_version: String,
     /// The digest of its executable file. Only this one may run the shards: another could schedule differently.
@@ -26,6 +23,18 @@ pub struct Plan {
     pub shards: u32,
     /// All comparisons, in the order of the file.
     pub comparisons: Vec<Planned>,
+}
+
+impl Kept for Plan {
+    const KIND: &'static str = "campaign-plan";
+    const VERSION: u32 = 2;
+}
+
+#[derive(Serialize)]
+struct Identity<'a> {
+    version: u32,
+    #[serde(flatten)]
+    plan: &'a Plan,
 }
 
 /// A comparison of the plan.
@@ -67,22 +76,15 @@ impl Plan {
         let runs: usize = comparisons.iter().filter(|it| it.is_divided()).map(|it| it.runs).sum();
         let shards = campaign.shards.min(u32::try_from(runs).unwrap_or(file::MAX_SHARDS));
         let flsched_version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version: VERSION, flsched_version, program, folder, shards, comparisons }
+        Self { flsched_version, program, folder, shards, comparisons }
     }
 
     /// Reads the plan in the campaign's folder.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(Error::file(&path))?;
-        let plan: Self = serde_json::from_str(&text)
-            .map_err(|error| Error::wrong(&path, format!("not a plan of this version: {error}")))?;
-        match plan.version {
-            VERSION => Ok(plan),
-            other => {
-                let message = format!("plan format {other}; this program reads {VERSION}: plan again");
-                Err(Error::wrong(&path, message))
-            }
-        }
+        let bytes = std::fs::read(&path).map_err(Error::file(&path))?;
+        reports::read(&bytes)
+            .map_err(|what| Error::wrong(&path, format!("not a plan ({what}): plan again in a new folder")))
     }
 
     /// Writes it there. A folder that has another plan is refused, as its shards would be mixed with this plan's.
@@ -93,16 +95,15 @@ impl Plan {
             return Err(Error::wrong(&path, message));
         }
         create_folder(folder).map_err(Error::file(folder))?;
-        replace(&path, self.text().as_bytes()).map_err(Error::file(&path))
+        reports::bytes(self).and_then(|bytes| replace(&path, &bytes)).map_err(Error::file(&path))
     }
 
-    fn text(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a plan has only texts and numbers") + "\n"
-    }
-
-    /// Identifies the plan: equal plans have the same digest.
+    /// Identifies the plan: equal plans have the same digest. It is that of the file as version 1 wrote it, so that shards of
+    /// then still belong to their plan.
     pub fn digest(&self) -> String {
-        hexadecimal(self.text().as_bytes())
+        let identity = Identity { version: 1, plan: self };
+        let text = serde_json::to_string_pretty(&identity).expect("a plan has only texts and numbers");
+        hexadecimal((text + "\n").as_bytes())
     }
 
     /// Refuses a program that did not make the plan.
@@ -210,6 +211,38 @@ pub(crate) mod tests {
         let error = plan(4).write(folder.path()).unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("another plan"), "{error}");
         assert_ne!(plan(3).digest(), plan(4).digest());
+    }
+
+    /// Its shards name its digest.
+    #[test]
+    fn a_plan_of_version_1_keeps_its_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = r#"{
+  "version": 1,
+  "flsched_version": "0.1.0",
+  "program": "abc",
+  "folder": "/project",
+  "shards": 3,
+  "comparisons": [
+    {
+      "name": "b",
+      "arguments": [],
+      "on": "host",
+      "runs": 5
+    }
+  ]
+}
+"#;
+        std::fs::write(folder.path().join(FILE), old).unwrap();
+        let plan = Plan::read(folder.path()).unwrap();
+        assert_eq!(plan.digest(), hexadecimal(old.as_bytes()));
+        plan.write(folder.path()).unwrap();
+        let written = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        assert!(written.starts_with("{\n  \"kind\": \"campaign-plan\",\n  \"version\": 2,\n"), "{written}");
+        assert_eq!(Plan::read(folder.path()).unwrap().digest(), plan.digest());
+        std::fs::write(folder.path().join(FILE), old.replace("\"version\": 1", "\"version\": 2")).unwrap();
+        let error = Plan::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("has version 2") && error.contains("plan again"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a shard has done: a file that is written while it runs, so that an interrupted shard goes on where it was.
 use crate::{Error, Part, Plan};
 use flsched_base::files::{create_folder, replace};
+use flsched_base::reports::{self, Kept};
 use flsched_compare::environment::Environment;
 use flsched_compare::{Report, RunOutcome};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,11 @@ struct Content {
     reports: BTreeMap<String, Report>,
 }
 
+impl Kept for Content {
+    const KIND: &'static str = "campaign-shard";
+    const VERSION: u32 = 2;
+}
+
 /// Runs of one comparison.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Runs {
@@ -40,8 +46,8 @@ impl Shard {
     /// The results so far.
     pub fn open(folder: &Path, plan: &Plan, shard: u32) -> Result<Self, Error> {
         let path = folder.join(FOLDER).join(format!("{shard:05}.json"));
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let content =
                     Content { plan: plan.digest(), runs: BTreeMap::new(), reports: BTreeMap::new() };
@@ -49,10 +55,10 @@ impl Shard {
             }
             Err(error) => return Err(Error::file(&path)(error)),
         };
-        let content: Content = serde_json::from_str(&text).map_err(|error| {
+        let content: Content = reports::read(&bytes).map_err(|what| {
             Error::wrong(
                 &path,
-                format!("not a shard's results ({error}): remove the file and run the shard again"),
+                format!("not a shard's results ({what}): remove the file and run the shard again"),
             )
         })?;
         if content.plan != plan.digest() {
@@ -69,8 +75,8 @@ impl Shard {
         if let Some(folder) = self.path.parent() {
             create_folder(folder).map_err(Error::file(folder))?;
         }
-        let text = serde_json::to_string(&self.content).map_err(std::io::Error::from);
-        text.and_then(|text| replace(&self.path, (text + "\n").as_bytes())).map_err(Error::file(&self.path))
+        let bytes = reports::bytes(&self.content);
+        bytes.and_then(|bytes| replace(&self.path, &bytes)).map_err(Error::file(&self.path))
     }
 
     /// Keeps a run of the simulator.
@@ -139,6 +145,31 @@ mod tests {
         assert_eq!(runs["a"].outcomes[&0].time_s(), Some(time_s));
     }
 
+    /// As flsched 0.1.0 wrote them: without a kind, and with each time at a frequency in full.
+    #[test]
+    fn shards_of_version_1_are_read_beside_new_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan(2);
+        let mut shard = Shard::open(folder.path(), &plan, 1).unwrap();
+        shard.add("a", &Environment::default(), 0, outcome(0.1 + 0.2));
+        shard.add("a", &Environment::default(), 1, outcome(2.0));
+        shard.write().unwrap();
+        let mut old = serde_json::to_value(&shard.content).unwrap();
+        let times =
+            serde_json::json!([{ "cpu": 1, "mhz": 1200, "s": 0.5 }, { "cpu": 0, "mhz": 1200, "s": 0.25 }]);
+        old["runs"]["a"]["outcomes"]["0"]["residency"] =
+            serde_json::json!({ "source": "model", "times": times });
+        std::fs::write(folder.path().join("shards/00001.json"), old.to_string()).unwrap();
+        let again = Shard::open(folder.path(), &plan, 1).unwrap();
+        again.write().unwrap();
+        for shard in [again, Shard::open(folder.path(), &plan, 1).unwrap()] {
+            let (runs, _) = shard.into_results();
+            let outcome = &runs["a"].outcomes[&0];
+            assert_eq!(outcome.time_s(), Some(0.1 + 0.2));
+            assert_eq!(outcome.residency.as_ref().unwrap().all_s[&1200], 0.75);
+        }
+    }
+
     #[test]
     fn other_plans_and_broken_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -148,5 +179,9 @@ mod tests {
         std::fs::write(folder.path().join("shards/00001.json"), "{").unwrap();
         let error = Shard::open(folder.path(), &plan(2), 1).unwrap_err().to_string();
         assert!(error.contains("remove the file"), "{error}");
+        let newer = r#"{ "kind": "campaign-shard", "version": 99 }"#;
+        std::fs::write(folder.path().join("shards/00001.json"), newer).unwrap();
+        let error = Shard::open(folder.path(), &plan(2), 1).unwrap_err().to_string();
+        assert!(error.contains("version 99") && error.contains("remove the file"), "{error}");
     }
 }

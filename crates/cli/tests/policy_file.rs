@@ -135,7 +135,7 @@ fn on_a_kernel_it_schedules_the_machine() {
     let arm = report["results"].as_array().unwrap().last().unwrap();
     assert_eq!(arm["scheduler"], "short:reach=0");
     assert_eq!(arm["attached_proof"]["verified"], 1, "{arm}");
-    let ops = arm["attached_proof"]["runs"][0]["at_start"]["ops"].as_str().unwrap();
+    let ops = arm["attached_proof"]["seen"][0]["throughout"]["ops"].as_str().unwrap();
     assert!(ops.strip_prefix("short_").is_some_and(|version| hash.starts_with(version)), "{ops} {hash}");
     assert!(arm["stats"]["queued_tail"].as_u64().unwrap() > 0, "{arm}");
 }

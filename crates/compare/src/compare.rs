@@ -3,7 +3,7 @@ use crate::environment::Environment;
 use crate::execute::{Ending, ExecError, Executor, Probe, RunOutcome, RunRequest};
 use crate::output::{OutputError, Outputs};
 use crate::plan::{Arm, Step, arms, plan, watched};
-use crate::result::{ArmResult, Report, VERSION};
+use crate::result::{ArmResult, Report};
 use crate::spec::CompareSpec;
 use crate::summary::{Record, arm_name, results};
 use crate::warnings::warnings;
@@ -319,8 +319,7 @@ impl<'a> Comparison<'a> {
         let timelines = pictured(&results);
         // The same seed gives the same bytes.
         let is_model = spec.on == Target::Sim;
-        Report {
-            version: VERSION,
+        let mut report = Report {
             flsched_version: env!("CARGO_PKG_VERSION").into(),
             clock: spec.clock,
             kernel: self.environment.kernel.clone(),
@@ -343,7 +342,9 @@ impl<'a> Comparison<'a> {
                 .collect(),
             results,
             timelines,
-        }
+        };
+        report.round();
+        report
     }
 }
 

@@ -18,39 +18,50 @@ pub struct Environment {
     /// CPUs online.
     pub cpus: u32,
     /// The CPUs' model name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// The CPUs' topology.
     pub topology: Topology,
     /// Memory in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
     /// The kernel's command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_cmdline: Option<String>,
     /// The kernel's mitigations of the CPU's flaws, by flaw; flaws that do not affect the CPU are
     /// left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mitigations: BTreeMap<String, String>,
     /// Frequency governor of the first CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
     /// Whether the CPUs may exceed their nominal frequency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boost: Option<bool>,
     /// Load averages over 1, 5 and 15 minutes before the first run.
     pub load_average: Vec<f64>,
     /// The cgroup of the runs; the fair class spends time on each of its levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Kernel settings that affect scheduling, by name under `/proc/sys/kernel`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, String>,
     /// The user's environment variables for OpenMP runtimes and Open MPI, which apply to every run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub openmp: BTreeMap<String, String>,
     /// Whether the kernel has sched_ext.
     pub sched_ext: bool,
     /// The version that hackbench reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hackbench_version: Option<String>,
     /// The simulated machine's name; only this, the CPUs and their topology are known of it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Policies under test that are from the user's files, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy_files: BTreeMap<String, PolicyFile>,
     /// The machine around this one, if this one is a VM that `compare` booted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmEnvironment>,
 }
 
@@ -71,19 +82,21 @@ pub struct Topology {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VmEnvironment {
     /// The version that QEMU reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qemu_version: Option<String>,
     /// What executes the guest: `kvm`, `tcg,thread=multi`, …
     pub accel: String,
     /// Why KVM is not used although it is preferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accel_note: Option<String>,
     /// On the parallel clock: length of a round in instructions, unless `jitter` draws it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
     /// On the parallel clock: the cost of the instruction PAUSE, in ns.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ns: Option<u32>,
     /// On the parallel clock: the seed that draws the length of rounds, if they are drawn.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u64>,
     /// On the parallel clock: the machine whose caches and memory the CPUs have, if they have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +110,7 @@ pub struct VmEnvironment {
     /// The host's CPUs online.
     pub host_cpus: u32,
     /// The model name of the host's CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_cpu_model: Option<String>,
     /// The host's load averages before the first run.
     pub host_load_average: Vec<f64>,

@@ -3,7 +3,7 @@
 //! The modules, from the bottom up: [`clock`], [`environment`], [`contender`], [`waits`] and [`workload`] describe what
 //! is compared and where. [`execute`] describes the input and the result of one run, and [`executors`] do runs
 //! on this machine, in a virtual machine or in the simulator. [`stats`] and [`verdict`] compute figures from times;
-//! [`residency`] is time by frequency. [`result`] is the report as data; [`report`] shows it and [`output`] writes it.
+//! [`residency`] is time by frequency, `digits` says how many digits figures carry. [`result`] is the report as data; [`report`] shows it and [`output`] writes it.
 //! [`spec`] is what to compare and [`plan`] is the order of runs. `summary` makes the report of the runs so far, and
 //! [`mod@compare`] controls the whole comparison.
 //!
@@ -12,12 +12,14 @@
 pub mod clock;
 pub mod compare;
 pub mod contender;
+mod digits;
 pub mod environment;
 pub mod execute;
 pub mod executors;
 mod monotonic;
 pub mod output;
 pub mod plan;
+mod proof;
 pub mod report;
 pub mod residency;
 pub mod result;

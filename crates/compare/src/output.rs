@@ -3,6 +3,7 @@
 use crate::report::html;
 use crate::result::Report;
 use flsched_base::files::{check, replace};
+use flsched_base::reports;
 use flsched_recording::timeline::packed_trace;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,8 +40,7 @@ impl Outputs {
     /// Writes the files that were requested.
     pub fn write(&self, report: &Report) -> Result<(), OutputError> {
         if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(report).map_err(io::Error::from);
-            text.and_then(|text| replace(path, (text + "\n").as_bytes())).map_err(named(path))?;
+            reports::bytes(report).and_then(|bytes| replace(path, &bytes)).map_err(named(path))?;
         }
         if let Some(path) = &self.html {
             let common = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,10 +1,13 @@
 //! The report as data: what `--json` writes. Described for its readers in `docs/reference/compare-json.md`.
 use crate::Target;
 use crate::clock::Clock;
+use crate::digits::{microseconds, ratio, seconds, significant};
 use crate::environment::Environment;
 use crate::execute::Proof;
+use crate::proof::InFile;
 use crate::residency::Residency;
 use crate::verdict::{Noise, Verdict};
+use flsched_base::reports::Kept;
 use flsched_probes::why::Why;
 use flsched_recording::timeline::{Beside, Timeline};
 use flsched_spec::workload::Published;
@@ -12,14 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Changes when a reader of the old format could be misled by the new one.
-pub const VERSION: u32 = 1;
-
 /// A comparison, finished or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`VERSION`].
-    pub version: u32,
     /// The version of the program that measured.
     pub flsched_version: String,
     /// What a second is.
@@ -53,6 +51,7 @@ pub struct Report {
     /// By workload: how much times vary between identical runs.
     pub noise: BTreeMap<String, Noise>,
     /// By workload: published results for the same work.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub published: BTreeMap<String, Published>,
     /// Every workload under every scheduler, in the order named.
     pub results: Vec<ArmResult>,
@@ -61,7 +60,35 @@ pub struct Report {
     pub timelines: BTreeMap<String, Beside>,
 }
 
+impl Kept for Report {
+    const KIND: &'static str = "compare";
+    const VERSION: u32 = 2;
+}
+
 impl Report {
+    /// With no more digits than its figures carry; a report that is rounded stays as it is.
+    pub fn round(&mut self) {
+        self.duration_s = microseconds(self.duration_s);
+        if let Some(vm) = &mut self.environment.vm {
+            vm.boot_s = microseconds(vm.boot_s);
+        }
+        self.noise.values_mut().for_each(Noise::round);
+        self.results.iter_mut().for_each(ArmResult::round);
+    }
+
+    /// Without what is of a single CPU: of a large machine that is most of a report. For simulations, in which a seed gives it
+    /// again.
+    pub fn summarise(&mut self) {
+        let is_of_a_cpu = |name: &str| {
+            let number = name.strip_prefix("cpu").and_then(|rest| rest.strip_suffix("_mhz"));
+            number.is_some_and(|it| it.parse::<u32>().is_ok())
+        };
+        for arm in &mut self.results {
+            arm.residency.iter_mut().for_each(|it| it.cpus_s.clear());
+            arm.figures.retain(|figure| !is_of_a_cpu(&figure.name));
+        }
+    }
+
     /// Whether there is at least one time.
     pub fn has_results(&self) -> bool {
         self.results.iter().any(|result| result.time_s.is_some())
@@ -77,31 +104,41 @@ pub struct ArmResult {
     /// (again)`.
     pub scheduler: String,
     /// The version that the scheduler reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_version: Option<String>,
     /// Runs done, without the warm-up.
     pub runs: usize,
     /// What the time is; `None`: how long the workload takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_is: Option<String>,
     /// The time of a run; `None`: no run has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_s: Option<Figure>,
     /// The time of each run that has one, in the order of the runs.
     pub times_s: Vec<f64>,
     /// Context switches on all CPUs during a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<Counts>,
     /// Migrations, counted in the same way; `None`: not permitted there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<Counts>,
     /// Calls of `sched_yield`, where the workload counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yields: Option<Counts>,
     /// Further figures of the workload's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Values>,
     /// For how long CPUs ran at each frequency in all runs that have a time; `None`: not known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<Residency>,
     /// Median time of the first scheduler over median time of this one: above 1, this is faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_first: Option<f64>,
     /// Lower end of its 95 % interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_first_low: Option<f64>,
     /// Upper end of its 95 % interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_first_high: Option<f64>,
     /// The verdict against the first scheduler.
     pub verdict: Verdict,
@@ -110,10 +147,12 @@ pub struct ArmResult {
     /// Runs in which the kernel ejected the scheduler.
     pub ejected: usize,
     /// Every run without a time, ejections included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failure>,
     /// The proof that the scheduler was in force.
     pub attached_proof: AttachedProof,
     /// The policy's named statistics, of the last run that has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stats: BTreeMap<String, u64>,
     /// The breakdown of CPU time of one more run; `None`: not requested, or that run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,16 +169,57 @@ pub struct ArmResult {
     pub timeline_failed: Option<String>,
 }
 
+impl ArmResult {
+    fn round(&mut self) {
+        self.times_s.iter_mut().for_each(|it| *it = seconds(*it));
+        if let Some(Figure { median, low, high }) = &mut self.time_s {
+            [median, low, high].into_iter().for_each(|it| *it = seconds(*it));
+        }
+        for Values { median, values, .. } in &mut self.figures {
+            values.iter_mut().chain([median]).for_each(|it| *it = significant(*it));
+        }
+        self.residency.iter_mut().for_each(Residency::round);
+        let ratios = [&mut self.ratio_to_first, &mut self.ratio_to_first_low, &mut self.ratio_to_first_high];
+        ratios.into_iter().flatten().for_each(|it| *it = ratio(*it));
+        if let Some(Breakdown { time_s, longer_percent, why }) = &mut self.why {
+            *time_s = seconds(*time_s);
+            longer_percent.iter_mut().for_each(|it| *it = significant(*it));
+            why.span_s = seconds(why.span_s);
+            percentages(why).into_iter().for_each(|it| *it = significant(*it));
+        }
+    }
+}
+
 /// The breakdown of a run's CPU time. The run counts in no other figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Breakdown {
     /// The run's time.
     pub time_s: f64,
     /// How much longer that is than the median of the runs without the probe, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_percent: Option<f64>,
     /// Causes in percent of all CPUs' time.
     #[serde(flatten)]
     pub why: Why,
+}
+
+fn percentages(why: &mut Why) -> [&mut f64; 14] {
+    [
+        &mut why.user,
+        &mut why.kernel,
+        &mut why.of_which_vain,
+        &mut why.wake_ups,
+        &mut why.switching,
+        &mut why.lock_waits,
+        &mut why.interrupts,
+        &mut why.probe,
+        &mut why.idle_task_waits,
+        &mut why.of_which_late,
+        &mut why.idle_nothing,
+        &mut why.of_which_start,
+        &mut why.of_which_tail,
+        &mut why.other,
+    ]
 }
 
 /// A median and its 95 % interval.
@@ -201,6 +281,7 @@ pub enum FailureKind {
 
 /// The proof that the scheduler under test was in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "InFile", into = "InFile")]
 pub struct AttachedProof {
     /// Runs for which it is proved.
     pub verified: usize,

@@ -5,6 +5,7 @@
 //! replacement, take the figure of the draw, repeat; the middle 95 % of the figures are the interval.
 //! It assumes nothing about how times are distributed. The draws come from a generator with a fixed
 //! seed, so the same times always give the same interval.
+use crate::digits;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,12 @@ impl Estimate {
     /// A figure that is known exactly.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
+    }
+
+    /// With as many digits as reports have.
+    pub fn rounded(self) -> Self {
+        let [value, low, high] = [self.value, self.low, self.high].map(digits::ratio);
+        Self { value, low, high }
     }
 }
 

@@ -1,4 +1,5 @@
 //! From runs to figures: each arm's times, counts and failures, and its verdict.
+use crate::digits::{seconds, significant};
 use crate::execute::{Ending, Probe, RunOutcome};
 use crate::plan::{Arm, Step};
 use crate::residency::Residency;
@@ -41,7 +42,7 @@ pub(crate) fn results(
         };
         let first = times(&of_arm(0));
         let again = arms.iter().position(|arm| arm.again).map(of_arm).unwrap_or_default();
-        let noise = ratio_of_medians(&first, &times(&again)).map(Noise::new);
+        let noise = ratio(&first, &times(&again)).map(Noise::new);
         noises.extend(noise.map(|noise| (workload.to_string(), noise)));
         for (number, arm) in arms.iter().enumerate() {
             let mut result = arm_result(&of_arm(number), &first, noise, arm.scheduler == 0);
@@ -72,12 +73,17 @@ pub(crate) fn results(
 }
 
 fn times(records: &[&Record]) -> Vec<f64> {
-    records.iter().filter_map(|record| record.outcome.time_s()).collect()
+    records.iter().filter_map(|record| record.outcome.time_s()).map(seconds).collect()
+}
+
+/// With the digits that the report has: so its file and its verdict are the same.
+fn ratio(first: &[f64], this: &[f64]) -> Option<Estimate> {
+    ratio_of_medians(first, this).map(Estimate::rounded)
 }
 
 fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first: bool) -> ArmResult {
     let times = times(records);
-    let ratio = ratio_of_medians(first, &times);
+    let ratio = ratio(first, &times);
     let failed: Vec<Failure> = records.iter().filter_map(|record| failure(record)).collect();
     let (verdict, verdict_reason) = match is_first {
         true => (Verdict::Baseline, "the others are compared with it".to_string()),
@@ -164,7 +170,7 @@ fn figures(records: &[&Record]) -> Vec<Values> {
     let figure = |name: &String| {
         let of_run =
             |outcome: &RunOutcome| outcome.figures.iter().find(|(other, _)| other == name).map(|it| it.1);
-        let values: Vec<f64> = timed(records).filter_map(of_run).collect();
+        let values: Vec<f64> = timed(records).filter_map(of_run).map(significant).collect();
         median(&values).map(|median| Values { name: name.clone(), median, values })
     };
     names.iter().filter_map(|(name, _)| figure(name)).collect()

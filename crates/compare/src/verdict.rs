@@ -12,6 +12,7 @@
 //!    runs would have taken. It can be *worse*.
 //!
 //! A scheduler that fails one of these is *can't tell*. The reason is kept with the verdict.
+use crate::digits;
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -65,8 +66,13 @@ pub struct Noise {
 impl Noise {
     /// From the A/A pair's ratio.
     pub fn new(pair: Estimate) -> Self {
-        let threshold = pair.high.max(1.0 / pair.low).max(MIN_EFFECT);
+        let threshold = digits::ratio(pair.high.max(1.0 / pair.low).max(MIN_EFFECT));
         Self { ratio: pair.value, low: pair.low, high: pair.high, threshold }
+    }
+
+    pub(crate) fn round(&mut self) {
+        let Self { ratio, low, high, threshold } = self;
+        [ratio, low, high, threshold].into_iter().for_each(|it| *it = digits::ratio(*it));
     }
 }
 

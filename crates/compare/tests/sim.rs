@@ -36,7 +36,8 @@ fn a_comparison_has_all_that_others_have() {
         assert!(figure("busy_mhz").is_some_and(|mhz| (1400.0..=4200.0).contains(&mhz.median)));
         let residency = result.residency.as_ref().unwrap();
         assert_eq!(residency.source, Source::Model);
-        assert!(residency.times.iter().all(|time| (1400..=4200).contains(&time.mhz) && time.cpu < 8));
+        assert!(residency.cpus_s.keys().all(|cpu| *cpu < 8));
+        assert!(residency.all_s.keys().all(|mhz| (1400..=4200).contains(mhz)));
         assert!((residency.shares().values().sum::<f64>() - 1.0).abs() < 1e-9);
     }
     let of_requests = &report.results[3];

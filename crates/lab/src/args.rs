@@ -17,6 +17,8 @@ pub enum Command {
     Measure(Measure),
     /// Replace the text between `<!-- results: … -->` and `<!-- /results -->` by what the results are now
     Render(Render),
+    /// Rewrite the reports under results/ in the newest version of their format, without what a simulation's seed gives again
+    Format(Format),
     /// Write the documentation and all results as HTML pages, which a browser opens without a network
     Site(Site),
     /// Run the experiments of the three papers, and print which of their claims are reproduced
@@ -56,6 +58,15 @@ pub struct Measure {
 #[derive(Debug, Args)]
 pub struct Render {
     /// Change nothing; exit with 1 if a text differs
+    #[arg(long)]
+    pub check: bool,
+    #[command(flatten)]
+    pub project: Project,
+}
+
+#[derive(Debug, Args)]
+pub struct Format {
+    /// Change nothing; exit with 1 if a file differs
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! What is measured into one file.
 use crate::command;
+use crate::format::formatted;
 use crate::overhead::Overhead;
 use crate::sets::{Comparison, OVERHEAD, SWEEPS, Sets};
 use crate::store;
@@ -41,13 +42,14 @@ impl Job<'_> {
         command::line_of(&self.arguments())
     }
 
-    /// A finished report; or what is wrong with it, said of the file.
-    pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
+    /// What is published of a finished report; or what is wrong with it, said of the file.
+    pub fn published(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         match self {
             Self::Comparison(_) => store::parse(bytes).map(drop),
             Self::Overhead(overhead) => overhead.check(bytes),
             Self::Sweep(_) => sweeps::parse(bytes).map(drop),
-        }
+        }?;
+        formatted(bytes)
     }
 
     /// Whether this report was measured by the same command line.

@@ -2,7 +2,7 @@
 //!
 //! [`sets`] defines what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
 //! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed in. [`site`] makes pages of
-//! all of it. [`papers`] runs the experiments of the papers and judges their claims. [`program`] is the `flsched` that
+//! all of it. [`mod@format`] keeps the files small and in one form. [`papers`] runs the experiments of the papers and judges their claims. [`program`] is the `flsched` that
 //! measures.
 #[macro_use(eprintln)]
 extern crate flsched_base;
@@ -11,6 +11,7 @@ pub mod blocks;
 pub mod command;
 mod expand;
 pub mod floor;
+pub mod format;
 pub mod job;
 pub mod markers;
 pub mod measure;

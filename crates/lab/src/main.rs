@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     exit::report(match Cli::parse().command {
         Command::Measure(args) => commands::measure(args),
         Command::Render(args) => commands::render(&args),
+        Command::Format(args) => commands::format(&args),
         Command::Site(args) => commands::site(&args),
         Command::Reproduce(args) => commands::reproduce(args),
         Command::Locks(args) => commands::locks(&args),

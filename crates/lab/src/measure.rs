@@ -103,9 +103,10 @@ fn measure_one(program: &Program, root: &Path, job: &Job<'_>, stop: &AtomicBool)
         Job::Overhead(_) => Gives::Output,
     };
     let bytes = program.run(root, &words, gives, job.file(), stop)?;
-    if let Err(what) = job.check(&bytes) {
-        bail!("{} {what}", unfinished.display());
-    }
+    let bytes = match job.published(&bytes) {
+        Ok(bytes) => bytes,
+        Err(what) => bail!("{} {what}", unfinished.display()),
+    };
     let published = root.join(FOLDER).join(job.file());
     replace(&published, &bytes).with_context(|| format!("cannot write {FOLDER}/{}", job.file()))?;
     std::fs::remove_file(root.join(&unfinished))

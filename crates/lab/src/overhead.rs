@@ -1,4 +1,5 @@
 //! What scheduling itself costs: reports of `flsched-lab locks` and `flsched-lab costs` in a virtual machine.
+use crate::store::kept;
 use flsched_probes::{CostsReport, LocksReport, Machine};
 use flsched_spec::PolicySpec;
 use serde::Deserialize;
@@ -94,12 +95,12 @@ struct Measured {
 
 /// A report of `flsched-lab locks`.
 pub fn parse_locks(bytes: &[u8]) -> Result<LocksReport, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("is not a `flsched-lab locks` report: {error}"))
+    kept(bytes)
 }
 
 /// A report of `flsched-lab costs`.
 pub fn parse_costs(bytes: &[u8]) -> Result<CostsReport, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("is not a `flsched-lab costs` report: {error}"))
+    kept(bytes)
 }
 
 #[cfg(test)]
@@ -140,9 +141,7 @@ pub(crate) mod tests {
         assert!(!Overhead { load: "sleep 2".into(), ..costs("6.18", 4) }.is_of(report));
         assert!(!Overhead { policy: "flsched_paper".parse().unwrap(), ..costs("6.18", 4) }.is_of(report));
         assert!(!Overhead { command: Command::Locks, ..costs("6.18", 4) }.is_of(report));
-        assert!(
-            costs("6.18", 4).check(b"{}").unwrap_err().starts_with("is not a `flsched-lab costs` report")
-        );
+        assert!(costs("6.18", 4).check(b"{}").unwrap_err().starts_with("is not a report of kind `costs`"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The reports under `results/`.
-use flsched_compare::result::VERSION;
+use flsched_base::reports::{self, Kept};
 use flsched_compare::{Clock, Report};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -60,15 +60,16 @@ impl Store {
 
 /// A finished report from its bytes; or what is wrong with it, said of the file.
 pub fn parse(bytes: &[u8]) -> Result<Report, String> {
-    let report: Report = serde_json::from_slice(bytes)
-        .map_err(|error| format!("is not a `flsched compare` report: {error}"))?;
-    if report.version != VERSION {
-        return Err(format!("has version {} of the format, this program reads {VERSION}", report.version));
-    }
+    let report: Report = kept(bytes)?;
     match report.complete {
         true => Ok(report),
         false => Err("is not complete: its comparison was interrupted; measure it again".into()),
     }
+}
+
+/// A report from its bytes, finished or not; or what is wrong with it, said of the file.
+pub fn kept<T: Kept>(bytes: &[u8]) -> Result<T, String> {
+    reports::read(bytes).map_err(|what| what.to_string())
 }
 
 /// The clock as the report spells it.
@@ -97,13 +98,12 @@ mod tests {
     #[test]
     fn only_whole_reports_of_this_version() {
         let mut whole = report(&[("hackbench", &[("eevdf", 1.0)])]);
-        let bytes = |report: &Report| serde_json::to_vec(report).unwrap();
+        let bytes = |report: &Report| reports::bytes(report).unwrap();
         assert_eq!(parse(&bytes(&whole)).unwrap(), whole);
         whole.complete = false;
         assert!(parse(&bytes(&whole)).unwrap_err().contains("not complete"));
-        whole.version = 99;
-        assert!(parse(&bytes(&whole)).unwrap_err().contains("version 99"));
-        assert!(parse(b"{").unwrap_err().contains("is not a `flsched compare` report"));
+        assert!(parse(br#"{"kind": "compare", "version": 99}"#).unwrap_err().contains("version 99"));
+        assert!(parse(b"{}").unwrap_err().contains("is not a report of kind `compare`"));
     }
 
     #[test]

@@ -3,7 +3,8 @@ use crate::command;
 use crate::papers::text::one_line;
 use crate::patched;
 use crate::sets::{plain, text};
-use flsched_sim::sweep::{Report, VERSION};
+use crate::store::kept;
+use flsched_sim::sweep::Report;
 use serde::Deserialize;
 use toml::Table;
 
@@ -66,12 +67,7 @@ impl Sweep {
 
 /// A report from its bytes; or what is wrong with it, said of the file.
 pub fn parse(bytes: &[u8]) -> Result<Report, String> {
-    let report: Report = serde_json::from_slice(bytes)
-        .map_err(|error| format!("is not a `flsched sim sweep` report: {error}"))?;
-    match report.version == VERSION {
-        true => Ok(report),
-        false => Err(format!("has version {} of the format, this program reads {VERSION}", report.version)),
-    }
+    kept(bytes)
 }
 
 #[cfg(test)]
@@ -87,7 +83,6 @@ pub(crate) mod tests {
             migrations: vec![vec![3, 4]; 3],
         };
         Report {
-            version: VERSION,
             flsched_version: "0.1.0".into(),
             command_line:
                 "flsched sim sweep --machine knc-31s1p --schedulers cfs,fifo --set 'tick_hz=100..300:3' \
@@ -116,11 +111,11 @@ pub(crate) mod tests {
             );
             read(text.parse().unwrap())
         };
-        let bytes = serde_json::to_vec(&report()).unwrap();
+        let bytes = flsched_base::reports::bytes(&report()).unwrap();
         let sweep = of("a.json").unwrap();
         assert!(sweep.is_of(&bytes), "{:?}", sweep.arguments());
         assert!(!Sweep { runs: 3, ..sweep }.is_of(&bytes));
         assert!(of("a.csv").unwrap_err().contains("must end with .json"));
-        assert!(parse(b"{}").unwrap_err().starts_with("is not a `flsched sim sweep` report"));
+        assert!(parse(b"{}").unwrap_err().starts_with("is not a report of kind `sweep`"));
     }
 }

@@ -1,5 +1,11 @@
 //! The documentation's figures are those of the reports under `results/`.
+use flsched_compare::report::words::{results_of, workloads};
+use flsched_compare::result::ArmResult;
+use flsched_compare::stats::{Estimate, ratio_of_medians};
+use flsched_compare::verdict::{Evidence, Noise, decide};
+use flsched_lab::format::format;
 use flsched_lab::render::render;
+use flsched_lab::store;
 use std::path::Path;
 
 fn check(project: &str) {
@@ -19,4 +25,46 @@ fn documents_are_up_to_date() {
 #[test]
 fn a_small_project_renders_as_before() {
     check("tests/fixture");
+}
+
+/// So that a report which is measured again differs only in its figures.
+#[test]
+fn reports_are_in_one_form() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let formatting = format(&folder).unwrap();
+    let changed = formatting.changes.iter().map(|(name, _)| format!("{} is not", name.display()));
+    let lines: Vec<String> = formatting.errors.iter().cloned().chain(changed).collect();
+    assert!(lines.is_empty(), "run `flsched-lab format`:\n{}", lines.join("\n"));
+}
+
+/// A reader of a file comes to the verdict that is in it.
+#[test]
+fn verdicts_follow_from_the_times() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+    let mut verdicts = 0;
+    for file in ["quick-6.18-demo", "real-cpus-two", "sim-smove-ryzen", "papers/flsched-parallel-16"] {
+        let bytes = std::fs::read(folder.join(format!("{file}.json"))).unwrap();
+        let report = store::parse(&bytes).unwrap();
+        for workload in workloads(&report) {
+            let arms = results_of(&report, workload);
+            let ratio =
+                |arm: &ArmResult| ratio_of_medians(&arms[0].times_s, &arm.times_s).map(Estimate::rounded);
+            let noise = ratio(arms[1]).map(Noise::new);
+            assert_eq!(noise.as_ref(), report.noise.get(workload), "{file}: {workload}");
+            for arm in &arms[2..] {
+                let ratio = ratio(arm);
+                let ends = (arm.ratio_to_first, arm.ratio_to_first_low, arm.ratio_to_first_high);
+                assert_eq!(
+                    ratio.map(|it| (it.value, it.low, it.high)),
+                    ends.0.map(|it| (it, ends.1.unwrap(), ends.2.unwrap()))
+                );
+                let timed_runs = arm.times_s.len().min(arms[0].times_s.len());
+                let untimed_runs = arm.failed.len();
+                let verdict = decide(&Evidence { ratio, noise, timed_runs, untimed_runs }).0;
+                assert_eq!(verdict, arm.verdict, "{file}: {} on {workload}", arm.scheduler);
+                verdicts += 1;
+            }
+        }
+    }
+    assert!(verdicts > 50, "{verdicts}");
 }

@@ -4,6 +4,7 @@ use crate::probe::{self, map, open, program, refused, summed, words};
 use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::{Error, anatomy};
+use flsched_base::reports::{self, Fields, Kept};
 use flsched_host::{Purpose, Running, check_machine};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
@@ -29,7 +30,7 @@ pub struct CostsReport {
     /// The policy with its knobs.
     pub policy: String,
     /// Its version.
-    pub version: String,
+    pub policy_version: String,
     /// What the probe adds to each call that it measures.
     pub probe: Overhead,
     /// Time of the command without any probe: the default scheduler, then the policy, in seconds.
@@ -40,6 +41,15 @@ pub struct CostsReport {
     pub functions: Vec<FunctionCosts>,
     /// The policy's callbacks, by the kernel's own statistics of BPF programs.
     pub callbacks: Vec<CallbackCost>,
+}
+
+impl Kept for CostsReport {
+    const KIND: &'static str = "costs";
+    const VERSION: u32 = 2;
+
+    fn renamed(old: Fields) -> Fields {
+        reports::renamed(old, "version", "policy_version")
+    }
 }
 
 /// What the probe adds, measured on a kernel function that does next to nothing.
@@ -129,7 +139,7 @@ pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
         machine: Machine::here(),
         command: request.command_line(),
         policy: request.spec.to_string(),
-        version: request.spec.policy.version.into(),
+        policy_version: request.spec.policy.version.into(),
         probe,
         run_s: [by_default.0, by_policy.0],
         probed_run_s: [by_default.1, by_policy.1],

@@ -6,6 +6,7 @@ use crate::run::{Machine, Request};
 use crate::symbols::Symbols;
 use crate::waits::{ContentionProbe, Waits};
 use crate::{Anatomy, Error, anatomy};
+use flsched_base::reports::{self, Fields, Kept};
 use flsched_host::{Purpose, Running, check_machine};
 use flsched_spec::Policy;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
@@ -32,11 +33,20 @@ pub struct LocksReport {
     /// The policy with its knobs.
     pub policy: String,
     /// Its version.
-    pub version: String,
+    pub policy_version: String,
     /// What the policy's object shows without being run.
     pub anatomy: Anatomy,
     /// The default scheduler, then the policy.
     pub schedulers: Vec<SchedulerLocks>,
+}
+
+impl Kept for LocksReport {
+    const KIND: &'static str = "locks";
+    const VERSION: u32 = 2;
+
+    fn renamed(old: Fields) -> Fields {
+        reports::renamed(old, "version", "policy_version")
+    }
 }
 
 /// What was counted under one scheduler.
@@ -118,7 +128,7 @@ pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
         machine,
         command: request.command_line(),
         policy: request.spec.to_string(),
-        version: request.spec.policy.version.into(),
+        policy_version: request.spec.policy.version.into(),
         anatomy,
         schedulers,
     })

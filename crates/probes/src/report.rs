@@ -26,7 +26,7 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
     }
     let _ = writeln!(text, "\nWaits for locks, anywhere in the kernel\n{}", waits(report, columns));
     let _ = writeln!(text, "\nThe longest of them\n{}\n", sites(report, columns));
-    text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
+    text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.policy_version));
     let took = command_took(&report.machine);
     for measured in &report.schedulers {
         let _ = writeln!(
@@ -82,7 +82,7 @@ pub fn render_costs(report: &CostsReport, columns: u16) -> String {
         report.policy,
         callbacks(report, columns)
     );
-    text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.version));
+    text.push_str(&caption(&report.machine, &report.command, &report.policy, &report.policy_version));
     let took = command_took(&report.machine);
     let _ = writeln!(text, "eevdf: {took} {by_default:.3} s, and {probed_default:.3} s while probed");
     let _ =
@@ -132,7 +132,7 @@ pub fn render_locks_part(report: &LocksReport, part: LocksPart<'_>, columns: u16
             uses(measured, most, columns)
         }
     };
-    let caption = caption(&report.machine, &report.command, &report.policy, &report.version);
+    let caption = caption(&report.machine, &report.command, &report.policy, &report.policy_version);
     Ok(format!("{table}\n\n{caption}"))
 }
 
@@ -142,7 +142,7 @@ pub fn render_costs_part(report: &CostsReport, part: CostsPart, columns: u16) ->
         CostsPart::Functions => functions(report, columns),
         CostsPart::Callbacks => callbacks(report, columns),
     };
-    let caption = caption(&report.machine, &report.command, &report.policy, &report.version);
+    let caption = caption(&report.machine, &report.command, &report.policy, &report.policy_version);
     format!("{table}\n\n{caption}")
 }
 

@@ -1,6 +1,7 @@
 //! Recordings beside their replays: what a load came to in both, and how far apart that is.
 use crate::Figures;
 use crate::figures::middle;
+use flsched_base::reports::Kept;
 use serde::{Deserialize, Serialize};
 
 /// Figures that differ by less than this share agree.
@@ -10,7 +11,6 @@ const SLACK: f64 = 0.1;
 
 /// All entries of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Replays {
     /// The kernel's release.
     pub kernel: String,
@@ -24,6 +24,11 @@ pub struct Replays {
     pub seeds: u32,
     /// By load; of each, the scheduler under which it was recorded first.
     pub entries: Vec<Entry>,
+}
+
+impl Kept for Replays {
+    const KIND: &'static str = "recordings";
+    const VERSION: u32 = 2;
 }
 
 /// A load under a scheduler. The recordings under EEVDF are replayed, so the replay under another scheduler is a prediction.

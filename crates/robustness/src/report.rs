@@ -1,4 +1,5 @@
 //! What was measured, as published under `results/`.
+use flsched_base::reports::{self, Fields, Kept};
 use serde::{Deserialize, Serialize};
 
 /// The default scheduler, to which the others are compared.
@@ -13,7 +14,6 @@ pub fn is_policy(scheduler: &str) -> bool {
 
 /// All that was measured on one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Report {
     /// Its release.
     pub kernel: String,
@@ -23,10 +23,19 @@ pub struct Report {
     pub cpus: u32,
     /// The day of the last measurement.
     pub date: String,
-    /// Of FLSCHED.
-    pub version: String,
+    /// Of the program.
+    pub flsched_version: String,
     /// In the order of loads.toml, by instances a CPU.
     pub entries: Vec<Entry>,
+}
+
+impl Kept for Report {
+    const KIND: &'static str = "robustness";
+    const VERSION: u32 = 2;
+
+    fn renamed(old: Fields) -> Fields {
+        reports::renamed(old, "version", "flsched_version")
+    }
 }
 
 /// A load with a number of instances.

@@ -1,4 +1,5 @@
 //! The simulator beside a kernel: what a scenario came to in both, and how far apart that is.
+use flsched_base::reports::Kept;
 use serde::{Deserialize, Serialize};
 
 /// Figures that differ by less than this share agree.
@@ -164,7 +165,6 @@ impl Entry {
 
 /// All entries of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Record {
     /// The kernel's release.
     pub kernel: String,
@@ -172,6 +172,11 @@ pub struct Record {
     pub clock: String,
     /// By scenario, then by scheduler.
     pub entries: Vec<Entry>,
+}
+
+impl Kept for Record {
+    const KIND: &'static str = "conformance";
+    const VERSION: u32 = 2;
 }
 
 impl Record {

@@ -5,6 +5,7 @@ use crate::files::{check, check_distinct, write};
 use crate::progress::Progress;
 use crate::{machine, signals};
 use anyhow::Result;
+use flsched_base::reports;
 use flsched_compare::Contender;
 use flsched_host::policy_file;
 use flsched_machine::Setting;
@@ -55,7 +56,7 @@ pub fn sweep(args: &args::Sweep) -> Result<u8> {
         write(path, sweep::svg(&report).map_err(anyhow::Error::msg)?.as_bytes())?;
     }
     if let Some(path) = &args.json {
-        write(path, &serde_json::to_vec_pretty(&report)?)?;
+        write(path, &reports::bytes(&report)?)?;
     }
     Ok(0)
 }

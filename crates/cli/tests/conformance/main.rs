@@ -17,6 +17,8 @@ mod judge;
 mod player;
 
 use common::variable;
+use flsched_base::files::replace;
+use flsched_base::reports;
 use flsched_sim::conformance::{Entry, Figures, Record};
 use flsched_sim::scenario::Scenario;
 use libtest_mimic::{Arguments, Trial};
@@ -106,8 +108,8 @@ fn record_file() -> PathBuf {
 /// How far apart they were when that was last recorded.
 fn recorded() -> Record {
     let file = record_file();
-    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    let bytes = std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    reports::read(&bytes).unwrap_or_else(|e| panic!("{} {e}", file.display()))
 }
 
 /// Replaces what was measured, and keeps the other entries.
@@ -123,8 +125,8 @@ fn write(measured: &[Entry]) {
     });
     let (kernel, clock) = (KERNEL.into(), CLOCK.into());
     let record = Record { kernel, clock, entries };
-    let text = serde_json::to_string_pretty(&record).expect("numbers and names") + "\n";
-    std::fs::write(record_file(), text).unwrap_or_else(|e| panic!("{}: {e}", record_file().display()));
+    let written = reports::bytes(&record).and_then(|bytes| replace(&record_file(), &bytes));
+    written.unwrap_or_else(|e| panic!("{}: {e}", record_file().display()));
 }
 
 /// All there are, by name.

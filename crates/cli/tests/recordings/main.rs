@@ -7,6 +7,8 @@
 //! `FLSCHED_TEST_RECORDINGS=record` writes that file. `FLSCHED_TEST_LOADS=hackbench,build` picks loads.
 mod loads;
 
+use flsched_base::files::replace;
+use flsched_base::reports;
 use flsched_recording::Figures;
 use flsched_recording::replays::{Entry, Ratios, Replays};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -66,8 +68,8 @@ fn file() -> PathBuf {
 }
 
 fn recorded() -> Replays {
-    let text = std::fs::read_to_string(file()).unwrap_or_else(|e| panic!("{}: {e}", file().display()));
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file().display()))
+    let bytes = std::fs::read(file()).unwrap_or_else(|e| panic!("{}: {e}", file().display()));
+    reports::read(&bytes).unwrap_or_else(|e| panic!("{} {e}", file().display()))
 }
 
 /// Replaces what was measured, and keeps the other loads.
@@ -78,8 +80,8 @@ fn write(measured: &[Entry]) {
     entries.sort_by_key(|entry| loads::ALL.iter().position(|(name, _)| *name == entry.load));
     let (kernel, clock) = (KERNEL.into(), CLOCK.into());
     let all = Replays { kernel, clock, cpus: CPUS, recordings: RECORDINGS, seeds: SEEDS, entries };
-    let text = serde_json::to_string_pretty(&all).expect("numbers and names") + "\n";
-    std::fs::write(file(), text).unwrap_or_else(|e| panic!("{}: {e}", file().display()));
+    let written = reports::bytes(&all).and_then(|bytes| replace(&file(), &bytes));
+    written.unwrap_or_else(|e| panic!("{}: {e}", file().display()));
 }
 
 fn measure(

@@ -1,5 +1,7 @@
 //! `results/robustness-KERNEL.json`: what is published.
 use crate::machine::Boot;
+use flsched_base::files::replace;
+use flsched_base::reports;
 use flsched_robustness::loads::Load;
 use flsched_robustness::report::{Entry, Report};
 use std::path::PathBuf;
@@ -25,7 +27,7 @@ impl Record {
             clock: boot.clock.clone(),
             cpus: boot.cpus,
             date: today(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            flsched_version: env!("CARGO_PKG_VERSION").to_owned(),
             entries: Vec::new(),
         };
         if file.exists() {
@@ -47,9 +49,8 @@ impl Record {
         let loads = Load::all()?;
         let place = |entry: &Entry| loads.iter().position(|load| load.name == entry.load);
         report.entries.sort_by_key(|entry| (place(entry), entry.per_cpu));
-        let text = serde_json::to_string_pretty(&report).expect("numbers and names") + "\n";
-        flsched_base::files::replace(&file, text.as_bytes())
-            .map_err(|error| format!("{}: {error}", file.display()))
+        let bytes = reports::bytes(&report);
+        bytes.and_then(|bytes| replace(&file, &bytes)).map_err(|error| format!("{}: {error}", file.display()))
     }
 }
 
@@ -59,8 +60,8 @@ fn file(kernel: &str) -> PathBuf {
 }
 
 fn read(file: &std::path::Path) -> Result<Report, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
+    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    reports::read(&bytes).map_err(|error| format!("{} {error}", file.display()))
 }
 
 fn today() -> String {

@@ -2,16 +2,14 @@
 use super::table::{head, line};
 use super::{Context, Rendered, required};
 use crate::markers::Request;
+use crate::store::kept;
 use flsched_sim::conformance::{Entry, Figures, Record, TOLERANCE};
 use flsched_spec::UsageError;
 use std::collections::BTreeSet;
 
 /// `show=tally`: how many entries agree; `show=entries`: each one.
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let record = context.store.read(required(request, "file")?, |bytes| {
-        serde_json::from_slice::<Record>(bytes)
-            .map_err(|error| format!("is not a record of conformance: {error}"))
-    })?;
+    let record = context.store.read(required(request, "file")?, kept::<Record>)?;
     let text = match required(request, "show")? {
         "tally" => tally(&record),
         "entries" => entries(&record),

@@ -2,13 +2,11 @@
 use super::table::{head, line};
 use super::{Context, Rendered, required};
 use crate::markers::Request;
+use crate::store::kept;
 use flsched_recording::replays::{Entry, Replays, TOLERANCE};
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
-    let replays = context.store.read(required(request, "file")?, |bytes| {
-        serde_json::from_slice::<Replays>(bytes)
-            .map_err(|error| format!("is not a report of the test of recordings: {error}"))
-    })?;
+    let replays = context.store.read(required(request, "file")?, kept::<Replays>)?;
     Ok(Rendered { text: table(&replays), pictures: Vec::new() })
 }
 

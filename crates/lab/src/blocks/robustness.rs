@@ -2,6 +2,7 @@
 use super::table::{head, line};
 use super::{Context, Rendered, required};
 use crate::markers::Request;
+use crate::store::kept;
 use flsched_compare::stats::Estimate;
 use flsched_robustness::judge::{Fault, bound_ms, faults, ratio};
 use flsched_robustness::known::Known;
@@ -13,7 +14,8 @@ const SHOWN: [&str; 2] = ["faults", "loads"];
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     required(request, "file")?;
     let files = request.list("file").unwrap_or_default();
-    let reports = files.iter().map(|file| context.store.read(file, parse)).collect::<Result<Vec<_>, _>>()?;
+    let reports =
+        files.iter().map(|file| context.store.read(file, kept::<Report>)).collect::<Result<Vec<_>, _>>()?;
     let text = match required(request, "show")? {
         "faults" => table_of_faults(&reports, &Known::all()?),
         "loads" => table_of_loads(&reports),
@@ -23,11 +25,6 @@ pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendere
         }
     };
     Ok(Rendered { text, pictures: Vec::new() })
-}
-
-fn parse(bytes: &[u8]) -> Result<Report, String> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| format!("is not a report of the test of robustness: {error}"))
 }
 
 /// Faults that are not known come first, then by kind.
@@ -151,12 +148,12 @@ fn series(release: &str) -> String {
 }
 
 fn measured_with(report: &Report) -> String {
-    let Report { kernel, clock, cpus, date, version, entries } = report;
+    let Report { kernel, clock, cpus, date, flsched_version, entries } = report;
     let runs = entries.iter().flat_map(|entry| &entry.arms).map(|arm| arm.runs.len());
     let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
     let runs = if least == most { least.to_string() } else { format!("{least} to {most}") };
     format!(
-        "Clock {clock} · kernel {kernel} · {cpus} CPUs · runs of each: {runs} · {date} · flsched {version}"
+        "Clock {clock} · kernel {kernel} · {cpus} CPUs · runs of each: {runs} · {date} · flsched {flsched_version}"
     )
 }
 
@@ -182,7 +179,7 @@ mod tests {
             clock: "parallel".into(),
             cpus: 2,
             date: "2026-11-28".into(),
-            version: "0.1.0".into(),
+            flsched_version: "0.1.0".into(),
             entries: vec![entry("pipe", 1500.0, 20.0), entry("sem", 300.0, 120.0)],
         }
     }

@@ -102,7 +102,7 @@ mod tests {
 
     fn rendered(marker: &str) -> Result<Rendered, String> {
         let (folder, store) = project(&[]);
-        let bytes = serde_json::to_vec(&report()).unwrap();
+        let bytes = flsched_base::reports::bytes(&report()).unwrap();
         std::fs::write(folder.path().join("results/s.json"), bytes).unwrap();
         let context = Context { store: &store, sets: &Sets::default(), document: Path::new("docs/x.md") };
         render(&context, &Request::parse(marker).unwrap())

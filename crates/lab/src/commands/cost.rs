@@ -3,6 +3,7 @@
 use crate::args::{Locks, Overhead};
 use crate::exit::{self, INTERRUPTED};
 use anyhow::{Context, Result};
+use flsched_base::reports::{self, Kept};
 use flsched_base::signals::stop_flag;
 use flsched_host::policy_file;
 use flsched_probes::source_locks::FOLDER;
@@ -10,7 +11,6 @@ use flsched_probes::{Error, Request, SourceLocks, default_command, render_locks,
 use flsched_spec::UsageError;
 use flsched_vm::kernel::is_series;
 use flsched_vm::{Catalog, VmError};
-use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,14 +21,16 @@ pub fn locks(args: &Locks) -> Result<u8> {
         None => watch(&args.overhead, flsched_probes::locks, render_locks),
         Some(source) => {
             let counted = count(source, &stop_flag().context("cannot catch signals")?)?;
-            print(&counted, args.overhead.json, render_source_locks)?;
+            let json =
+                |it: &SourceLocks| Ok(serde_json::to_vec_pretty(it).map(|it| [it, b"\n".to_vec()].concat())?);
+            print(&counted, args.overhead.json.then_some(json), render_source_locks)?;
             Ok(0)
         }
     }
 }
 
 /// Measures while the command runs, and prints the report.
-pub fn watch<R: Serialize>(
+pub fn watch<R: Kept>(
     args: &Overhead,
     measure: fn(&Request<'_>) -> Result<R, Error>,
     render: fn(&R, u16) -> String,
@@ -53,7 +55,7 @@ pub fn watch<R: Serialize>(
         }
         Err(error) => return Err(error.into()),
     };
-    print(&report, args.json, render)?;
+    print(&report, args.json.then_some(reports::bytes), render)?;
     Ok(0)
 }
 
@@ -72,11 +74,14 @@ pub fn count(source: &str, cancel: &Arc<AtomicBool>) -> Result<SourceLocks> {
     Ok(SourceLocks::count(&top)?)
 }
 
-fn print<R: Serialize>(report: &R, json: bool, render: fn(&R, u16) -> String) -> Result<()> {
+fn print<R>(
+    report: &R,
+    json: Option<fn(&R) -> std::io::Result<Vec<u8>>>,
+    render: fn(&R, u16) -> String,
+) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut out, report)?;
-        writeln!(out)?;
+    if let Some(bytes) = json {
+        out.write_all(&bytes(report)?)?;
     } else {
         let (_, columns) = console::Term::stdout().size();
         let columns = if console::user_attended() { columns.max(80) } else { 110 };

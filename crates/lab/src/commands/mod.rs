@@ -3,4 +3,4 @@ mod cost;
 mod publish;
 
 pub use cost::{locks, watch};
-pub use publish::{measure, render, reproduce, site};
+pub use publish::{format, measure, render, reproduce, site};

@@ -1,9 +1,10 @@
-//! `measure`, `render`, `site` and `reproduce`: what is published.
+//! `measure`, `render`, `format`, `site` and `reproduce`: what is published.
 use super::cost::count;
 use crate::args;
 use crate::exit::{FAILURE, INTERRUPTED};
 use anyhow::{Context, Result};
 use flsched_base::signals::stop_flag;
+use flsched_lab::format as formatting;
 use flsched_lab::measure::{Choice, Ended, chosen, is_measured, measure as measure_jobs};
 use flsched_lab::papers::run::{self, Request};
 use flsched_lab::papers::{paper, plan};
@@ -59,6 +60,25 @@ pub fn render(args: &args::Render) -> Result<u8> {
     }
     rendering::write(&root, &rendered)?;
     rendered.changes.iter().for_each(|(path, _)| eprintln!("written: {}", path.display()));
+    Ok(0)
+}
+
+pub fn format(args: &args::Format) -> Result<u8> {
+    let root = project::folder(args.project.root.as_deref(), sets::FILE)?;
+    let formatted = formatting::format(&root).context("cannot read the reports")?;
+    formatted.errors.iter().for_each(|error| eprintln!("{error}"));
+    if !formatted.errors.is_empty() {
+        eprintln!("flsched-lab: nothing was written");
+        return Ok(FAILURE);
+    }
+    let names = formatted.changes.iter().map(|(name, _)| name.display());
+    if args.check {
+        names
+            .for_each(|name| eprintln!("{name} is not in the form of this version; run: flsched-lab format"));
+        return Ok(if formatted.changes.is_empty() { 0 } else { FAILURE });
+    }
+    formatting::write(&root, &formatted).context("cannot write the reports")?;
+    names.for_each(|name| eprintln!("written: {name}"));
     Ok(0)
 }
 

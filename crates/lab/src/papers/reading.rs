@@ -16,13 +16,124 @@
 //! `W` may have `*` where the largest, or a share, of several is taken.
 use std::fmt;
 
+/// A figure of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OfRun {
+    /// Its time.
+    Time,
+    /// How much more work than another scheduler's it does in the same time, in percent.
+    Gain,
+    /// Context switches.
+    Switches,
+    /// Migrations.
+    Migrations,
+    /// Calls of `sched_yield`.
+    Yields,
+    /// The share of the CPUs' time that they spin for locks, of the run of `compare --why`.
+    SpinPercent,
+    /// A further figure, by its name in the report.
+    Own(String),
+}
+
+/// A figure of a scheduler's function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfFunction {
+    /// How often it was called.
+    Calls,
+    /// How long a call took.
+    MeanNs,
+    /// How long all calls took.
+    TotalMs,
+    /// Of the run's time.
+    SharePercent,
+}
+
+/// A figure of the locks that were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfLocks {
+    /// Places in the policy that take a lock of its own.
+    Locks,
+    /// The share of the CPUs' time that they spin.
+    SpinPercent,
+}
+
+impl OfRun {
+    fn of(word: &str) -> Self {
+        match word {
+            "time" => Self::Time,
+            "gain" => Self::Gain,
+            "switches" => Self::Switches,
+            "migrations" => Self::Migrations,
+            "yields" => Self::Yields,
+            "spin_percent" => Self::SpinPercent,
+            name => Self::Own(name.into()),
+        }
+    }
+}
+
+impl OfFunction {
+    fn of(word: &str) -> Option<Self> {
+        [Self::Calls, Self::MeanNs, Self::TotalMs, Self::SharePercent]
+            .into_iter()
+            .find(|it| it.word() == word)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::MeanNs => "mean_ns",
+            Self::TotalMs => "total_ms",
+            Self::SharePercent => "share_percent",
+        }
+    }
+}
+
+impl OfLocks {
+    fn of(word: &str) -> Option<Self> {
+        [Self::Locks, Self::SpinPercent].into_iter().find(|it| it.word() == word)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Locks => "locks",
+            Self::SpinPercent => "spin_percent",
+        }
+    }
+}
+
+impl fmt::Display for OfRun {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Time => "time",
+            Self::Gain => "gain",
+            Self::Switches => "switches",
+            Self::Migrations => "migrations",
+            Self::Yields => "yields",
+            Self::SpinPercent => "spin_percent",
+            Self::Own(name) => name,
+        })
+    }
+}
+
+impl fmt::Display for OfFunction {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+impl fmt::Display for OfLocks {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
 /// A figure of one result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// Of a workload in a comparison.
     Run {
-        /// `time`, `switches`, …
-        quantity: String,
+        /// Which figure.
+        quantity: OfRun,
         /// Whose.
         scheduler: String,
         /// Divided by this one's.
@@ -34,8 +145,8 @@ pub enum Reading {
     },
     /// Of a scheduler's function.
     Function {
-        /// `calls`, `mean_ns`, `total_ms` or `share_percent`.
-        quantity: String,
+        /// Which figure.
+        quantity: OfFunction,
         /// Its name in the result.
         function: String,
         /// Whose.
@@ -45,8 +156,8 @@ pub enum Reading {
     },
     /// Of the locks that were counted.
     Locks {
-        /// `locks` or `spin_percent`.
-        quantity: String,
+        /// Which figure.
+        quantity: OfLocks,
         /// Whose.
         scheduler: String,
     },
@@ -62,51 +173,52 @@ impl Reading {
     pub fn parse(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let owned = |word: &str| word.to_string();
+        let wrong = || {
+            format!(
+                "`{text}` is not like `time of S on W`, `time of S over T on W`, `gain of S over T on W`, \
+                 `calls of F under S`, `calls of F under S over T`, `locks of S` or `places of P`"
+            )
+        };
         match words[..] {
-            [quantity, "of", scheduler, "on", workload] if quantity != "gain" => Ok(Self::Run {
-                quantity: owned(quantity),
+            // A gain is over another scheduler.
+            ["gain", "of", _, "on", ..] => Err(wrong()),
+            [quantity, "of", scheduler, "on", workload] => Ok(Self::Run {
+                quantity: OfRun::of(quantity),
                 scheduler: owned(scheduler),
                 over: None,
                 workload: owned(workload),
                 base: None,
             }),
-            [quantity, "of", scheduler, "on", workload, "over", base] if quantity != "gain" => {
-                Ok(Self::Run {
-                    quantity: owned(quantity),
-                    scheduler: owned(scheduler),
-                    over: None,
-                    workload: owned(workload),
-                    base: Some(owned(base)),
-                })
-            }
+            [quantity, "of", scheduler, "on", workload, "over", base] => Ok(Self::Run {
+                quantity: OfRun::of(quantity),
+                scheduler: owned(scheduler),
+                over: None,
+                workload: owned(workload),
+                base: Some(owned(base)),
+            }),
             [quantity, "of", scheduler, "over", other, "on", workload] => Ok(Self::Run {
-                quantity: owned(quantity),
+                quantity: OfRun::of(quantity),
                 scheduler: owned(scheduler),
                 over: Some(owned(other)),
                 workload: owned(workload),
                 base: None,
             }),
-            [
-                quantity @ ("calls" | "mean_ns" | "total_ms" | "share_percent"),
-                "of",
-                function,
-                "under",
-                scheduler,
-                ref over @ ..,
-            ] if matches!(over, [] | ["over", _]) => Ok(Self::Function {
-                quantity: owned(quantity),
-                function: owned(function),
-                scheduler: owned(scheduler),
-                over: over.get(1).map(|other| owned(other)),
-            }),
-            [quantity @ ("locks" | "spin_percent"), "of", scheduler] => {
-                Ok(Self::Locks { quantity: owned(quantity), scheduler: owned(scheduler) })
+            [quantity, "of", function, "under", scheduler, ref over @ ..]
+                if matches!(over, [] | ["over", _]) =>
+            {
+                Ok(Self::Function {
+                    quantity: OfFunction::of(quantity).ok_or_else(wrong)?,
+                    function: owned(function),
+                    scheduler: owned(scheduler),
+                    over: over.get(1).map(|other| owned(other)),
+                })
             }
             ["places", "of", part] => Ok(Self::Places { part: owned(part) }),
-            _ => Err(format!(
-                "`{text}` is not like `time of S on W`, `time of S over T on W`, `gain of S over T on W`, \
-                 `calls of F under S`, `calls of F under S over T`, `locks of S` or `places of P`"
-            )),
+            [quantity, "of", scheduler] => Ok(Self::Locks {
+                quantity: OfLocks::of(quantity).ok_or_else(wrong)?,
+                scheduler: owned(scheduler),
+            }),
+            _ => Err(wrong()),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Result files, and the figures that rows take from them.
 use crate::papers::paper::{Measurement, Paper, Source};
-use crate::papers::reading::{Reading, Taken};
+use crate::papers::reading::{OfFunction, OfLocks, OfRun, Reading, Taken};
+use flsched_base::reports::{self, Kept, Unreadable};
 use flsched_compare::report::words;
-use flsched_compare::result::{ArmResult, VERSION};
+use flsched_compare::result::ArmResult;
 use flsched_compare::stats::{Estimate, median_estimate, ratio_of_medians};
 use flsched_compare::{Clock, Report, Scheduler};
 use flsched_probes::costs::Cost;
@@ -38,6 +39,16 @@ pub struct CountedInSource {
     pub command_line: String,
     /// All that `locks --source --json` prints.
     pub counted: SourceLocks,
+}
+
+impl Kept for Simulated {
+    const KIND: &'static str = "simulation";
+    const VERSION: u32 = 2;
+}
+
+impl Kept for CountedInSource {
+    const KIND: &'static str = "source-locks";
+    const VERSION: u32 = 2;
 }
 
 /// A result file.
@@ -76,23 +87,24 @@ pub struct Results {
 impl Found {
     /// From a file's bytes; or what is wrong with it, said of the file.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let value: serde_json::Value =
-            serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;
-        let has = |key: &str| value.get(key).is_some();
-        let kind = match () {
-            () if has("outcome") => serde_json::from_slice(bytes).map(|it| Self::Simulated(Box::new(it))),
-            () if has("functions") => serde_json::from_slice(bytes).map(|it| Self::Costs(Box::new(it))),
-            () if has("counted") => serde_json::from_slice(bytes).map(|it| Self::Source(Box::new(it))),
-            () if has("anatomy") => serde_json::from_slice(bytes).map(|it| Self::Locks(Box::new(it))),
-            () => serde_json::from_slice(bytes).map(|it| Self::Compared(Box::new(it))),
-        };
-        let found = kind.map_err(|error| format!("is not a report of flsched: {error}"))?;
-        match &found {
-            Self::Compared(report) if report.version != VERSION => {
-                Err(format!("has version {} of the format, this program reads {VERSION}", report.version))
+        fn boxed<T: Kept>(bytes: &[u8]) -> Result<Box<T>, Unreadable> {
+            reports::read(bytes).map(Box::new)
+        }
+        let kind = reports::kind_of(bytes).map_err(|what| what.to_string())?;
+        let found = match kind.as_deref() {
+            Some(Simulated::KIND) => boxed(bytes).map(Self::Simulated),
+            Some(CostsReport::KIND) => boxed(bytes).map(Self::Costs),
+            Some(CountedInSource::KIND) => boxed(bytes).map(Self::Source),
+            Some(LocksReport::KIND) => boxed(bytes).map(Self::Locks),
+            // Those of version 1 have no kind.
+            Some(Report::KIND) | None => boxed(bytes).map(Self::Compared),
+            Some(other) => {
+                return Err(format!("is a report of kind `{other}`, of which no row takes figures"));
             }
-            Self::Compared(report) if !report.complete => Err("is not complete".into()),
-            _ => Ok(found),
+        };
+        match found {
+            Ok(Self::Compared(report)) if !report.complete => Err("is not complete".into()),
+            found => found.map_err(|what| what.to_string()),
         }
     }
 
@@ -131,8 +143,8 @@ impl Found {
         match self {
             Self::Compared(report) => &report.flsched_version,
             Self::Simulated(it) => &it.flsched_version,
-            Self::Costs(report) => &report.version,
-            Self::Locks(report) => &report.version,
+            Self::Costs(report) => &report.policy_version,
+            Self::Locks(report) => &report.policy_version,
             Self::Source(it) => &it.counted.version,
         }
     }
@@ -260,19 +272,19 @@ fn read(reading: &Reading, from: &[Rc<Found>]) -> Result<Vec<Estimate>, Gap> {
         }
         Reading::Function { quantity, function, scheduler, over } => {
             let Some(over) = over else {
-                return of_function(from, quantity, function, scheduler).map(|it| vec![it]);
+                return of_function(from, *quantity, function, scheduler).map(|it| vec![it]);
             };
             let same =
                 from.iter().find(|it| of_costs(it, scheduler).is_some() && of_costs(it, over).is_some());
             let from = same.map_or(from, std::slice::from_ref);
-            let first = of_function(from, quantity, function, scheduler)?;
-            let other = of_function(from, quantity, function, over)?;
+            let first = of_function(from, *quantity, function, scheduler)?;
+            let other = of_function(from, *quantity, function, over)?;
             let ratio = ratio_of_medians(&[first.value], &[other.value]);
             ratio
                 .map(|it| vec![it])
                 .ok_or_else(|| Gap::Failed(format!("{function} was not called under both")))
         }
-        Reading::Locks { quantity, scheduler } => of_locks(from, quantity, scheduler).map(|it| vec![it]),
+        Reading::Locks { quantity, scheduler } => of_locks(from, *quantity, scheduler).map(|it| vec![it]),
         Reading::Places { part } => in_source(from, part).map(|it| vec![it]),
     }
 }
@@ -294,11 +306,11 @@ fn compared(found: &Rc<Found>) -> Option<&Report> {
 fn of_run(
     report: &Report,
     workload: &str,
-    quantity: &str,
+    quantity: &OfRun,
     scheduler: &str,
     over: Option<&str>,
 ) -> Result<Estimate, Gap> {
-    let quantity_here = if quantity == "gain" { "time" } else { quantity };
+    let quantity_here = if *quantity == OfRun::Gain { &OfRun::Time } else { quantity };
     let one = values(report, workload, quantity_here, scheduler)?;
     let estimate = match over {
         None => median_estimate(&one),
@@ -306,7 +318,7 @@ fn of_run(
             let other = values(report, workload, quantity_here, over)?;
             match quantity {
                 // As much work in less time.
-                "gain" => ratio_of_medians(&other, &one).map(percent),
+                OfRun::Gain => ratio_of_medians(&other, &one).map(percent),
                 _ => ratio_of_medians(&one, &other),
             }
         }
@@ -320,7 +332,7 @@ fn percent(of: Estimate) -> Estimate {
 }
 
 /// Of each run.
-fn values(report: &Report, workload: &str, quantity: &str, scheduler: &str) -> Result<Vec<f64>, Gap> {
+fn values(report: &Report, workload: &str, quantity: &OfRun, scheduler: &str) -> Result<Vec<f64>, Gap> {
     let name = normal(scheduler);
     let is_it = |it: &&ArmResult| it.workload == workload && normal(&it.scheduler) == name;
     let Some(arm) = report.results.iter().find(is_it) else {
@@ -337,13 +349,12 @@ fn values(report: &Report, workload: &str, quantity: &str, scheduler: &str) -> R
         counts.as_ref().map(|it| it.values.iter().map(|value| *value as f64).collect::<Vec<_>>())
     };
     let found = match quantity {
-        "time" => Some(arm.times_s.clone()),
-        "switches" => counts(&arm.context_switches),
-        "migrations" => counts(&arm.migrations),
-        "yields" => counts(&arm.yields),
-        // Of the one run of `compare --why`.
-        "spin_percent" => arm.why.as_ref().map(|it| vec![it.why.lock_waits]),
-        _ => arm.figures.iter().find(|it| it.name == quantity).map(|it| it.values.clone()),
+        OfRun::Time | OfRun::Gain => Some(arm.times_s.clone()),
+        OfRun::Switches => counts(&arm.context_switches),
+        OfRun::Migrations => counts(&arm.migrations),
+        OfRun::Yields => counts(&arm.yields),
+        OfRun::SpinPercent => arm.why.as_ref().map(|it| vec![it.why.lock_waits]),
+        OfRun::Own(name) => arm.figures.iter().find(|it| it.name == *name).map(|it| it.values.clone()),
     };
     found.ok_or_else(|| Gap::Wrong(format!("{scheduler} on {workload} has no `{quantity}`")))
 }
@@ -353,7 +364,12 @@ fn normal(scheduler: &str) -> String {
     scheduler.parse::<Scheduler>().map_or_else(|_| scheduler.to_string(), |it| it.to_string())
 }
 
-fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &str) -> Result<Estimate, Gap> {
+fn of_function(
+    from: &[Rc<Found>],
+    quantity: OfFunction,
+    function: &str,
+    scheduler: &str,
+) -> Result<Estimate, Gap> {
     let wanted = normal(scheduler);
     let mut known = false;
     for found in from {
@@ -373,16 +389,16 @@ fn of_function(from: &[Rc<Found>], quantity: &str, function: &str, scheduler: &s
         known = true;
         let Some((calls, total_ns)) = call else { continue };
         let value = match quantity {
-            "calls" => calls,
-            "total_ms" => total_ns / 1e6,
-            "share_percent" => {
+            OfFunction::Calls => calls,
+            OfFunction::TotalMs => total_ns / 1e6,
+            OfFunction::SharePercent => {
                 let none = || Gap::Missing("the run's time was not measured".into());
                 100.0 * total_ns / 1e9 / run_s.ok_or_else(none)?
             }
-            _ if calls == 0.0 => {
+            OfFunction::MeanNs if calls == 0.0 => {
                 return Err(Gap::Failed(format!("{function} was not called under {scheduler}")));
             }
-            _ => total_ns / calls,
+            OfFunction::MeanNs => total_ns / calls,
         };
         return Ok(Estimate::exact(value));
     }
@@ -423,16 +439,17 @@ fn in_source(from: &[Rc<Found>], part: &str) -> Result<Estimate, Gap> {
     Ok(Estimate::exact(counted.total() as f64))
 }
 
-fn of_locks(from: &[Rc<Found>], quantity: &str, scheduler: &str) -> Result<Estimate, Gap> {
+fn of_locks(from: &[Rc<Found>], quantity: OfLocks, scheduler: &str) -> Result<Estimate, Gap> {
     let wanted = normal(scheduler);
     for found in from {
         let Found::Locks(report) = &**found else { continue };
         let value = match quantity {
-            "locks" if normal(&report.policy) == wanted => {
+            OfLocks::Locks if normal(&report.policy) == wanted => {
                 report.anatomy.callbacks.iter().map(|it| it.own_locks.len()).sum::<usize>() as f64
             }
-            "locks" => continue,
-            _ => match report.schedulers.iter().find(|it| normal(&it.scheduler) == wanted) {
+            OfLocks::Locks => continue,
+            OfLocks::SpinPercent => match report.schedulers.iter().find(|it| normal(&it.scheduler) == wanted)
+            {
                 Some(it) => it.waits.spin_cpu_percent,
                 None => continue,
             },
@@ -471,7 +488,7 @@ pub(crate) mod tests {
         let model = Some("knc-31s1p".into());
         let environment = flsched_compare::environment::Environment { model, ..Default::default() };
         json!({
-            "version": VERSION, "flsched_version": "0.1.0", "clock": "model", "kernel": "6.18, modelled",
+            "kind": Report::KIND, "version": Report::VERSION, "flsched_version": "0.1.0", "clock": "model", "kernel": "6.18, modelled",
             "cpus": 228, "seed": 1, "runs": 3, "on": "sim", "complete": true, "started_at": "", "duration_s": 0.0,
             "command_line": format!("flsched {command}"), "limit_s": 300.0, "warnings": [],
             "environment": environment, "noise": {}, "published": {}, "results": results,
@@ -483,7 +500,7 @@ pub(crate) mod tests {
         let cost = |mean_ns: f64| json!({ "state": "measured", "symbol": "f", "calls": 10, "mean_ns": mean_ns, "median_ns": 1.0 });
         json!({
             "kernel": "6.18.15", "cpus": 4, "clock": "parallel", "command": "true", "policy": policy,
-            "version": "0.1.0", "probe": { "inside_ns": 1.0, "whole_ns": 2.0 },
+            "policy_version": "0.1.0", "kind": CostsReport::KIND, "version": CostsReport::VERSION, "probe": { "inside_ns": 1.0, "whole_ns": 2.0 },
             "run_s": [1.0, 2.0], "probed_run_s": [1.0, 2.0], "callbacks": [],
             "functions": [{ "role": "enqueue_task", "fair": cost(fair_ns), "scx": cost(scx_ns) }],
         })
@@ -555,6 +572,7 @@ pub(crate) mod tests {
     fn takes_figures_of_functions() {
         let of = |scheduler: &str, calls: u64| {
             found(&json!({
+                "kind": Simulated::KIND, "version": Simulated::VERSION,
                 "command_line": "flsched sim", "flsched_version": "0.1.0",
                 "outcome": { "scheduler": scheduler, "machine": "knc-31s1p", "cpus": 228, "callbacks": [
                     { "name": "enqueue", "calls": calls, "ns": 4000 }, { "name": "yield", "calls": 0, "ns": 0 },
@@ -602,7 +620,11 @@ pub(crate) mod tests {
         };
         let parts = [part("core", &[("mutex", 2), ("spin_lock", 3)]), part("rt", &[])];
         let counted = json!({ "source_of": "7.3.4", "version": "0.1.0", "parts": parts });
-        let from = [found(&json!({ "command_line": "flsched locks --source 7.3", "counted": counted }))];
+        let (kind, version) = (CountedInSource::KIND, CountedInSource::VERSION);
+        let command_line = "flsched locks --source 7.3";
+        let file =
+            json!({ "kind": kind, "version": version, "command_line": command_line, "counted": counted });
+        let from = [found(&file)];
         assert_eq!(taken("places of core", &from), Ok(5.0));
         assert_eq!(taken("places of rt", &from), Ok(0.0));
         assert_eq!(taken("places of fair", &from), Err(Gap::Missing("no count has a part `fair`".into())));
@@ -616,6 +638,10 @@ pub(crate) mod tests {
         report["complete"] = false.into();
         assert_eq!(Found::parse(report.to_string().as_bytes()).unwrap_err(), "is not complete");
         assert!(Found::parse(b"{").unwrap_err().starts_with("is not JSON"));
-        assert!(Found::parse(b"{}").unwrap_err().starts_with("is not a report of flsched"));
+        assert!(Found::parse(b"{}").unwrap_err().starts_with("is not a report of kind `compare`"));
+        let sweep = br#"{ "kind": "sweep", "version": 2 }"#;
+        assert!(Found::parse(sweep).unwrap_err().starts_with("is a report of kind `sweep`, of which no row"));
+        report["version"] = 99.into();
+        assert!(Found::parse(report.to_string().as_bytes()).unwrap_err().starts_with("has version 99"));
     }
 }

@@ -9,6 +9,7 @@ use super::verdict::Verdict;
 use crate::program::{Gives, Program, unfinished};
 use anyhow::{Context, Result, anyhow, bail};
 use flsched_base::files::replace;
+use flsched_base::reports;
 use flsched_compare::Report;
 use flsched_probes::SourceLocks;
 use flsched_spec::UsageError;
@@ -141,7 +142,7 @@ impl Lab<'_> {
         if !found.is_of(measurement) {
             bail!("the result does not name the command line `{line}`");
         }
-        write(&self.root.join(&measurement.file), &[&bytes[..], b"\n"].concat())
+        write(&self.root.join(&measurement.file), &bytes)
     }
 
     /// What the command reports, as it is kept.
@@ -156,22 +157,21 @@ impl Lab<'_> {
                     let jobs = std::thread::available_parallelism().map_or(1, |it| it.get());
                     words.splice(1..1, ["--jobs".into(), jobs.to_string()]);
                 }
-                let report: Report = serde_json::from_slice(&run(&words, Gives::NamedQuietly)?)?;
-                serde_json::to_vec_pretty(&slim(Report { command_line, ..report }))?
+                let mut report: Report = reports::read(&run(&words, Gives::NamedQuietly)?)?;
+                if is_simulated {
+                    report.summarise();
+                }
+                reports::bytes(&Report { command_line, ..report })?
             }
             "sim" => {
                 words.insert(1, "--json".into());
                 let outcome = serde_json::from_slice(&run(&words, Gives::Output)?)?;
-                serde_json::to_vec_pretty(&Simulated {
-                    command_line,
-                    flsched_version: VERSION.into(),
-                    outcome,
-                })?
+                reports::bytes(&Simulated { command_line, flsched_version: VERSION.into(), outcome })?
             }
             "locks" => match &words[1..] {
                 [option, source] if option == "--source" => {
                     let counted = (self.count)(source, self.stop)?;
-                    serde_json::to_vec_pretty(&CountedInSource { command_line, counted })?
+                    reports::bytes(&CountedInSource { command_line, counted })?
                 }
                 _ => return Err(UsageError(format!("`{command_line}` is not a count in a source")).into()),
             },
@@ -187,19 +187,6 @@ impl Lab<'_> {
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {
     replace(path, content).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Without each CPU's frequencies, which no row takes: of a large machine they are most of the report.
-fn slim(mut report: Report) -> Report {
-    let is_of_a_cpu = |name: &str| {
-        let number = name.strip_prefix("cpu").and_then(|rest| rest.strip_suffix("_mhz"));
-        number.is_some_and(|it| it.parse::<u32>().is_ok())
-    };
-    for arm in &mut report.results {
-        arm.residency = None;
-        arm.figures.retain(|figure| !is_of_a_cpu(&figure.name));
-    }
-    report
 }
 
 /// How long things take here, from what has been done.

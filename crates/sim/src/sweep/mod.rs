@@ -3,7 +3,7 @@ mod curves;
 mod report;
 
 pub use curves::{csv, svg, table};
-pub use report::{Curve, Report, VERSION};
+pub use report::{Curve, Report};
 
 use crate::output::Outcome;
 use crate::workload::Workload;

@@ -1,16 +1,11 @@
 //! The results of a sweep as data, from which its table and its picture are made.
 use super::{Point, Sweep};
+use flsched_base::reports::Kept;
 use serde::{Deserialize, Serialize};
-
-/// Of the format.
-pub const VERSION: u32 = 1;
 
 /// A sweep that is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Report {
-    /// See [`VERSION`].
-    pub version: u32,
     /// Of the program.
     pub flsched_version: String,
     /// What was typed, without the files that were written.
@@ -47,8 +42,13 @@ pub struct Curve {
     pub migrations: Vec<Vec<u64>>,
 }
 
+impl Kept for Report {
+    const KIND: &'static str = "sweep";
+    const VERSION: u32 = 2;
+}
+
 impl Report {
-    /// From all points of the sweep. Those who call add the first four fields.
+    /// From all points of the sweep. Those who call add the first fields.
     pub fn new(sweep: &Sweep, points: &[Point], seed: u64) -> Self {
         let runs = sweep.runs as usize;
         let per_value = sweep.schedulers.len() * runs;
@@ -67,7 +67,6 @@ impl Report {
             }
         };
         Self {
-            version: VERSION,
             flsched_version: String::new(),
             command_line: String::new(),
             machine: String::new(),

@@ -115,7 +115,7 @@ mod tests {
         let watch = Watch::over(root.path(), vec![2, 3]);
         write(stats.join("time_in_state"), "3701000 110\n3700000 70\n1400000 500\n").unwrap();
         let time = Time { cpu: 3, mhz: 3700, s: 1.5 };
-        assert_eq!(watch.end(), Some(Residency { source: Source::TimeInState, times: vec![time] }));
+        assert_eq!(watch.end(), Residency::of(Source::TimeInState, [time]));
     }
 
     #[test]
@@ -129,7 +129,9 @@ mod tests {
         sleep(3 * EVERY);
         let residency = watch.end().unwrap();
         let elapsed = began.elapsed().as_secs_f64();
-        let [Time { cpu: 0, mhz: 1200, s }] = residency.times[..] else { panic!("{residency:?}") };
+        let [(mhz, s)] = residency.cpus_s[&0].iter().collect::<Vec<_>>()[..] else { panic!("{residency:?}") };
+        let s = *s;
+        assert_eq!(*mhz, 1200);
         // All of the time is recorded; its clock started a little later than `began`.
         assert!(s <= elapsed && s >= EVERY.as_secs_f64() * 3.0 * 0.9, "{s} of {elapsed}");
     }

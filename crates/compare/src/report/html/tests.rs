@@ -88,7 +88,6 @@ pub(in crate::report) fn sample() -> Report {
     };
     let (noise, results) = results(&spec, &arms, &records);
     Report {
-        version: 1,
         flsched_version: "0.1.0".into(),
         clock: spec.clock,
         kernel: environment.kernel.clone(),
