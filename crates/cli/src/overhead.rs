@@ -38,12 +38,11 @@ pub fn measure<R: Kept>(
     Ok(0)
 }
 
+/// What makes a report's JSON.
+pub type ToBytes<R> = fn(&R) -> std::io::Result<Vec<u8>>;
+
 /// Prints a report as asked for.
-pub fn print<R>(
-    report: &R,
-    json: Option<fn(&R) -> std::io::Result<Vec<u8>>>,
-    render: fn(&R, u16) -> String,
-) -> Result<()> {
+pub fn print<R>(report: &R, json: Option<ToBytes<R>>, render: fn(&R, u16) -> String) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(bytes) = json {
         out.write_all(&bytes(report)?)?;
