@@ -1,4 +1,6 @@
 //! Comparisons in the simulator, whole.
+use flsched_base::reports;
+use flsched_compare::report::html;
 use flsched_compare::residency::Source;
 use flsched_compare::{CompareSpec, Event, Outputs, Report, SimExecutor, compare};
 use flsched_machine::Machine;
@@ -43,6 +45,17 @@ fn a_comparison_has_all_that_others_have() {
     let of_requests = &report.results[3];
     assert_eq!(of_requests.time_is.as_deref(), Some("99th percentile of the wake-up latency"));
     assert_eq!(of_requests.figures[0].name, "wakeup_p50_us");
+}
+
+#[test]
+fn a_file_has_all_that_its_page_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let [json, page] = ["r.json", "r.html"].map(|name| folder.path().join(name));
+    let report = run(&["cfs", "flsched"], &["make:4:6", "requests:1:4:20:100"], 1, Some(&json));
+    Outputs { json: None, html: Some(page.clone()) }.write(&report).unwrap();
+    let again: Report = reports::read(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(again, report);
+    assert_eq!(html::page(&again, "r"), std::fs::read_to_string(page).unwrap());
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! The documentation's figures are those of the reports under `results/`.
+use flsched_base::reports;
+use flsched_compare::Report;
 use flsched_compare::report::words::{results_of, workloads};
+use flsched_compare::report::{html, table};
 use flsched_compare::result::ArmResult;
 use flsched_compare::stats::{Estimate, ratio_of_medians};
 use flsched_compare::verdict::{Evidence, Noise, decide};
-use flsched_lab::format::format;
+use flsched_lab::format::{format, formatted};
 use flsched_lab::render::render;
 use flsched_lab::store;
 use std::path::Path;
@@ -25,6 +28,25 @@ fn documents_are_up_to_date() {
 #[test]
 fn a_small_project_renders_as_before() {
     check("tests/fixture");
+}
+
+/// The fixture's reports are of flsched 0.1.0.
+#[test]
+fn reports_of_version_1_give_the_same_table_and_page() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/results");
+    for name in ["small-6.18-barrier.json", "small-6.18-floor.json", "small-6.18-messages.json"] {
+        let old = std::fs::read(folder.join(name)).unwrap();
+        assert_eq!(reports::kind_of(&old).unwrap(), None, "{name}");
+        let new = formatted(&old).unwrap();
+        assert!(new.len() * 2 < old.len(), "{name}");
+        let [old, new] = [old, new].map(|bytes| store::parse(&bytes).unwrap());
+        let table = |report| table::render(report, table::Style { width: 100, color: false });
+        assert_eq!(table(&new), table(&old), "{name}");
+        assert_eq!(html::page(&new, "x"), html::page(&old, "x"), "{name}");
+        let proofs =
+            |report: &Report| report.results.iter().map(|it| it.attached_proof.clone()).collect::<Vec<_>>();
+        assert_eq!(proofs(&new), proofs(&old), "{name}");
+    }
 }
 
 /// So that a report which is measured again differs only in its figures.
