@@ -99,6 +99,15 @@ pub enum Error {
     /// `isolcpus=` was given at boot.
     #[error(
         "sched_ext refuses to attach, as isolcpus= keeps CPUs {cpus} out of scheduling: {ISOLATED_REMEDY}"
+    /// The tables of the policies are too small.
+    #[error(
+        "this machine has a CPU {cpu}, and policies know CPUs 0 to {}: take the CPUs above offline \
+         (echo 0 > /sys/devices/system/cpu/cpuN/online)", flsched_machine::MAX_CPUS - 1
+    )]
+    TooManyCpus {
+        /// The highest that is online.
+        cpu: usize,
+    },
     )]
     Isolated {
         /// Which.

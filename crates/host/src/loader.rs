@@ -144,6 +144,9 @@ fn load(
     frequencies: Option<&Frequencies>,
 ) -> Result<(Object, Vec<String>), Error> {
     let policy = spec.policy;
+    if let Some(cpu) = topology::beyond_tables() {
+        return Err(Error::TooManyCpus { cpu });
+    }
     let mut open = object::open(policy)?;
     let places = topology::of_this_machine();
     configure(&mut open, (spec, scope), btf, (&places, frequencies))
