@@ -262,7 +262,7 @@ pub fn check_machine() -> Result<(), Error> {
     if status.is_active() {
         let ops = status.ops.unwrap_or_else(|| "(unnamed)".into());
         let holder = sched_ext::holder(&ops);
-        return Err(Error::Busy { ops, holder });
+        return Err(Error::Busy { ops, holder, no_sub_scheduler: sched_ext::why_no_sub_scheduler() });
     }
     let kfuncs = crate::malformed_kfuncs();
     if !kfuncs.is_empty() {

@@ -15,6 +15,8 @@ use std::path::Path;
 const FIRST_SCHED_EXT: (u32, u32) = (6, 12);
 const IN_A_VM: &str = "try it in a virtual machine, which needs nothing of this kernel: flsched vm -- CMD";
 
+const ONE_AT_A_TIME: &str = "stop it first: one sched_ext scheduler runs a machine at a time";
+
 /// What a finding means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -194,7 +196,10 @@ fn attached() -> Finding {
         Some(status) => failure(
             CHECK,
             format!("{} is {}", status.ops.as_deref().unwrap_or("a scheduler"), status.state),
-            "stop it first: one sched_ext scheduler runs a machine at a time",
+            match sched_ext::why_no_sub_scheduler() {
+                Some(why) => format!("{ONE_AT_A_TIME}; {why}"),
+                None => ONE_AT_A_TIME.to_owned(),
+            },
         ),
     }
 }
