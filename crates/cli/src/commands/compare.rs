@@ -75,11 +75,14 @@ pub struct Plan {
 /// Reads the command line, and builds the programs that it needs.
 pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
     check_distinct([("--json", args.json.as_ref()), ("--html", args.html.as_ref())])?;
-    policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
+    let arch = args.vm.arch.unwrap_or(Arch::HOST);
+    let on =
+        if args.on == Some(Target::Sim) { policy_file::On::Simulator } else { policy_file::On::Kernel(arch) };
+    policy_file::add_all(&args.policies, on)?;
     let place = place_of(args)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
-    spec.build(args.vm.arch.unwrap_or(Arch::HOST))?;
+    spec.build(arch)?;
     Ok(Plan { spec, place })
 }
 
