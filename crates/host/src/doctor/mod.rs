@@ -61,6 +61,7 @@ fn failure(check: &'static str, found: impl Into<String>, remedy: impl Into<Stri
 pub fn examine() -> Vec<Finding> {
     let mut findings =
         vec![kernel_version(), sched_ext_present(), kernel_config(), kfunc_types(), privileges(), attached()];
+    findings.extend(pages(page_bytes()));
     findings.extend(boot::findings());
     if can_run(&findings) {
         findings.extend(Policy::all().into_iter().map(loads));
@@ -97,6 +98,25 @@ fn kernel_version() -> Finding {
             format!("boot 6.12 or newer, or {IN_A_VM}"),
         ),
     }
+}
+
+/// In bytes.
+const USUAL_PAGE: u64 = 4096;
+
+/// Those of the kernel. Some kernels for aarch64 have larger ones.
+fn page_bytes() -> u64 {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(USUAL_PAGE as i64)
+        as u64
+}
+
+fn pages(bytes: u64) -> Option<Finding> {
+    (bytes != USUAL_PAGE).then(|| {
+        warning(
+            "pages",
+            format!("pages of {} KiB: FLSCHED has not been tried on such a kernel", bytes >> 10),
+            "please report how it goes; if it fails, boot a kernel with pages of 4 KiB, as most distributions offer",
+        )
+    })
 }
 
 fn sched_ext_present() -> Finding {
@@ -304,6 +324,15 @@ mod tests {
         assert_eq!(version_of("7.0-rc1"), Some((7, 0)));
         assert_eq!(version_of("x"), None);
         assert!((6, 9) < FIRST_SCHED_EXT && (7, 0) > FIRST_SCHED_EXT);
+    }
+
+    #[test]
+    fn large_pages_are_said_to_be_untried() {
+        assert!(pages(4096).is_none());
+        let finding = pages(65536).unwrap();
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.found.contains("64 KiB"), "{}", finding.found);
+        assert!(page_bytes().is_power_of_two());
     }
 
     #[test]
