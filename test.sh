@@ -4,7 +4,7 @@
 #   ./test.sh            everything, on the kernels that differ most (14 minutes)
 #   ./test.sh units      only the tests inside the crates; they need no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
-#   ./test.sh newest     every policy on the newest kernel that Debian offers, tested or not, and what fails there (20 minutes)
+#   ./test.sh newest     every policy on the newest kernel that Debian offers, tried or not, and what fails there
 #   ./test.sh aarch64    every policy on an emulated aarch64 machine, with the programs cross-built (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
