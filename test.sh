@@ -4,6 +4,7 @@
 #   ./test.sh            everything, on the kernels that differ most (14 minutes)
 #   ./test.sh units      only the tests inside the crates; they need no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (an hour)
+#   ./test.sh newest     every policy on the newest kernel that Debian offers, tried or not, and what fails there
 #   ./test.sh aarch64    every policy on an emulated aarch64 machine, with the programs cross-built (an hour)
 #   ./test.sh races      every policy where CPUs interleave at random, 100 seeds (hours; FLSCHED_TEST_SEEDS=20)
 #   ./test.sh conformance   the simulator against the kernel in all scenarios, all schedulers (20 minutes)
@@ -29,6 +30,10 @@ matrix)
 	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=build:6.12,6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=5
 	set -- -p flsched -p flsched-lab --test kernels --test probes --test overhead
 	;;
+newest)
+	export FLSCHED_TEST_ALL=1
+	set -- -p flsched --no-fail-fast --test kernels --test probes
+	;;
 aarch64)
 	export FLSCHED_TEST_ARCH=aarch64 FLSCHED_TEST_KERNELS=6.18 FLSCHED_TEST_MACHINES="${FLSCHED_TEST_MACHINES:-work,jitter}"
 	set -- -p flsched --test kernels
@@ -53,7 +58,7 @@ packages | service | slurm | campaign | kubernetes | pages)
 	exec "./dist/test/$suite.sh"
 	;;
 *)
-	echo "usage: ./test.sh [all|units|matrix|aarch64|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes|pages]" >&2
+	echo "usage: ./test.sh [all|units|matrix|newest|aarch64|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes|pages]" >&2
 	exit 2
 	;;
 esac
@@ -98,6 +103,13 @@ if [ "$suite" != units ]; then
 	touch "$marks/built"
 	say "building the emulator of the parallel clock"
 	wait "$emulator" || die "the parallel clock is not available; see above"
+fi
+if [ "$suite" = newest ]; then
+	# The list has the oldest first. Such a kernel may well refuse all schedulers: then that is what fails.
+	FLSCHED_TEST_KERNELS=$(target/release/flsched vm --list | awk '/ downloaded | to download / { newest = $1 } END { print newest }')
+	export FLSCHED_TEST_KERNELS
+	[ -n "$FLSCHED_TEST_KERNELS" ] || die "no kernel is offered; see above"
+	say "the newest kernel is $FLSCHED_TEST_KERNELS"
 fi
 say "testing"
 # Its own exit code says more than cargo's, which is 101 for any failure.

@@ -71,6 +71,10 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// Print where the CPUs are for policies instead: of this machine, or of the one whose files of /sys/devices/system are in
+    /// this tarball
+    #[arg(long, value_name = "TARBALL")]
+    pub topology: Option<Option<PathBuf>>,
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,

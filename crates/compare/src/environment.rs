@@ -1,5 +1,5 @@
 //! The machine on which runs are measured, as written to the report.
-use flsched_host::read_cpu_list;
+use flsched_machine::read_cpu_list;
 use flsched_spec::PolicyFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -95,8 +95,8 @@ impl Compiler {
         Self::of(Processor::of_this_program())
     }
 
-    /// The same for another processor.
-    pub(crate) fn of(processor: Processor) -> Result<Self, Error> {
+    /// The same for kernels of another processor.
+    pub fn of(processor: Processor) -> Result<Self, Error> {
         Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()?, processor })
     }
 

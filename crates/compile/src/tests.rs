@@ -24,6 +24,16 @@ fn a_copy_of_a_policy_compiles_anywhere() {
     }
 }
 
+/// The layout of a task differs, and so do the registers of system calls: an object is for one processor's kernels.
+#[test]
+fn a_policy_compiles_for_another_processor() {
+    let (_folder, path) = file("#include \"common.bpf.h\"\nint size = sizeof(struct pt_regs);\n");
+    let compiled = |processor| Compiler::of(processor).unwrap().compile(&path, For::Kernel).unwrap();
+    let (x86, arm64) = (compiled(Processor::X86), compiled(Processor::Arm64));
+    assert_ne!(x86.object, arm64.object);
+    assert_eq!(x86.sha256, arm64.sha256);
+}
+
 #[test]
 fn the_hash_is_of_the_file_and_the_authors_headers() {
     let (folder, path) = file("#include \"common.bpf.h\"\n");

@@ -65,14 +65,17 @@ pub enum Error {
     },
     /// Another scheduler is attached to this machine.
     #[error(
-        "scheduler '{ops}' is attached already{}: stop it first, one sched_ext scheduler runs a machine at a time",
-        holder.as_ref().map(|h| format!(" (by {h})")).unwrap_or_default()
+        "scheduler '{ops}' is attached already{}: stop it first, one sched_ext scheduler runs a machine at a time{}",
+        holder.as_ref().map(|h| format!(" (by {h})")).unwrap_or_default(),
+        no_sub_scheduler.map(|why| format!("; {why}")).unwrap_or_default()
     )]
     Busy {
         /// Its name in the kernel.
         ops: String,
         /// The process that seems to hold it.
         holder: Option<String>,
+        /// Why the kernel's sub-schedulers do not help, if it has them.
+        no_sub_scheduler: Option<&'static str>,
     },
     /// Known-bad kernel builds.
     #[error(
@@ -95,6 +98,15 @@ pub enum Error {
     NoKernelConfig {
         /// `uname -r`.
         release: String,
+    },
+    /// The tables of the policies are too small.
+    #[error(
+        "this machine has a CPU {cpu}, and policies know CPUs 0 to {}: take the CPUs above offline \
+         (echo 0 > /sys/devices/system/cpu/cpuN/online)", flsched_machine::MAX_CPUS - 1
+    )]
+    TooManyCpus {
+        /// The highest that is online.
+        cpu: usize,
     },
     /// `isolcpus=` was given at boot.
     #[error(

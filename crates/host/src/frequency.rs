@@ -1,7 +1,6 @@
 //! How fast this machine's CPUs can run, from cpufreq: for the tables of `policies/frequency.bpf.h`, and
 //! for the check whether a policy that chooses CPUs by frequency has any choice.
-use crate::read_cpu_list;
-use flsched_machine::{Clock, Clocks, Scaling};
+use flsched_machine::{Clock, Clocks, Scaling, read_cpu_list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::path::Path;

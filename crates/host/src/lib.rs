@@ -8,7 +8,6 @@ mod attached;
 mod class;
 mod config;
 mod constants;
-mod cpu_list;
 pub mod doctor;
 mod error;
 mod exit;
@@ -32,7 +31,6 @@ pub use access::{Lack, Purpose};
 pub use attached::Attached;
 pub use class::start_in_sched_ext;
 pub use config::release as kernel_release;
-pub use cpu_list::read_cpu_list;
 pub use error::Error;
 pub use exit::{ExitReport, Waiter};
 pub use frequency::Frequencies;
@@ -41,7 +39,7 @@ pub use partial::Obstacle;
 pub use server::{Share, keep as keep_servers};
 pub use starvation::{StarvationWatch, StarvedTask, Starving, release, release_children};
 pub use supervise::{Change, Supervisor};
-pub use topology::cpu_locations;
+pub use topology::{Layout, cpu_locations};
 
 /// Names of the kernel's scx kfuncs whose type information is malformed, so that no scheduler
 /// loads; empty on a healthy kernel. Source: `/sys/kernel/btf/vmlinux`.

@@ -147,6 +147,9 @@ fn load(
     frequencies: Option<&Frequencies>,
 ) -> Result<(Object, Vec<String>), Error> {
     let policy = spec.policy;
+    if let Some(cpu) = topology::beyond_tables() {
+        return Err(Error::TooManyCpus { cpu });
+    }
     let mut open = object::open(policy)?;
     let places = topology::of_this_machine();
     configure(&mut open, (spec, scope), btf, (&places, frequencies))
@@ -262,7 +265,7 @@ pub fn check_machine() -> Result<(), Error> {
     if status.is_active() {
         let ops = status.ops.unwrap_or_else(|| "(unnamed)".into());
         let holder = sched_ext::holder(&ops);
-        return Err(Error::Busy { ops, holder });
+        return Err(Error::Busy { ops, holder, no_sub_scheduler: sched_ext::why_no_sub_scheduler() });
     }
     let kfuncs = crate::malformed_kfuncs();
     if !kfuncs.is_empty() {

@@ -1,19 +1,32 @@
 //! `--policy FILE.bpf.c`: policies of the user's own, compiled and made known before names are read.
 use anyhow::{Context, Result};
+pub use flsched_compile::Processor;
 use flsched_compile::{Compiler, For};
 use flsched_spec::{Policy, PolicyFile, PolicySpec, UsageError};
 use std::io::Write;
 use std::path::Path;
 
+/// Where a policy is to run.
+#[derive(Clone, Copy)]
+pub enum On {
+    /// Under a kernel of this processor.
+    Kernel(Processor),
+    /// In the simulator, too.
+    Simulator,
+}
+
 /// Compiles these files and makes their policies known by the names of the files.
-pub fn add_all(paths: &[String], for_simulator: bool) -> Result<()> {
+pub fn add_all(paths: &[String], on: On) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
     let names = paths.iter().map(|path| check(path)).collect::<Result<Vec<_>, _>>()?;
-    let compiler = Compiler::new()?;
+    let compiler = Compiler::of(match on {
+        On::Kernel(processor) => processor,
+        On::Simulator => Processor::of_this_program(),
+    })?;
     for (path, name) in paths.iter().zip(names) {
-        add(&compiler, path, name, for_simulator)?;
+        add(&compiler, path, name, on)?;
     }
     Ok(())
 }
@@ -25,7 +38,7 @@ pub fn read(text: &str) -> Result<PolicySpec> {
         return Ok(text.parse()?);
     }
     let name = check(policy)?;
-    add(&Compiler::new()?, policy, name, false)?;
+    add(&Compiler::new()?, policy, name, On::Kernel(Processor::of_this_program()))?;
     Ok(format!("{name}:{settings}").parse()?)
 }
 
@@ -46,7 +59,7 @@ fn check(path: &str) -> Result<&str, UsageError> {
     }
 }
 
-fn add(compiler: &Compiler, path: &str, name: &str, for_simulator: bool) -> Result<()> {
+fn add(compiler: &Compiler, path: &str, name: &str, on: On) -> Result<()> {
     let compiled = compiler.compile(Path::new(path), For::Kernel)?;
     if !compiled.warnings.is_empty() {
         // A reader that has gone is no reason to end.
@@ -54,9 +67,9 @@ fn add(compiler: &Compiler, path: &str, name: &str, for_simulator: bool) -> Resu
     }
     let policy =
         Policy::read(leak(name), compiled.object.leak()).with_context(|| format!("policy file `{path}`"))?;
-    let native = match for_simulator {
-        true => Some(&*compiler.compile(Path::new(path), For::Simulator)?.object.leak()),
-        false => None,
+    let native = match on {
+        On::Simulator => Some(&*compiler.compile(Path::new(path), For::Simulator)?.object.leak()),
+        On::Kernel(_) => None,
     };
     let file = PolicyFile { path: path.into(), sha256: compiled.sha256 };
     Policy { version: leak(file.version()), native, file: Some(file), ..policy }.add()?;

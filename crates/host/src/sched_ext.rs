@@ -52,6 +52,17 @@ pub fn has_deadline_server() -> bool {
     is_built_in && !is_off(Path::new("/sys/kernel/debug/sched/ext_server"))
 }
 
+/// Why a second scheduler cannot be attached above, below or beside one of ours on this kernel, although it has sub-schedulers
+/// (Linux 7.1 and newer); `None`: it has none.
+pub(crate) fn why_no_sub_scheduler() -> Option<&'static str> {
+    let has_them = crate::config::has_btf()
+        && scx_utils::compat::struct_has_field("sched_ext_ops", "sub_attach").unwrap_or(false);
+    has_them.then_some(
+        "its sub-schedulers do not change that: one runs the tasks of a cgroup below a scheduler that takes children \
+         (ops.sub_attach), both in the form of struct sched_ext_ops_cid, and policies of FLSCHED are neither",
+    )
+}
+
 /// Whether its runtime is 0 on a CPU. Without debugfs the kernel's default is assumed.
 fn is_off(servers: &Path) -> bool {
     let runtime = |cpu: fs::DirEntry| fs::read_to_string(cpu.path().join("runtime")).ok();

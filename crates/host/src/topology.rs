@@ -1,30 +1,33 @@
 //! Where this machine's CPUs are, as sysfs reports it.
-use crate::read_cpu_list;
-use flsched_machine::{CpuLocation, MAX_GROUPS, Places};
-use scx_utils::Topology;
-use std::collections::{BTreeMap, BTreeSet};
+use flsched_machine::{CpuLocation, MAX_CPUS, MAX_GROUPS, Places, Sysfs, read_cpu_list};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const ROOT: &str = "/sys/devices/system";
 
 /// The places of this machine's online CPUs.
 pub(crate) fn of_this_machine() -> Places {
-    let online = online_cpus();
-    let near = machine_locations(&online).and_then(|(locations, distances)| {
-        let distance = |a, b| distances.get(&a).and_then(|row| row.get(&b)).copied().unwrap_or(usize::MAX);
-        let places = Places::of(&locations, distance);
-        let count = places.group_count();
-        if count > MAX_GROUPS {
-            Err(format!("it has {count} groups of CPUs, more than {MAX_GROUPS}"))
-        } else {
-            Ok(places)
-        }
-    });
-    near.unwrap_or_else(|reason| Places::flat(&online, &reason))
+    Sysfs::of_folder(Path::new(ROOT))
+        .and_then(|machine| places_of(&machine))
+        .unwrap_or_else(|reason| Places::flat(&online_cpus(), &reason))
+}
+
+/// What the loader makes of a machine; the error says why it treats all CPUs as equally near.
+fn places_of(machine: &Sysfs) -> Result<Places, String> {
+    let places = machine.places();
+    match places.group_count() {
+        count if count > MAX_GROUPS => Err(format!("it has {count} groups of CPUs, more than {MAX_GROUPS}")),
+        _ => Ok(places),
+    }
 }
 
 /// Where this machine's online CPUs are; if that is not known, each is a core of its own, at one cache.
 pub fn cpu_locations() -> Vec<CpuLocation> {
-    let online = online_cpus();
-    let flat = || online.iter().map(|&cpu| CpuLocation { cpu, core: cpu, llc: 0, node: 0 }).collect();
-    machine_locations(&online).map_or_else(|_| flat(), |(locations, _)| locations)
+    let flat = |cpu| CpuLocation { cpu, core: cpu, llc: 0, node: 0 };
+    match Sysfs::of_folder(Path::new(ROOT)) {
+        Ok(machine) => machine.locations,
+        Err(_) => online_cpus().into_iter().map(flat).collect(),
+    }
 }
 
 fn online_cpus() -> BTreeSet<usize> {
@@ -35,29 +38,32 @@ fn online_cpus() -> BTreeSet<usize> {
     }
 }
 
-/// Distances from node to node.
-type Distances = BTreeMap<usize, BTreeMap<usize, usize>>;
+/// What the loader makes of a machine.
+pub struct Layout {
+    /// Its CPUs and nodes; `None`: what the kernel reports is not consistent.
+    pub machine: Option<Sysfs>,
+    /// The tables for policies, which have a warning if all CPUs count as equally near.
+    pub places: Places,
+}
 
-/// The CPUs' places from sysfs, if each online CPU is there exactly once.
-fn machine_locations(online: &BTreeSet<usize>) -> Result<(Vec<CpuLocation>, Distances), String> {
-    // The library panics where firmware reports something unexpected.
-    let topology = std::panic::catch_unwind(Topology::new)
-        .map_err(|_| "the folders under /sys/devices/system/cpu cannot be read".to_owned())?
-        .map_err(|error| format!("{error:#}"))?;
-    let locations: Vec<CpuLocation> = topology
-        .all_cpus
-        .values()
-        .map(|cpu| CpuLocation { cpu: cpu.id, core: cpu.core_id, llc: cpu.llc_id, node: cpu.node_id })
-        .collect();
-    let located: BTreeSet<usize> = locations.iter().map(|location| location.cpu).collect();
-    if let Some(lost) = online.difference(&located).next() {
-        return Err(format!("CPU {lost} is in no node or in no cache"));
+impl Layout {
+    /// Of this machine.
+    pub fn of_this_machine() -> Self {
+        Self { machine: Sysfs::of_folder(Path::new(ROOT)).ok(), places: of_this_machine() }
     }
-    // sysfs lists the distances to existing nodes only, whatever their numbers.
-    let numbers: Vec<usize> = topology.nodes.keys().copied().collect();
-    let row = |row: &[usize]| numbers.iter().copied().zip(row.iter().copied()).collect();
-    let distances = topology.nodes.values().map(|node| (node.id, row(&node.distance))).collect();
-    Ok((locations, distances))
+
+    /// Of the machine whose files of `/sys/devices/system` are in this tarball.
+    pub fn of_tarball(path: &Path) -> Result<Self, flsched_machine::Error> {
+        let machine = Sysfs::of_tarball(path)?;
+        let online = machine.locations.iter().map(|location| location.cpu).collect();
+        let places = places_of(&machine).unwrap_or_else(|reason| Places::flat(&online, &reason));
+        Ok(Self { machine: Some(machine), places })
+    }
+}
+
+/// The highest number of an online CPU if no table of the policies has it.
+pub(crate) fn beyond_tables() -> Option<usize> {
+    online_cpus().last().copied().filter(|&cpu| cpu >= MAX_CPUS)
 }
 
 #[cfg(test)]

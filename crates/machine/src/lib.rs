@@ -4,6 +4,7 @@
 //! - [`Machine`]: CPUs with their places, speeds and costs, by name or from a file
 //! - [`Setting`]: another value for one of its numbers
 //! - [`measure`]: what scheduling costs on the present machine
+//! - [`Sysfs`]: where the CPUs are, as the kernel of the present machine or of another one reports it
 //! - [`Places`], [`Clocks`]: the tables of `policies/topology.bpf.h` and `policies/frequency.bpf.h`, for the loader
 //!   and for the simulator
 mod callback;
@@ -24,6 +25,7 @@ mod source;
 mod sourced;
 mod speed;
 mod startup;
+mod sysfs;
 mod topology;
 
 pub use callback::Callback;
@@ -33,13 +35,14 @@ pub use error::Error;
 pub use file::MachineFile;
 pub use hierarchy::{Hierarchy, Latencies, Overlap, Ways};
 pub use machine::Machine;
-pub use places::{CpuLocation, MAX_CPUS, MAX_GROUPS, Places};
+pub use places::{CpuLocation, GroupOfCpus, MAX_CPUS, MAX_GROUPS, Places};
 pub use price::Price;
 pub use release::Release;
 pub use setting::{Setting, with_settings};
 pub use sourced::{Certainty, Sourced};
 pub use speed::{CacheSizes, Domain, Frequency, Governor, LoadTimes, Power, Speed};
 pub use startup::{MemoryCall, Startup};
+pub use sysfs::{Distances, Sysfs, read_cpu_list, write_cpu_list};
 pub use topology::{Distance, Numbering, Place, Small, Topology};
 
 /// A CPU's number.

@@ -59,7 +59,7 @@ struct Group {
 }
 
 /// Where a CPU is, as the machine reports it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuLocation {
     /// The CPU's number.
     pub cpu: usize,
@@ -69,6 +69,18 @@ pub struct CpuLocation {
     pub llc: usize,
     /// Its node's.
     pub node: usize,
+}
+
+/// A group, as the policies see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupOfCpus {
+    /// Of each core the CPUs that are its threads.
+    pub cores: Vec<Vec<usize>>,
+    /// The other groups in the order in which a search visits them; the nearest 14 at most.
+    pub near: Vec<usize>,
+    /// All groups by their distance, the nearest first. With more than 64 groups, those that share a bit are as near as the
+    /// nearest of them.
+    pub rings: Vec<Vec<usize>>,
 }
 
 /// The tables, and what was wrong with the machine's own.
@@ -132,6 +144,24 @@ impl Places {
     /// How many groups there are.
     pub fn group_count(&self) -> usize {
         self.groups.len()
+    }
+
+    /// The groups, in the order of their numbers.
+    pub fn groups(&self) -> Vec<GroupOfCpus> {
+        let shift = summary_shift(self.groups.len());
+        let in_ring = |bits: &u64| -> Vec<usize> {
+            (0..self.groups.len()).filter(|group| bits >> (group >> shift) & 1 == 1).collect()
+        };
+        let of = |group: &Group| {
+            let mut cores = vec![Vec::new(); usize::from(group.cores)];
+            for (bit, cpu) in group.bits() {
+                cores[bit % usize::from(group.cores)].push(cpu);
+            }
+            let near = group.near[..usize::from(group.nr_near)].iter().map(|&near| usize::from(near));
+            let rings = group.rings.iter().filter(|&&bits| bits != 0).map(in_ring);
+            GroupOfCpus { cores, near: near.collect(), rings: rings.collect() }
+        };
+        self.groups.iter().map(of).collect()
     }
 
     /// The CPUs that have a place.

@@ -14,7 +14,7 @@ use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
 };
-use flsched_host::policy_file;
+use flsched_host::policy_file::{self, Processor};
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{Model, NpbProgram, Program};
@@ -72,14 +72,23 @@ pub struct Plan {
     place: Place,
 }
 
+fn place_of_policies(on: Option<Target>, arch: Arch) -> policy_file::On {
+    match (on, arch) {
+        (Some(Target::Sim), _) => policy_file::On::Simulator,
+        (_, Arch::X86) => policy_file::On::Kernel(Processor::X86),
+        (_, Arch::Arm64) => policy_file::On::Kernel(Processor::Arm64),
+    }
+}
+
 /// Reads the command line, and builds the programs that it needs.
 pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
     check_distinct([("--json", args.json.as_ref()), ("--html", args.html.as_ref())])?;
-    policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
+    let arch = args.vm.arch.unwrap_or(Arch::HOST);
+    policy_file::add_all(&args.policies, place_of_policies(args.on, arch))?;
     let place = place_of(args)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
-    spec.build(args.vm.arch.unwrap_or(Arch::HOST))?;
+    spec.build(arch)?;
     Ok(Plan { spec, place })
 }
 

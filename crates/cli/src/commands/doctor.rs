@@ -1,4 +1,6 @@
 //! `flsched doctor`: can this machine run it? Each finding with its remedy.
+mod topology;
+
 use crate::args;
 use anyhow::Result;
 use console::style;
@@ -7,6 +9,9 @@ use flsched_vm::EmulatorError;
 use std::io::{self, Write};
 
 pub fn run(args: &args::Doctor) -> Result<u8> {
+    if let Some(tarball) = &args.topology {
+        return topology::run(tarball.as_deref(), args.json);
+    }
     let mut findings = examine();
     findings.push(virtual_machines());
     findings.push(parallel_clock());

@@ -14,7 +14,7 @@ const DEFAULT_SEEDS: Seeds = Seeds(0..1000);
 
 /// Scenarios of a range of seeds.
 pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
-    policy_file::add_all(&args.policies, true)?;
+    policy_file::add_all(&args.policies, policy_file::On::Simulator)?;
     for scheduler in &args.schedulers {
         Scheduler::read(scheduler, Target::Sim)?;
     }

@@ -57,7 +57,7 @@ fn against(path: &Path, setup: &Setup) -> Result<flsched_recording::Recording> {
 /// The run that the options describe.
 pub fn setup(args: &args::Sim) -> Result<Setup> {
     let on = &args.on;
-    policy_file::add_all(&on.policies, true)?;
+    policy_file::add_all(&on.policies, policy_file::On::Simulator)?;
     let model = Model::read(&on.workload)?;
     Ok(Setup {
         machine: Arc::new(
@@ -76,7 +76,7 @@ const MACHINE: &str = "machine.";
 /// A scenario from a file.
 fn replay(args: &args::Replay) -> Result<u8> {
     check_files(&args.showing.drawing, [("the scenario", Some(&args.file))])?;
-    policy_file::add_all(&args.policies, true)?;
+    policy_file::add_all(&args.policies, policy_file::On::Simulator)?;
     let (path, text) = read(&args.file)?;
     let (of_machine, mut of_scenario): (Vec<_>, Vec<_>) =
         args.settings.iter().cloned().partition(|setting| setting.path.starts_with(MACHINE));

@@ -84,7 +84,7 @@ fn machine_of(on: &args::Simulated, range: &Range) -> Result<machine::Simulated>
 /// All that can be wrong is found here, before the first run.
 fn plan(args: &args::Sweep, range: Range, machine: &machine::Simulated, others: &[Setting]) -> Result<Sweep> {
     let on = &args.on;
-    policy_file::add_all(&on.policies, true)?;
+    policy_file::add_all(&on.policies, policy_file::On::Simulator)?;
     let place = range.placeholder();
     let is_of_machine = ![&args.schedulers, &on.workload].iter().any(|text| text.contains(&place));
     let path = range.path.clone();

@@ -1,6 +1,6 @@
 //! Load for the scheduler: hackbench and threads of this process.
 pub use crate::common::{allow, enter_class, set_online};
-use flsched_host::read_cpu_list;
+use flsched_machine::read_cpu_list;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};

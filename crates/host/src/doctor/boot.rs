@@ -1,7 +1,8 @@
 //! How the kernel was built and booted, and what was reserved since, as far as it keeps schedulers out.
 use super::{Finding, failure, ok};
+use crate::sched_ext;
 use crate::status::policy_of;
-use crate::{read_cpu_list, sched_ext};
+use flsched_machine::read_cpu_list;
 use nix::libc;
 use std::fs;
 

@@ -15,6 +15,8 @@ use std::path::Path;
 const FIRST_SCHED_EXT: (u32, u32) = (6, 12);
 const IN_A_VM: &str = "try it in a virtual machine, which needs nothing of this kernel: flsched vm -- CMD";
 
+const ONE_AT_A_TIME: &str = "stop it first: one sched_ext scheduler runs a machine at a time";
+
 /// What a finding means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -59,6 +61,7 @@ fn failure(check: &'static str, found: impl Into<String>, remedy: impl Into<Stri
 pub fn examine() -> Vec<Finding> {
     let mut findings =
         vec![kernel_version(), sched_ext_present(), kernel_config(), kfunc_types(), privileges(), attached()];
+    findings.extend(pages(page_bytes()));
     findings.extend(boot::findings());
     if can_run(&findings) {
         findings.extend(Policy::all().into_iter().map(loads));
@@ -95,6 +98,25 @@ fn kernel_version() -> Finding {
             format!("boot 6.12 or newer, or {IN_A_VM}"),
         ),
     }
+}
+
+/// In bytes.
+const USUAL_PAGE: u64 = 4096;
+
+/// Those of the kernel. Some kernels for aarch64 have larger ones.
+fn page_bytes() -> u64 {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(USUAL_PAGE as i64)
+        as u64
+}
+
+fn pages(bytes: u64) -> Option<Finding> {
+    (bytes != USUAL_PAGE).then(|| {
+        warning(
+            "pages",
+            format!("pages of {} KiB: FLSCHED has not been tried on such a kernel", bytes >> 10),
+            "please report how it goes; if it fails, boot a kernel with pages of 4 KiB, as most distributions offer",
+        )
+    })
 }
 
 fn sched_ext_present() -> Finding {
@@ -194,7 +216,10 @@ fn attached() -> Finding {
         Some(status) => failure(
             CHECK,
             format!("{} is {}", status.ops.as_deref().unwrap_or("a scheduler"), status.state),
-            "stop it first: one sched_ext scheduler runs a machine at a time",
+            match sched_ext::why_no_sub_scheduler() {
+                Some(why) => format!("{ONE_AT_A_TIME}; {why}"),
+                None => ONE_AT_A_TIME.to_owned(),
+            },
         ),
     }
 }
@@ -300,6 +325,15 @@ mod tests {
         assert_eq!(version_of("7.0-rc1"), Some((7, 0)));
         assert_eq!(version_of("x"), None);
         assert!((6, 9) < FIRST_SCHED_EXT && (7, 0) > FIRST_SCHED_EXT);
+    }
+
+    #[test]
+    fn large_pages_are_said_to_be_untried() {
+        assert!(pages(4096).is_none());
+        let finding = pages(65536).unwrap();
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.found.contains("64 KiB"), "{}", finding.found);
+        assert!(page_bytes().is_power_of_two());
     }
 
     #[test]

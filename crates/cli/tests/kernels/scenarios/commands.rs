@@ -242,6 +242,14 @@ fn second_attach_is_refused() {
     let (code, text) = run(&[], &["true"]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("attached already") && text.contains("pid"), "{text}");
+    // Linux 7.1 and newer have sub-schedulers, which need an explanation.
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
+    let release = release();
+    let mut numbers = release.split(['.', '+', '-']);
+    let has_them = (number(numbers.next()), number(numbers.next())) >= (Some(7), Some(1));
+    assert_eq!(text.contains("sub-schedulers do not change that"), has_them, "{release}: {text}");
+    let (code, text) = flsched(&["doctor"]);
+    assert_eq!((code, text.contains("sub-schedulers do not change that")), (1, has_them), "{text}");
     assert!(is_attached(), "the first one stays");
     assert!(attached.interrupt().success());
 }
