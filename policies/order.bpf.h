@@ -14,7 +14,7 @@ KNOB(max_delay_us, 100000, 1000, 10000000,
 
 #define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
 #define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
-#define LOOKED_AT    4	 /* tasks of a queue among which a thread of a process is found */
+#define LOOKED_AT    5	 /* tasks of a queue among which one that a task waits for is found */
 #define COMPUTES     2	 /* a task computes if it has run for so many ticks */
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
@@ -86,21 +86,39 @@ static bool is_later_next(s32 cpu)
 	return state->nr_first++ < YIELDERS;
 }
 
-/* Return true if one of the first tasks that wait on @cpu is a thread of @p's process. */
-static bool is_thread_next(const struct task_struct *p, s32 cpu)
+/* Return true if the process of @p has mapped memory that others may have mapped, too. */
+static bool shares_memory(const struct task_struct *p)
+{
+	const struct mm_struct *mm = p->mm;
+
+	return mm && mm->rss_stat[MM_SHMEMPAGES].count > 0;
+}
+
+/*
+ * Return true if @a and @b may wait for each other without a call of the kernel: threads of a
+ * process, or processes that another one has started and that share memory, as those of an MPI job.
+ */
+static bool are_partners(const struct task_struct *a, const struct task_struct *b)
+{
+	return a->tgid == b->tgid ||
+	       (a->real_parent == b->real_parent && shares_memory(a) && shares_memory(b));
+}
+
+/* Return true if one of the first tasks that wait on @cpu may wait for @p, or @p for it. */
+static bool is_partner_next(const struct task_struct *p, s32 cpu)
 {
 	struct task_struct *waiting;
-	bool is_thread = false;
+	bool is_partner = false;
 	u32 tried = 0;
 
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, waiting, run_queue(cpu), 0) {
-		is_thread = waiting->tgid == p->tgid;
-		if (is_thread || tried++ >= LOOKED_AT)
+		is_partner = are_partners(p, waiting);
+		if (is_partner || ++tried >= LOOKED_AT)
 			break;
 	}
 	bpf_rcu_read_unlock();
-	return is_thread;
+	return is_partner;
 }
 
 /*
@@ -132,10 +150,9 @@ static bool exceeds_bound(u64 waiting, u64 waited_ns, u64 used_ns)
  * Return true if the running task @p of @cpu, which has had @used_ns of its turn, must go to the
  * end.
  *
- * If it has computed for ticks, and one of the next tasks is a thread of the same process, one of
- * the two may spin until the other has done something. Such a task does not tell that it waits. So
- * from then on turns last for a tick, those of all tasks on the CPU, for as long as such threads
- * meet.
+ * If it has computed for ticks, and one of the next tasks is a partner, one of the two may spin
+ * until the other has done something. Such a task does not tell that it waits. So from then on
+ * turns last for a tick, those of all tasks on the CPU, for as long as partners meet.
  */
 static bool is_due(const struct task_struct *p, s32 cpu, u64 used_ns)
 {
@@ -149,7 +166,7 @@ static bool is_due(const struct task_struct *p, s32 cpu, u64 used_ns)
 		--*short_turns;
 	else if (!exceeds_bound(waiting, waited_ns, used_ns))
 		return false;
-	if ((is_short || used_ns >= COMPUTES * tick_ns) && is_thread_next(p, cpu))
+	if ((is_short || used_ns >= COMPUTES * tick_ns) && is_partner_next(p, cpu))
 		*short_turns = waiting + 1;
 	return true;
 }

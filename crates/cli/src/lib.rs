@@ -16,6 +16,7 @@ mod signals;
 mod top;
 
 use clap::{CommandFactory, Parser};
+use flsched_compare::workload::Making;
 use std::process::ExitCode;
 
 /// Runs the command of the command line.
@@ -55,7 +56,7 @@ fn dispatch() -> ExitCode {
 /// What is wrong with a command line of `compare` or `sim`, which a file has: it is read and planned, and not run.
 pub fn check(words: &[String]) -> anyhow::Result<()> {
     match args::Cli::try_parse_from(words)?.command {
-        args::Command::Compare(args) => commands::compare::plan(&args, words).map(drop),
+        args::Command::Compare(args) => commands::compare::plan(&args, words, &Making::quietly()).map(drop),
         args::Command::Sim(args) => commands::sim::setup(&args).map(drop),
         _ => anyhow::bail!("neither `compare` nor `sim`"),
     }

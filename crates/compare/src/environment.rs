@@ -160,10 +160,11 @@ impl Environment {
     }
 }
 
-/// Environment variables that affect LLVM's, Intel's and GCC's OpenMP runtimes and Open MPI.
+/// Environment variables that affect LLVM's, Intel's and GCC's OpenMP runtimes, OpenBLAS and Open MPI.
 pub(crate) fn openmp_settings() -> BTreeMap<String, String> {
-    let concerned =
-        |name: &str| ["OMP_", "KMP_", "LIBOMP_", "GOMP_", "OMPI_MCA_"].iter().any(|it| name.starts_with(it));
+    let concerned = |name: &str| {
+        ["OMP_", "KMP_", "LIBOMP_", "GOMP_", "OPENBLAS_", "OMPI_MCA_"].iter().any(|it| name.starts_with(it))
+    };
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
         .filter(|(name, _)| concerned(name))

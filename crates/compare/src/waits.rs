@@ -27,13 +27,15 @@ const fn setting(name: &'static str, value: &'static str) -> Setting {
 }
 
 /// MPICH is not here: it polls whatever its environment is, unless it has threads of its own.
-const SLEEP: [Setting; 5] = [
+const SLEEP: [Setting; 6] = [
     // All OpenMP runtimes. LLVM's then also sleeps while other threads of the team have tasks.
     Setting { name: "OMP_WAIT_POLICY", value: "passive", rival: Some("KMP_LIBRARY") },
     // LLVM's and Intel's: milliseconds until a waiter sleeps.
     setting("KMP_BLOCKTIME", "0"),
     // GCC's: rounds until a waiter sleeps.
     setting("GOMP_SPINCOUNT", "0"),
+    // OpenBLAS: the power of two of the cycles for which a thread yields before it sleeps; the least that it takes.
+    setting("OPENBLAS_THREAD_TIMEOUT", "4"),
     // Open MPI: a process that polls for messages gives its CPU away after each poll …
     setting("OMPI_MCA_mpi_yield_when_idle", "1"),
     // … by sched_yield(), or since version 5 by a sleep. Older versions ignore this.

@@ -177,6 +177,27 @@ fn threads_that_only_spin_wait_for_ticks() {
 }
 
 #[test]
+fn processes_that_spin_wait_for_ticks() {
+    let ranks = "[barriers.meet]\nparties = 8\nwait = \"spin\"\n\
+                 [[task]]\nname = \"rank\"\ncount = 8\nrounds = 500\n\
+                 steps = [{ run_us = 400 }, { barrier = \"meet\" }]\n";
+    let (_file, workload) = file("tasks", ranks);
+    let time = |scheduler| run(scheduler, &workload).unwrap().time_s;
+    let ratio = time("flsched") / time("eevdf");
+    assert!(ratio < 1.2, "{ratio}");
+}
+
+/// They share no memory, so none can wait for another one by spinning.
+#[test]
+fn processes_that_compute_alone_keep_long_turns() {
+    let (_file, workload) =
+        file("tasks", "[[task]]\nname = \"job\"\ncount = 32\nsteps = [{ run_us = 400000 }]\n");
+    let switches = |scheduler| run(scheduler, &workload).unwrap().context_switches;
+    let (ours, fair) = (switches("flsched"), switches("eevdf"));
+    assert!(3 * ours < fair, "{ours} {fair}");
+}
+
+#[test]
 fn a_chain_takes_the_work_of_all_its_links() {
     let outcome = run("fifo", "chain:4:50:1000").unwrap();
     assert!((0.2..0.21).contains(&outcome.time_s), "{}", outcome.time_s);

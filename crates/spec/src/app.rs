@@ -1,7 +1,8 @@
 //! The catalogue of applications: what `apps/NAME.toml` says of a program that people know.
 //!
 //! The shell scripts in it are run with the parameters and [`PROVIDED`] as variables. A file `NAME.EXTENSION` beside
-//! `NAME.toml` belongs to it: a program's source or its input. A path instead of a name is a file of the user's own.
+//! `NAME.toml` belongs to it: a program's source or its input; so do the files that `also` names. A path instead of a
+//! name is a file of the user's own.
 use crate::UsageError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,7 +25,9 @@ static CATALOGUE: LazyLock<Vec<AppFile>> = LazyLock::new(|| {
         let app =
             AppFile::parse(name, text).unwrap_or_else(|error| panic!("apps/{name}{EXTENSION}: {error}"));
         let begin = format!("{name}.");
-        let belongs = |file: &str| file.starts_with(&begin) && !file.ends_with(EXTENSION);
+        let belongs = |file: &str| {
+            !file.ends_with(EXTENSION) && (file.starts_with(&begin) || app.also.iter().any(|it| it == file))
+        };
         let companions = FILES.iter().filter(|(file, _)| belongs(file));
         AppFile {
             companions: companions.map(|(file, text)| (file.to_string(), text.to_string())).collect(),
@@ -63,6 +66,15 @@ pub struct AppFile {
     pub packages: Vec<String>,
     /// Programs: names in `PATH`, or patterns of paths, of which the last that is found is taken.
     pub programs: Vec<String>,
+    /// Files beside it that belong to it although they do not have its name, as several use them.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Programs in a command line by which one knows that it runs this application.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// What has been measured of it, or is known of how its tasks wait, in one sentence.
+    #[serde(default)]
+    pub known: String,
     /// Further files and folders that it reads, as patterns of paths; at least one must be found of each.
     #[serde(default)]
     pub files: Vec<String>,
@@ -194,7 +206,7 @@ impl AppFile {
         let wrong = |error: &dyn std::fmt::Display| UsageError(format!("app:{path}: {error}"));
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let app = Self::parse(path, &text).map_err(|error| wrong(&error))?;
-        let companions = beside(Path::new(path)).map_err(|error| wrong(&error))?;
+        let companions = beside(Path::new(path), &app.also).map_err(|error| wrong(&error))?;
         Ok(Self { companions, ..app })
     }
 
@@ -202,6 +214,13 @@ impl AppFile {
     pub fn stem(&self) -> &str {
         let file = self.name.rsplit('/').next().unwrap_or_default();
         file.strip_suffix(EXTENSION).unwrap_or(file)
+    }
+
+    /// The one that a command line runs, as in `mpirun -np 8 lmp`.
+    pub fn of_command(words: &[String]) -> Option<&'static Self> {
+        let names = || words.iter().map(|word| word.rsplit('/').next().unwrap_or_default());
+        let runs = |app: &&Self| names().any(|name| app.commands.iter().any(|it| it == name));
+        Self::all().iter().find(runs)
     }
 
     /// All of them, by name.
@@ -233,8 +252,8 @@ impl AppFile {
     }
 }
 
-/// The files beside `path` that have its name and another ending.
-fn beside(path: &Path) -> io::Result<Vec<(String, String)>> {
+/// The files beside `path` that have its name and another ending, and those that are named.
+fn beside(path: &Path, also: &[String]) -> io::Result<Vec<(String, String)>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!("{}.", name.strip_suffix(EXTENSION).unwrap_or(&name));
     let mut files = Vec::new();
@@ -243,7 +262,7 @@ fn beside(path: &Path) -> io::Result<Vec<(String, String)>> {
     {
         let entry = entry?;
         let file = entry.file_name().to_string_lossy().into_owned();
-        if file.starts_with(&begin) && file != name {
+        if file != name && (file.starts_with(&begin) || also.contains(&file)) {
             files.push((file, fs::read_to_string(entry.path())?));
         }
     }
@@ -258,13 +277,14 @@ mod tests {
     #[test]
     fn every_file_is_an_application_or_belongs_to_one() {
         for (file, _) in FILES {
-            let name = file.split('.').next().unwrap();
-            let app = AppFile::find(name).unwrap_or_else(|error| panic!("apps/{file}: {error}"));
-            assert!(file.ends_with(EXTENSION) || app.companions.iter().any(|(it, _)| it == file), "{file}");
+            let is_its = |app: &&AppFile| app.companions.iter().any(|(it, _)| it == file);
+            assert!(file.ends_with(EXTENSION) || AppFile::all().iter().any(|app| is_its(&app)), "{file}");
         }
         for app in AppFile::all() {
             assert!(!app.what.contains('\n') && !app.checks.is_empty(), "{}", app.name);
             assert!(!app.packages.is_empty() && !app.programs.is_empty(), "{}", app.name);
+            let has = |also: &String| app.companions.iter().any(|(it, _)| it == also);
+            assert!(app.also.iter().all(has), "{}: {:?}", app.name, app.also);
         }
     }
 
@@ -301,6 +321,22 @@ mod tests {
                 assert!(!in_capitals || known(&name), "{}: ${name}", app.name);
             }
         }
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_programs() {
+        let known = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(String::from).collect();
+            AppFile::of_command(&words).map(|app| app.name.as_str())
+        };
+        assert_eq!(known("mpirun -np 8 /usr/bin/lmp -in in.lj"), Some("lammps"));
+        assert_eq!(known("env OMP_NUM_THREADS=4 gmx mdrun"), Some("gromacs"));
+        assert_eq!(known("make -j8"), None);
+        let mut all: Vec<_> = AppFile::all().iter().flat_map(|app| &app.commands).collect();
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), count, "a command of two applications");
     }
 
     #[test]

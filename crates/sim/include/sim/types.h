@@ -49,8 +49,21 @@ typedef struct cpumask {
 	u64 bits[SIM_MAX_CPUS / 64];
 } cpumask_t;
 
+/* What a process has mapped, in pages: of the kernel's kinds only MM_SHMEMPAGES is counted. */
+enum {
+	MM_FILEPAGES,
+	MM_ANONPAGES,
+	MM_SWAPENTS,
+	MM_SHMEMPAGES,
+	NR_MM_COUNTERS,
+};
+
+struct percpu_counter {
+	s64 count;
+};
+
 struct mm_struct {
-	s32 owner; /* pid of the process */
+	struct percpu_counter rss_stat[NR_MM_COUNTERS];
 };
 
 /* All tasks are in the root cgroup. */
@@ -119,6 +132,7 @@ struct task_struct {
 	const cpumask_t *cpus_ptr;
 	char comm[16];
 	struct signal_struct own_signal; /* the leader's is everybody's */
+	struct mm_struct own_mm;	 /* and so is this */
 	cpumask_t cpus_mask;
 };
 

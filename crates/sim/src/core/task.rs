@@ -1,5 +1,7 @@
 //! A task in the core.
-use super::task_struct::{CpuMask, ROOT_CGROUP, SchedEntity, SchedExtEntity, SignalStruct, TaskStruct};
+use super::task_struct::{
+    CpuMask, MmStruct, ROOT_CGROUP, SchedEntity, SchedExtEntity, SignalStruct, TaskStruct,
+};
 use super::{CpuId, Footprint, TaskId, load_weight};
 use crate::engine::Ns;
 use std::ffi::c_char;
@@ -202,6 +204,7 @@ impl Task {
             cpus_ptr: null_mut(),
             comm,
             own_signal: SignalStruct { nr_threads: 1 },
+            own_mm: MmStruct::default(),
             cpus_mask,
         });
         let mut task = Self {
@@ -357,7 +360,7 @@ impl Shared {
             (*task).cpus_ptr = &raw const (*task).cpus_mask;
             (*task).group_leader = task;
             (*task).signal = &raw mut (*task).own_signal;
-            (*task).mm = &raw mut (*task).tgid;
+            (*task).mm = &raw mut (*task).own_mm;
         }
         shared
     }

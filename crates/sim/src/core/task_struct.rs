@@ -113,6 +113,25 @@ pub struct SignalStruct {
     pub nr_threads: i32,
 }
 
+/// `struct percpu_counter`.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct PercpuCounter {
+    pub(crate) count: i64,
+}
+
+/// `struct mm_struct`: what a process has mapped, in pages, by kind.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct MmStruct {
+    pub(crate) rss_stat: [PercpuCounter; 4],
+}
+
+impl MmStruct {
+    /// `MM_SHMEMPAGES`: of memory that processes share.
+    pub(crate) const SHARED: usize = 3;
+}
+
 /// `struct css_set`: one pointer, to a `struct cgroup`, which has one, to a `struct kernfs_node`,
 /// which has a number.
 #[repr(C)]
@@ -146,8 +165,7 @@ pub struct TaskStruct {
     pub nivcsw: u64,
     pub se: SchedEntity,
     pub scx: SchedExtEntity,
-    /// The first field is its owner's pid, and there are no others.
-    pub(crate) mm: *mut i32,
+    pub(crate) mm: *mut MmStruct,
     pub(crate) real_parent: *mut TaskStruct,
     pub(crate) parent: *mut TaskStruct,
     pub(crate) group_leader: *mut TaskStruct,
@@ -157,6 +175,7 @@ pub struct TaskStruct {
     pub comm: [c_char; 16],
     /// All threads of a process use their leader's.
     pub(crate) own_signal: SignalStruct,
+    pub(crate) own_mm: MmStruct,
     pub cpus_mask: CpuMask,
 }
 

@@ -11,6 +11,9 @@ impl Simulation {
         if let Some(last) = self.world.barriers[barrier].line_at.replace(cpu) {
             self.core.spend(Price::Handover, self.core.travel_ns(last));
         }
+        if let Some(last) = self.world.barriers[barrier].last.replace(task) {
+            self.core.share_memory(task, last);
+        }
         match self.world.barriers[barrier].arrive(task) {
             Arrival::Early { round } => {
                 let since = self.core.clock();

@@ -80,12 +80,22 @@ pub struct Barrier {
     sleepers: Vec<TaskId>,
     /// The CPU that wrote its cache line last.
     pub(crate) line_at: Option<CpuId>,
+    /// The task that arrived last.
+    pub(crate) last: Option<TaskId>,
 }
 
 impl Barrier {
     /// For this number of tasks, at least one.
     pub fn new(parties: u64) -> Self {
-        Self { parties, arrived: 0, round: 0, pollers: Vec::new(), sleepers: Vec::new(), line_at: None }
+        Self {
+            parties,
+            arrived: 0,
+            round: 0,
+            pollers: Vec::new(),
+            sleepers: Vec::new(),
+            line_at: None,
+            last: None,
+        }
     }
 
     /// `task` arrives.
