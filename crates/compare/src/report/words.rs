@@ -237,6 +237,11 @@ pub(super) fn losses(result: &ArmResult) -> Option<String> {
     Some(format!("{}: {}", parts.join(", "), last.reason))
 }
 
+/// Whether it is the second copy of the first scheduler.
+pub(super) fn is_again(result: &ArmResult) -> bool {
+    result.scheduler.ends_with(" (again)")
+}
+
 /// The scheduler's version without its name. `None` for the kernel's schedulers: the report names the kernel once.
 pub(super) fn own_version(result: &ArmResult) -> Option<&str> {
     let version = result.scheduler_version.as_deref()?;
@@ -251,7 +256,7 @@ pub(super) fn own_version(result: &ArmResult) -> Option<&str> {
 /// Schedulers with their versions.
 pub(super) fn versions(report: &Report) -> String {
     let mut names: Vec<String> = Vec::new();
-    for result in report.results.iter().filter(|result| !result.scheduler.ends_with(" (again)")) {
+    for result in report.results.iter().filter(|result| !is_again(result)) {
         let name = match own_version(result) {
             Some(version) => format!("{} {version}", result.scheduler),
             None => result.scheduler.clone(),
