@@ -1,6 +1,5 @@
 //! `flsched compare`: schedulers side by side.
 use crate::args;
-use crate::exit::Usage;
 use crate::files::check_distinct;
 use crate::machine;
 use crate::progress::Progress;
@@ -24,6 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+mod places;
 
 const DEFAULT_KERNEL: &str = "default";
 
@@ -75,8 +76,10 @@ pub struct Plan {
 /// Reads the command line, and builds the programs that it needs.
 pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
     check_distinct([("--json", args.json.as_ref()), ("--html", args.html.as_ref())])?;
-    policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
-    let place = place_of(args)?;
+    let on = target(args.on);
+    places::check(args, on)?;
+    policy_file::add_all(&args.policies, on == Target::Sim)?;
+    let place = place_of(args, on)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
     spec.build(args.vm.arch.unwrap_or(Arch::HOST))?;
@@ -105,12 +108,16 @@ enum Place {
     Sim,
 }
 
-fn place_of(args: &args::Compare) -> Result<Place> {
-    let on = match args.on {
+/// The target that the user chose, else the one that this machine can do.
+fn target(chosen: Option<Target>) -> Target {
+    match chosen {
         Some(on) => on,
         None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => Target::Host,
         None => Target::Vm,
-    };
+    }
+}
+
+fn place_of(args: &args::Compare, on: Target) -> Result<Place> {
     Ok(match on {
         Target::Host => Place::Host,
         Target::Vm => {
@@ -133,10 +140,6 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
         Place::Vm { topology, clock, .. } => (Target::Vm, topology.cpus(), clock.into()),
         Place::Sim => return simulated_spec_of(args, &schedulers, words),
     };
-    let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
-    if let Some((option, _)) = of_the_simulator.iter().find(|(_, given)| *given) {
-        return Err(Usage(format!("{option} belongs to the simulator: use it with --on sim")).into());
-    }
     let mut further = Vec::new();
     if let Some(folder) = &args.npb {
         let programs = NpbProgram::in_folder(folder, args.npb_threads)?;
@@ -148,40 +151,12 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
     let mut spec = CompareSpec::new(&schedulers, &args.workloads, cpus, further)?;
     spec.on = on;
     spec.clock = clock;
-    if spec.on == Target::Host {
-        let of_a_vm = [
-            ("--cpus", args.cpus.is_some()),
-            ("--arch", args.vm.arch.is_some()),
-            ("--topology", args.vm.topology.is_some()),
-            ("--memory", args.vm.memory.is_some()),
-            ("--kernel", args.vm.kernel.is_some()),
-            ("--cgroup", args.cgroup.is_some()),
-            ("--include", !args.vm.include.is_empty()),
-        ];
-        if let Some((option, _)) = of_a_vm.iter().find(|(_, given)| *given) {
-            return Err(Usage(format!("{option} describes a virtual machine: use it with --on vm")).into());
-        }
-    }
     complete(&mut spec, args);
     spec.command_line = words.to_vec();
     Ok(spec)
 }
 
 fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[String]) -> Result<CompareSpec> {
-    let of_others = [
-        ("--npb", args.npb.is_some()),
-        ("--arch", args.vm.arch.is_some()),
-        ("--topology", args.vm.topology.is_some()),
-        ("--memory", args.vm.memory.is_some()),
-        ("--kernel", args.vm.kernel.is_some()),
-        ("--clock", args.clock.is_some()),
-        ("--cgroup", args.cgroup.is_some()),
-        ("--include", !args.vm.include.is_empty()),
-        ("a command", !args.command.is_empty()),
-    ];
-    if let Some((option, _)) = of_others.iter().find(|(_, given)| *given) {
-        return Err(Usage(format!("{option}: not with --on sim, which runs models of programs")).into());
-    }
     let mut spec = CompareSpec::simulated(schedulers, &args.workloads)?;
     complete(&mut spec, args);
     spec.command_line = without_what_changes_nothing(words);
