@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result};
 use flsched_compare::execute::Probe;
-use flsched_compare::executors::vm::{files, programs};
+use flsched_compare::executors::vm::needs;
 use flsched_compare::report::table::{Style, render};
 use flsched_compare::workload::memory_mib;
 use flsched_compare::{
@@ -216,8 +216,9 @@ pub fn executor(
     };
     let arch = args.vm.arch.unwrap_or(Arch::HOST);
     Vm::check(arch, clock, Accel::Auto)?;
-    let mut inside = programs(&spec.schedulers, &spec.workloads)?;
-    inside.extend(flsched_vm::programs_in(&args.command));
+    let mut needs = needs(&spec.schedulers, &spec.workloads)?;
+    needs.programs.extend(flsched_vm::programs_in(&args.command));
+    needs.files.extend(args.vm.include.clone());
     // The files of workloads need memory beside the default; an amount that the user gave stays as it is.
     let further = spec.workloads.iter().map(memory_mib).sum();
     let files_mib: u32 = if args.vm.memory.is_some() { 0 } else { further };
@@ -229,8 +230,8 @@ pub fn executor(
         memory_mib: memory.mib + files_mib,
         clock,
         cgroup: args.cgroup.map(machine::cgroup).unwrap_or_default(),
-        programs: inside,
-        files: files(&spec.workloads)?.into_iter().chain(args.vm.include.clone()).collect(),
+        programs: needs.programs,
+        files: needs.files,
         cancel: cancel.clone(),
         ..VmSpec::new(kernel, topology)
     };
