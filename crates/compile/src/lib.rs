@@ -10,7 +10,7 @@ mod processor;
 use clang::Clang;
 use headers::Headers;
 use libbpf_rs::PrintLevel;
-pub use processor::Processor;
+use processor::Processor;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
