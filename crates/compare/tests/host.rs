@@ -144,7 +144,7 @@ fn other_built_in_workloads() {
     let mut executor = executor();
     for workload in ["requests:1:3:10:100", "perf-pipe:50", "make:2:2"] {
         let request = request("eevdf", workload);
-        if let Err(missing) = workload::programs(&request.workload) {
+        if let Err(missing) = workload::needs(&request.workload) {
             println!("skipped: {missing}");
             continue;
         }

@@ -4,7 +4,7 @@ use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::MaybeUninit;
 
-#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, reason = "generated")]
 mod probe {
     include!(concat!(env!("OUT_DIR"), "/tally_skel.rs"));
 }

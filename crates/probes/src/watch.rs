@@ -8,7 +8,7 @@ use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::MaybeUninit;
 
-#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, reason = "generated")]
 mod bpf {
     include!(concat!(env!("OUT_DIR"), "/watch_skel.rs"));
 }

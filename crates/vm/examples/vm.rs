@@ -30,7 +30,7 @@ fn run() -> Result<i32, VmError> {
         image.to_string_lossy().split_once("vmlinuz-").map_or("", |(_, release)| release).to_owned();
     let config = Some(image.with_file_name(format!("config-{release}"))).filter(|config| config.exists());
     let kernel = Kernel { release, image, config, btf: BtfHealth::Good };
-    let topology = topology.to_string_lossy().parse().map_err(VmError::BadMachine)?;
+    let topology = topology.to_string_lossy().parse().map_err(VmError::Topology)?;
     let clock: Clock = clock
         .to_string_lossy()
         .parse()

@@ -11,6 +11,11 @@ pub enum Arch {
     Arm64,
 }
 
+/// There is no such processor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown processor `{0}`: valid are x86_64 and aarch64")]
+pub struct UnknownArch(String);
+
 impl Arch {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::X86, Self::Arm64];
@@ -73,14 +78,11 @@ impl fmt::Display for Arch {
 }
 
 impl FromStr for Arch {
-    type Err = String;
+    type Err = UnknownArch;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownArch> {
         let named = |arch: &Self| arch.name() == text || arch.of_debian() == text;
-        Self::ALL
-            .into_iter()
-            .find(named)
-            .ok_or_else(|| format!("unknown processor `{text}`: valid are x86_64 and aarch64"))
+        Self::ALL.into_iter().find(named).ok_or_else(|| UnknownArch(text.into()))
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
             assert_eq!(arch.to_string().parse(), Ok(arch));
             assert_eq!(arch.of_debian().parse(), Ok(arch));
         }
-        assert!("riscv64".parse::<Arch>().unwrap_err().contains("x86_64 and aarch64"));
+        assert!("riscv64".parse::<Arch>().unwrap_err().to_string().contains("x86_64 and aarch64"));
         assert_eq!(Arch::ALL.iter().filter(|arch| arch.is_foreign()).count(), 1);
     }
 

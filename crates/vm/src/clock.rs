@@ -1,5 +1,5 @@
 //! What a second is in a virtual machine.
-use crate::{Accel, MemoryModel, Topology, VmError};
+use crate::{Accel, MemoryModel, Topology, TopologyError, VmError};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -81,7 +81,7 @@ impl Clock {
     }
 
     /// The CPUs' places if the user gives their number only: as the machine has them whose memory is modelled.
-    pub fn topology(self, cpus: u32) -> Result<Topology, String> {
+    pub fn topology(self, cpus: u32) -> Result<Topology, TopologyError> {
         match self {
             Self::Parallel(Parallel { memory: Some(memory), .. }) => memory.topology(cpus),
             _ => Ok(Topology::flat(cpus)),
@@ -89,7 +89,7 @@ impl Clock {
     }
 
     /// Refuses CPUs for which there is no model of memory.
-    pub fn check_topology(self, topology: &Topology) -> Result<(), String> {
+    pub fn check_topology(self, topology: &Topology) -> Result<(), TopologyError> {
         match self {
             Self::Parallel(Parallel { memory: Some(memory), .. }) => memory.check(topology),
             _ => Ok(()),

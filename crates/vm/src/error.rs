@@ -1,5 +1,5 @@
 //! Why a VM gave no exit code, each with its own message and exit code.
-use crate::{Arch, EmulatorError, KernelError};
+use crate::{Arch, EmulatorError, KernelError, TopologyError};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,9 @@ pub enum VmError {
     /// The machine asked for cannot be built.
     #[error("cannot build this VM: {0}")]
     BadMachine(String),
+    /// There can be no such CPUs.
+    #[error("cannot build this VM: {0}")]
+    Topology(TopologyError),
     /// KVM was asked for by name and does not work here.
     #[error("KVM cannot run this guest: {0}; without --accel kvm the guest is emulated")]
     NoKvm(String),
@@ -142,7 +145,7 @@ impl VmError {
     /// A command that ended gives its own code, or 128 + the signal that killed it.
     pub fn exit_code(&self) -> i32 {
         match self {
-            Self::BadMachine(_) | Self::ProgramMissing(_) => 2,
+            Self::BadMachine(_) | Self::Topology(_) | Self::ProgramMissing(_) => 2,
             Self::Kernel(error) if error.is_usage() => 2,
             Self::Kernel(KernelError::Interrupted) => 130,
             Self::Emulator(EmulatorError::Unfit { .. }) => 2,

@@ -1,5 +1,5 @@
 //! The parallel clock's model of memory: a machine's caches, as the emulator reads them.
-use crate::Topology;
+use crate::{Topology, TopologyError};
 use flsched_machine::{ByDistance, CacheSizes, Hierarchy, Machine};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -53,7 +53,7 @@ impl MemoryModel {
     }
 
     /// This many CPUs of the machine: whole caches, or a part of one.
-    pub(crate) fn topology(self, cpus: u32) -> Result<Topology, String> {
+    pub(crate) fn topology(self, cpus: u32) -> Result<Topology, TopologyError> {
         let Described { cores_per_cache, caches_per_node, .. } = *self.described;
         if cpus <= cores_per_cache {
             return Ok(Topology::flat(cpus));
@@ -62,26 +62,21 @@ impl MemoryModel {
         let nodes = caches.div_ceil(caches_per_node);
         let sockets = caches / nodes;
         if caches * cores_per_cache != cpus || nodes * sockets != caches {
-            return Err(format!(
-                "{cpus} CPUs: {} has caches that {cores_per_cache} cores share, {caches_per_node} of them in a node; \
-                 give at most {cores_per_cache}, a multiple that divides evenly, or --topology",
-                self.name
-            ));
+            return Err(TopologyError::Uneven { cpus, machine: self.name, cores_per_cache, caches_per_node });
         }
         Ok(Topology { nodes, sockets, cores: cores_per_cache, threads: 1 })
     }
 
     /// Refuses what the emulator's directory has no room for.
-    pub(crate) fn check(self, topology: &Topology) -> Result<(), String> {
-        let groups = topology.nodes.saturating_mul(topology.sockets);
-        let cores = groups.saturating_mul(topology.cores);
-        if cores <= MAX_CORES && groups <= MAX_GROUPS {
+    pub(crate) fn check(self, topology: &Topology) -> Result<(), TopologyError> {
+        let topology = *topology;
+        let caches = topology.nodes.saturating_mul(topology.sockets);
+        let cores = caches.saturating_mul(topology.cores);
+        if cores <= MAX_CORES && caches <= MAX_GROUPS {
             return Ok(());
         }
-        Err(format!(
-            "topology `{topology}` has {cores} cores and {groups} last-level caches; the parallel clock's model of \
-             memory takes {MAX_CORES} and {MAX_GROUPS} at most: use fewer, or the clock without memory"
-        ))
+        let (max_cores, max_caches) = (MAX_CORES, MAX_GROUPS);
+        Err(TopologyError::BeyondModel { topology, cores, caches, max_cores, max_caches })
     }
 
     /// The text of [`FILE`].
@@ -168,7 +163,7 @@ mod tests {
         assert_eq!(shape(64).as_deref(), Ok("8s8c1t"));
         assert_eq!(shape(128).as_deref(), Ok("2n8s8c1t"));
         for cpus in [12, 72] {
-            let error = shape(cpus).unwrap_err();
+            let error = shape(cpus).unwrap_err().to_string();
             assert!(error.contains(&format!("{cpus} CPUs")) && error.contains("8 cores share"), "{error}");
         }
     }

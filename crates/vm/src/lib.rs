@@ -29,7 +29,7 @@ mod start;
 pub mod topology;
 
 pub use accel::Accel;
-pub use arch::Arch;
+pub use arch::{Arch, UnknownArch};
 pub use clock::{Clock, ClockError, Parallel};
 pub use emulator::EmulatorError;
 pub use error::{KeptLog, VmError};
@@ -41,4 +41,4 @@ pub use memory::{Memory, MemoryError};
 pub use protocol::Cgroup;
 pub use qemu::find as find_qemu;
 pub use session::{BootInfo, Ended, GuestCommand, GuestExit, Vm, VmSpec};
-pub use topology::Topology;
+pub use topology::{Topology, TopologyError};

@@ -92,8 +92,8 @@ impl VmSpec {
     }
 
     pub(crate) fn check(&self) -> Result<(), VmError> {
-        self.topology.check().map_err(VmError::BadMachine)?;
-        self.clock.check_topology(&self.topology).map_err(VmError::BadMachine)?;
+        self.topology.check().map_err(VmError::Topology)?;
+        self.clock.check_topology(&self.topology).map_err(VmError::Topology)?;
         for file in self.init.iter().chain([&self.kernel.image]) {
             if !file.is_file() {
                 return Err(VmError::ProgramMissing(file.clone()));

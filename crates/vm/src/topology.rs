@@ -22,6 +22,65 @@ pub struct Topology {
     pub threads: u32,
 }
 
+/// Why there is no machine with such CPUs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// It is not written as topologies are.
+    #[error(
+        "cannot read the topology `{text}`: {why}; write `2s4c2t` (2 sockets, 4 cores each, 2 threads each), \
+         `sockets=2,cores=4,threads=2`, or a number of CPUs"
+    )]
+    Unreadable {
+        /// What the user wrote.
+        text: String,
+        /// What is wrong there.
+        why: String,
+    },
+    /// A part of it is 0.
+    #[error("topology `{topology}`: {part} must be at least 1")]
+    Without {
+        /// All of it.
+        topology: Topology,
+        /// `cores`, for example.
+        part: &'static str,
+    },
+    /// QEMU has no room for so many CPUs.
+    #[error("topology `{0}` has {cpus} CPUs; a VM can have at most {MAX_CPUS}", cpus = .0.cpus())]
+    TooManyCpus(Topology),
+    /// The machine whose memory is modelled has no such part.
+    #[error(
+        "{cpus} CPUs: {machine} has caches that {cores_per_cache} cores share, {caches_per_node} of them in a node; \
+         give at most {cores_per_cache}, a multiple that divides evenly, or --topology"
+    )]
+    Uneven {
+        /// How many are wanted.
+        cpus: u32,
+        /// The modelled machine's name.
+        machine: &'static str,
+        /// Of the modelled machine.
+        cores_per_cache: u32,
+        /// Of the modelled machine.
+        caches_per_node: u32,
+    },
+    /// The model of memory has no room for so many cores or caches.
+    #[error(
+        "topology `{topology}` has {cores} cores and {caches} last-level caches; the parallel clock's model of memory \
+         takes {max_cores} and {max_caches} at most: use fewer, or the clock without memory"
+    )]
+    BeyondModel {
+        /// All of it.
+        topology: Topology,
+        /// In all nodes.
+        cores: u32,
+        /// In all nodes.
+        caches: u32,
+        /// The model's limit.
+        max_cores: u32,
+        /// The model's limit.
+        max_caches: u32,
+    },
+}
+
 impl Topology {
     /// One socket of `cpus` single-threaded cores.
     pub fn flat(cpus: u32) -> Self {
@@ -34,16 +93,14 @@ impl Topology {
         [self.sockets, self.cores, self.threads].iter().fold(self.nodes, |n, &f| n.saturating_mul(f))
     }
 
-    /// Refuses what QEMU cannot build, with a message to the user.
-    pub fn check(&self) -> Result<(), String> {
-        for (name, count) in self.parts() {
-            if count == 0 {
-                return Err(format!("topology `{self}`: {name} must be at least 1"));
-            }
+    /// Refuses what QEMU cannot build.
+    pub fn check(&self) -> Result<(), TopologyError> {
+        if let Some((part, _)) = self.parts().into_iter().find(|(_, count)| *count == 0) {
+            return Err(TopologyError::Without { topology: *self, part });
         }
         match self.cpus() {
             1..=MAX_CPUS => Ok(()),
-            cpus => Err(format!("topology `{self}` has {cpus} CPUs; a VM can have at most {MAX_CPUS}")),
+            _ => Err(TopologyError::TooManyCpus(*self)),
         }
     }
 
@@ -62,9 +119,9 @@ impl fmt::Display for Topology {
 }
 
 impl FromStr for Topology {
-    type Err = String;
+    type Err = TopologyError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, TopologyError> {
         let text = text.trim();
         let topology = if let Ok(cpus) = text.parse() {
             Self::flat(cpus)
@@ -77,15 +134,12 @@ impl FromStr for Topology {
     }
 }
 
-fn unreadable(text: &str, why: &str) -> String {
-    format!(
-        "cannot read the topology `{text}`: {why}; write `2s4c2t` (2 sockets, 4 cores each, 2 \
-         threads each), `sockets=2,cores=4,threads=2`, or a number of CPUs"
-    )
+fn unreadable(text: &str, why: &str) -> TopologyError {
+    TopologyError::Unreadable { text: text.into(), why: why.into() }
 }
 
 /// `2s4c2t` → (`s`, 2), (`c`, 4), (`t`, 2).
-fn letters(text: &str) -> Result<Vec<(String, u32)>, String> {
+fn letters(text: &str) -> Result<Vec<(String, u32)>, TopologyError> {
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -104,7 +158,7 @@ fn letters(text: &str) -> Result<Vec<(String, u32)>, String> {
 }
 
 /// `sockets=2,cores=4` → (`sockets`, 2), (`cores`, 4).
-fn words(text: &str) -> Result<Vec<(String, u32)>, String> {
+fn words(text: &str) -> Result<Vec<(String, u32)>, TopologyError> {
     text.split(',')
         .map(|pair| {
             let (name, count) =
@@ -119,7 +173,7 @@ fn words(text: &str) -> Result<Vec<(String, u32)>, String> {
 }
 
 /// What is not named is 1.
-fn assemble(text: &str, parts: &[(String, u32)]) -> Result<Topology, String> {
+fn assemble(text: &str, parts: &[(String, u32)]) -> Result<Topology, TopologyError> {
     let mut counts = [None; 4];
     for (name, count) in parts {
         let slot = match name.as_str() {
@@ -186,7 +240,7 @@ mod tests {
             ("sockets=2,4", "no `=`"),
             ("-4", "a number is expected"),
         ] {
-            let error = text.parse::<Topology>().unwrap_err();
+            let error = text.parse::<Topology>().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
         }
     }

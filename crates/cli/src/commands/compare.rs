@@ -1,13 +1,12 @@
 //! `flsched compare`: schedulers side by side.
 use crate::args;
-use crate::exit::Usage;
 use crate::files::check_distinct;
 use crate::machine;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result, anyhow};
 use flsched_compare::execute::Probe;
-use flsched_compare::executors::vm::{files, programs};
+use flsched_compare::executors::vm::needs;
 use flsched_compare::report::table::{Style, render};
 use flsched_compare::workload::{Making, memory_mib};
 use flsched_compare::{
@@ -24,6 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+mod places;
 
 const DEFAULT_KERNEL: &str = "default";
 
@@ -105,9 +106,9 @@ pub struct Plan {
     place: Place,
 }
 
-fn place_of_policies(on: Option<Target>, arch: Arch) -> policy_file::On {
+fn place_of_policies(on: Target, arch: Arch) -> policy_file::On {
     match (on, arch) {
-        (Some(Target::Sim), _) => policy_file::On::Simulator,
+        (Target::Sim, _) => policy_file::On::Simulator,
         (_, Arch::X86) => policy_file::On::Kernel(Processor::X86),
         (_, Arch::Arm64) => policy_file::On::Kernel(Processor::Arm64),
     }
@@ -127,9 +128,11 @@ impl Plan {
 /// out if there are others.
 pub fn plan(args: &args::Compare, words: &[String], making: &Making<'_>) -> Result<Plan> {
     check_distinct([("--json", args.json.as_ref()), ("--html", args.html.as_ref())])?;
+    let on = target(args.on);
+    places::check(args, on)?;
     let arch = args.vm.arch.unwrap_or(Arch::HOST);
-    policy_file::add_all(&args.policies, place_of_policies(args.on, arch))?;
-    let place = place_of(args)?;
+    policy_file::add_all(&args.policies, place_of_policies(on, arch))?;
+    let place = place_of(args, on)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
     let built = spec.build(arch, making);
@@ -160,12 +163,16 @@ enum Place {
     Sim,
 }
 
-fn place_of(args: &args::Compare) -> Result<Place> {
-    let on = match args.on {
+/// The target that the user chose, else the one that this machine can do.
+fn target(chosen: Option<Target>) -> Target {
+    match chosen {
         Some(on) => on,
         None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => Target::Host,
         None => Target::Vm,
-    };
+    }
+}
+
+fn place_of(args: &args::Compare, on: Target) -> Result<Place> {
     Ok(match on {
         Target::Host => Place::Host,
         Target::Vm => {
@@ -188,10 +195,6 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
         Place::Vm { topology, clock, .. } => (Target::Vm, topology.cpus(), clock.into()),
         Place::Sim => return simulated_spec_of(args, &schedulers, words),
     };
-    let of_the_simulator = [("--machine", args.machine.is_some()), ("--jobs", args.jobs.is_some())];
-    if let Some((option, _)) = of_the_simulator.iter().find(|(_, given)| *given) {
-        return Err(Usage(format!("{option} belongs to the simulator: use it with --on sim")).into());
-    }
     let mut further = Vec::new();
     if let Some(folder) = &args.npb {
         let programs = NpbProgram::in_folder(folder, args.npb_threads)?;
@@ -203,40 +206,12 @@ fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<Compa
     let mut spec = CompareSpec::new(&schedulers, &args.workloads, cpus, further)?;
     spec.on = on;
     spec.clock = clock;
-    if spec.on == Target::Host {
-        let of_a_vm = [
-            ("--cpus", args.cpus.is_some()),
-            ("--arch", args.vm.arch.is_some()),
-            ("--topology", args.vm.topology.is_some()),
-            ("--memory", args.vm.memory.is_some()),
-            ("--kernel", args.vm.kernel.is_some()),
-            ("--cgroup", args.cgroup.is_some()),
-            ("--include", !args.vm.include.is_empty()),
-        ];
-        if let Some((option, _)) = of_a_vm.iter().find(|(_, given)| *given) {
-            return Err(Usage(format!("{option} describes a virtual machine: use it with --on vm")).into());
-        }
-    }
     complete(&mut spec, args);
     spec.command_line = words.to_vec();
     Ok(spec)
 }
 
 fn simulated_spec_of(args: &args::Compare, schedulers: &[String], words: &[String]) -> Result<CompareSpec> {
-    let of_others = [
-        ("--npb", args.npb.is_some()),
-        ("--arch", args.vm.arch.is_some()),
-        ("--topology", args.vm.topology.is_some()),
-        ("--memory", args.vm.memory.is_some()),
-        ("--kernel", args.vm.kernel.is_some()),
-        ("--clock", args.clock.is_some()),
-        ("--cgroup", args.cgroup.is_some()),
-        ("--include", !args.vm.include.is_empty()),
-        ("a command", !args.command.is_empty()),
-    ];
-    if let Some((option, _)) = of_others.iter().find(|(_, given)| *given) {
-        return Err(Usage(format!("{option}: not with --on sim, which runs models of programs")).into());
-    }
     let mut spec = CompareSpec::simulated(schedulers, &args.workloads)?;
     complete(&mut spec, args);
     spec.command_line = without_what_changes_nothing(words);
@@ -296,8 +271,10 @@ pub fn executor(
     };
     let arch = args.vm.arch.unwrap_or(Arch::HOST);
     Vm::check(arch, clock, Accel::Auto)?;
-    let mut inside = programs(spec)?;
-    inside.extend(flsched_vm::programs_in(&args.command));
+    let able: Vec<_> = spec.able().cloned().collect();
+    let mut needs = needs(&spec.schedulers, &able)?;
+    needs.programs.extend(flsched_vm::programs_in(&args.command));
+    needs.files.extend(args.vm.include.clone());
     // The files of workloads need memory beside the default; an amount that the user gave stays as it is.
     let further = spec.able().map(memory_mib).sum();
     let files_mib: u32 = if args.vm.memory.is_some() { 0 } else { further };
@@ -309,8 +286,8 @@ pub fn executor(
         memory_mib: memory.mib + files_mib,
         clock,
         cgroup: args.cgroup.map(machine::cgroup).unwrap_or_default(),
-        programs: inside,
-        files: files(spec)?.into_iter().chain(args.vm.include.clone()).collect(),
+        programs: needs.programs,
+        files: needs.files,
         cancel: cancel.clone(),
         ..VmSpec::new(kernel, topology)
     };

@@ -126,7 +126,7 @@ pub(super) struct Stack<'a> {
 }
 
 /// A chart of bars that are divided into parts.
-pub(super) fn stacks(stacks: &[Stack<'_>]) -> Markup {
+pub(super) fn stacks(stacks: &[&Stack<'_>]) -> Markup {
     let results: Vec<_> = stacks.iter().map(|stack| stack.result).collect();
     let max = stacks.iter().map(|stack| stack.length).fold(0.0, f64::max);
     let axis = Axis::new(left(&results), 0.0, max);

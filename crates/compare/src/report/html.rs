@@ -2,25 +2,25 @@
 //!
 //! Every text goes through `maud`, which escapes it.
 use super::chart;
+use super::view::{NONE, Value, View, Workload};
 use super::why;
-use super::words::{self, Terms};
-use crate::Target;
+use super::words::Terms;
 use crate::clock::Clock;
-use crate::environment::Environment;
 use crate::result::{ArmResult, Report};
 use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The whole page. `traces`: the part of the files' names that the traces of its timelines have in common.
 pub fn page(report: &Report, traces: &str) -> String {
-    let title = format!("Schedulers side by side: {}", schedulers(report));
+    let view = View::new(report);
+    let title = format!("Schedulers side by side: {}", view.names);
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="generator" content=(format!("flsched {}", report.flsched_version));
+                meta name="generator" content=(format!("flsched {}", view.flsched_version));
                 title { (title) }
                 style { (PreEscaped(include_str!("page.css"))) }
             }
@@ -28,19 +28,19 @@ pub fn page(report: &Report, traces: &str) -> String {
                 header {
                     p.eyebrow { "flsched compare" }
                     h1 { (title) }
-                    (facts(report))
+                    (facts(&view))
                 }
                 main {
-                    (warnings(report))
-                    @for workload in words::workloads(report) {
-                        (section(report, workload, traces))
+                    (warnings(&view))
+                    @for workload in &view.workloads {
+                        (section(workload, view.terms, traces))
                     }
-                    (method(report))
-                    (environment(report))
+                    (method(&view))
+                    (environment(&view.environment))
                 }
                 footer {
-                    p { "flsched " (report.flsched_version) " · started " (report.started_at) " · took "
-                        (words::seconds(report.duration_s)) " s · the same as data: --json FILE" }
+                    p { "flsched " (view.flsched_version) " · started " (view.started_at) " · took "
+                        (view.duration) " s · the same as data: --json FILE" }
                 }
             }
         }
@@ -48,69 +48,50 @@ pub fn page(report: &Report, traces: &str) -> String {
     .into_string()
 }
 
-fn schedulers(report: &Report) -> String {
-    let workload = words::workloads(report).first().copied().unwrap_or_default();
-    let names: Vec<_> = words::results_of(report, workload)
-        .iter()
-        .map(|result| result.scheduler.as_str())
-        .filter(|name| !name.ends_with(" (again)"))
-        .collect();
-    names.join(", ")
-}
-
-fn facts(report: &Report) -> Markup {
-    let place = match (report.on, &report.environment.vm) {
-        (Target::Host, _) => "on the machine itself".to_string(),
-        (Target::Vm, Some(vm)) => format!("in a VM ({})", vm.accel),
-        (Target::Vm, None) => "in a VM".to_string(),
-        (Target::Sim, _) => format!("of {}", report.environment.model.as_deref().unwrap_or("a model")),
-    };
+fn facts(view: &View<'_>) -> Markup {
     html! {
         ul.facts {
-            li { (words::clock(report)) }
-            li { "kernel " (report.kernel) }
-            li { (report.cpus) " CPUs " (place) }
-            li { (report.runs) " runs of each, in random order" }
-            li { "seed " (report.seed) }
-            li { (words::proof(report)) }
+            li { (view.clock_words) }
+            li { "kernel " (view.kernel) }
+            li { (view.cpus) " CPUs " (view.place.as_deref().unwrap_or("on the machine itself")) }
+            li { (view.runs) " runs of each, in random order" }
+            li { "seed " (view.seed) }
+            li { (view.proof) }
         }
     }
 }
 
-fn warnings(report: &Report) -> Markup {
+fn warnings(view: &View<'_>) -> Markup {
     html! {
-        @if !report.warnings.is_empty() || !report.complete {
+        @if !view.warnings.is_empty() || !view.complete {
             section.card.warnings {
                 ul {
-                    @if !report.complete {
+                    @if !view.complete {
                         li { strong { "This comparison is incomplete: " } "not all runs have been done." }
                     }
-                    @for warning in &report.warnings { li { (warning) } }
+                    @for warning in view.warnings { li { (warning) } }
                 }
             }
         }
     }
 }
 
-fn section(report: &Report, workload: &str, traces: &str) -> Markup {
-    let results = words::results_of(report, workload);
-    let first = results.first().map_or("", |result| result.scheduler.as_str());
-    let noise = report.noise.get(workload);
-    let terms = words::terms(report.clock);
+fn section(workload: &Workload<'_>, terms: &Terms, traces: &str) -> Markup {
+    let Workload { name, first, .. } = *workload;
+    let results = workload.results();
     html! {
         section.card {
-            h2 { (workload) }
-            p.headline { (headline(&results, first, terms)) }
-            @if let Some(published) = words::published(report, workload) { p { (published) } }
+            h2 { (name) }
+            p.headline { (workload.headline) }
+            @if let Some(published) = &workload.published { p { (published) } }
+            @if let Some(loss) = &workload.loss_of_all { p { "All: " (loss) } }
             ul.findings {
-                @for result in results.iter().filter(|result| result.verdict != Verdict::Baseline) {
-                    li class=(chart::class(result)) {
-                        span.sign aria-hidden="true" { (symbol(result.verdict)) }
+                @for row in workload.rows.iter().filter(|row| row.verdict != Verdict::Baseline) {
+                    li class=(chart::class(row.result)) {
+                        span.sign aria-hidden="true" { (row.symbol) }
                         span {
-                            strong { (result.scheduler) } ": " (words::finding(result, first, terms))
-                            @for loss in [words::losses(result), words::no_breakdown(result), words::no_timeline(result)].iter().flatten() {
-                                small { (loss) }
-                            }
+                            strong { (row.scheduler) } ": " (row.finding)
+                            @for loss in row.losses.iter().chain(&row.no_timeline) { small { (loss) } }
                         }
                     }
                 }
@@ -118,26 +99,24 @@ fn section(report: &Report, workload: &str, traces: &str) -> Markup {
             h3 { (terms.title) }
             figure {
                 figcaption {
-                    @if let Some(time_is) = results.first().and_then(|it| words::time_is(it, report.clock)) {
-                        (time_is) ". "
-                    }
+                    @if let Some(time_is) = &workload.time_is { (time_is) ". " }
                     "Each dot is a run, the line across the median, the bar its 95 % interval. "
                     b.better { "Blue" } " is better, " b.worse { "orange" } " worse, grey can’t tell. "
-                    @if noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
+                    @if workload.noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
                 }
-                (scroll(workload, terms.title, chart::times(&results, noise, terms)))
+                (scroll(name, terms.title, chart::times(&results, workload.noise, terms)))
             }
             h3 { "Context switches" }
             figure {
                 figcaption { "Median of a run, on all CPUs; colours as above." }
-                (scroll(workload, "Context switches", chart::bars(&results, "context switches", |result| {
+                (scroll(name, "Context switches", chart::bars(&results, "context switches", |result| {
                     result.context_switches.as_ref().map(|counts| counts.median)
                 })))
             }
-            (why::section(workload, &results))
-            (timelines(report, workload, &results, traces))
+            (why::section(workload))
+            (timelines(workload, traces))
             h3 { "Figures" }
-            (scroll(workload, "Figures", table(&results, terms)))
+            (scroll(name, "Figures", table(workload, terms)))
         }
     }
 }
@@ -150,10 +129,10 @@ pub(super) fn scroll(workload: &str, what: &str, content: Markup) -> Markup {
 }
 
 /// What ran where, under one scheduler after the other.
-fn timelines(report: &Report, workload: &str, results: &[&ArmResult], traces: &str) -> Markup {
-    let Some(beside) = report.timelines.get(workload) else { return html! {} };
-    let recorded = results.iter().filter(|result| result.timeline.is_some());
-    let links: Vec<String> = recorded.map(|result| trace_name(traces, result)).collect();
+fn timelines(workload: &Workload<'_>, traces: &str) -> Markup {
+    let Some(beside) = workload.timelines else { return html! {} };
+    let recorded = workload.rows.iter().filter(|row| row.result.timeline.is_some());
+    let links: Vec<String> = recorded.map(|row| trace_name(traces, row.result)).collect();
     html! {
         h3 { "What ran where" }
         p.note {
@@ -174,52 +153,11 @@ pub fn trace_name(common: &str, result: &ArmResult) -> String {
     format!("{common}-{}-{}.json.gz", plain(&result.workload), plain(&result.scheduler))
 }
 
-/// The finding that matters most, in one sentence.
-fn headline(results: &[&ArmResult], first: &str, terms: &Terms) -> String {
-    let Terms { better, best, be_better, .. } = terms;
-    let count = |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
-    let leaders = leaders(results);
-    match (leaders.as_slice(), count(Verdict::Worse), count(Verdict::CantTell)) {
-        ([], 0, 0) => format!("Nothing to compare {first} with"),
-        ([], _, 0) => format!("{first} {best}"),
-        ([], ..) => format!("No scheduler was shown to {be_better} than {first}"),
-        ([one], ..) => format!("{} {}", one.scheduler, words::finding(one, first, terms)),
-        ([most @ .., last], ..) => {
-            let most: Vec<_> = most.iter().map(|leader| leader.scheduler.as_str()).collect();
-            let ratios = leaders.iter().filter_map(|leader| leader.ratio_to_first);
-            let (low, high) = ratios.fold((f64::MAX, 0.0f64), |(low, high), it| (low.min(it), high.max(it)));
-            let (low, high) = (words::ratio(low), words::ratio(high));
-            let range = if low == high { high } else { format!("{}–{high}", low.trim_end_matches('×')) };
-            format!("{} and {} {range} {better} than {first}", most.join(", "), last.scheduler)
+fn table(workload: &Workload<'_>, terms: &Terms) -> Markup {
+    let value = |value: &Option<Value>| {
+        html! {
+            @if let Some(Value { median, interval }) = value { (median) " " small { (interval) } } @else { (NONE) }
         }
-    }
-}
-
-/// The best of the schedulers that are better than the first, and those that cannot be distinguished from it.
-fn leaders<'a>(results: &[&'a ArmResult]) -> Vec<&'a ArmResult> {
-    let better: Vec<_> = results.iter().copied().filter(|result| result.verdict == Verdict::Better).collect();
-    let times = better.iter().filter_map(|result| result.time_s);
-    let Some(best) = times.min_by(|a, b| a.median.total_cmp(&b.median)) else {
-        return Vec::new();
-    };
-    let apart = |time: f64| time > best.high * MIN_EFFECT;
-    better.into_iter().filter(|result| result.time_s.is_some_and(|time| !apart(time.low))).collect()
-}
-
-/// A symbol for the verdict, which then does not depend on its colour alone.
-fn symbol(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "▲",
-        Verdict::Worse => "▼",
-        Verdict::CantTell => "○",
-        Verdict::Baseline => "–",
-    }
-}
-
-fn table(results: &[&ArmResult], terms: &Terms) -> Markup {
-    let yields = results.iter().any(|result| result.yields.is_some());
-    let counts = |counts: &Option<crate::result::Counts>| {
-        counts.as_ref().map_or_else(|| "–".to_string(), |counts| words::count(counts.median))
     };
     html! {
         table {
@@ -227,43 +165,28 @@ fn table(results: &[&ArmResult], terms: &Terms) -> Markup {
                 tr {
                     th { "scheduler" } th { (terms.noun) " s" } th { "× first" } th.left { "verdict" }
                     th { "switches" } th { "migrations" }
-                    @if yields { th { "yields" } }
+                    @if workload.has_yields { th { "yields" } }
                     th { "ejected" }
                 }
             }
             tbody {
-                @for result in results {
+                @for row in &workload.rows {
                     tr {
                         td {
-                            (result.scheduler)
-                            @if let Some(version) = words::own_version(result) {
-                                br; small { (version) }
-                            }
-                            @for line in [words::figures(result), words::residency(result)].iter().flatten() {
+                            (row.scheduler)
+                            @for line in row.version.into_iter().chain(row.figures.iter().map(String::as_str)) {
                                 br; small { (line) }
                             }
                         }
-                        td {
-                            @if let Some(time) = result.time_s {
-                                (words::seconds(time.median)) " "
-                                small { (words::interval(&time)) }
-                            } @else { "–" }
+                        td { (value(&row.time)) }
+                        td { (value(&row.ratio)) }
+                        td class=(format!("left {}", chart::class(row.result))) title=(row.reason) {
+                            (row.verdict.to_string())
                         }
-                        td {
-                            @if let Some(ratio) = result.ratio_to_first {
-                                (words::ratio(ratio)) " "
-                                small { (words::ratio_interval(result).unwrap_or_default()) }
-                            } @else { "–" }
-                        }
-                        td class=(format!("left {}", chart::class(result))) title=(result.verdict_reason) {
-                            (result.verdict.to_string())
-                        }
-                        td { (counts(&result.context_switches)) }
-                        td { (counts(&result.migrations)) }
-                        @if yields { td { (counts(&result.yields)) } }
-                        td class=[(result.ejected > 0).then_some("worse")] {
-                            (result.ejected) " of " (result.runs)
-                        }
+                        td { (row.switches) }
+                        td { (row.migrations) }
+                        @if workload.has_yields { td { (row.yields) } }
+                        td class=[(row.ejected > 0).then_some("worse")] { (row.ejected) " of " (row.runs) }
                     }
                 }
             }
@@ -271,13 +194,13 @@ fn table(results: &[&ArmResult], terms: &Terms) -> Markup {
     }
 }
 
-fn method(report: &Report) -> Markup {
-    let noun = words::terms(report.clock).noun;
+fn method(view: &View<'_>) -> Markup {
+    let noun = view.terms.noun;
     html! {
         section.card.prose {
             h3 style="margin-top:0" { "How it was measured" }
             p {
-                @match report.clock {
+                @match view.clock {
                     Clock::Parallel => "The machine is emulated, and each of its CPUs has its own time: an \
                         instruction is a nanosecond, and all CPUs run in parallel. It shows how long a scheduler \
                         makes a program take, waits for locks included, and is hardly disturbed by other programs; \
@@ -292,7 +215,7 @@ fn method(report: &Report) -> Markup {
                         sure that is. The runs of a scheduler differ by their seeds.",
                 }
             }
-            @if report.clock != Clock::Model { p {
+            @if view.clock != Clock::Model { p {
                 "After one warm-up of each, every round runs each workload under each scheduler once, in a random \
                 order that the seed repeats. The first scheduler takes part twice: the difference between it and \
                 itself is the noise."
@@ -303,22 +226,22 @@ fn method(report: &Report) -> Markup {
                 (format!("{:.0} %", (MIN_EFFECT - 1.0) * 100.0)) "; with fewer than " (MIN_RUNS)
                 " measured runs, or when runs failed, it is not called better."
             }
-            @if report.clock != Clock::Model { p {
+            @if view.clock != Clock::Model { p {
                 "In every run the kernel is asked, before and after, which scheduler is in force. A run in which the \
                 kernel ejected the scheduler counts as ejected, and its " (noun) " does not count."
             } }
-            @if !report.command_line.is_empty() { pre { (report.command_line) } }
+            @if !view.command_line.is_empty() { pre { (view.command_line) } }
         }
     }
 }
 
-fn environment(report: &Report) -> Markup {
+fn environment(rows: &[(&str, String)]) -> Markup {
     html! {
         section.card {
             details {
                 summary { "The machine" }
                 dl {
-                    @for (name, value) in rows(&report.environment) {
+                    @for (name, value) in rows {
                         dt { (name) }
                         dd { (value) }
                     }
@@ -326,53 +249,6 @@ fn environment(report: &Report) -> Markup {
             }
         }
     }
-}
-
-/// The environment as names and values.
-fn rows(environment: &Environment) -> Vec<(String, String)> {
-    let topology = &environment.topology;
-    let pairs = |map: &std::collections::BTreeMap<String, String>| {
-        map.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("; ")
-    };
-    let load = |load: &[f64]| load.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ");
-    let mut rows = vec![
-        ("kernel", format!("{} {}", environment.kernel, environment.kernel_version)),
-        ("cgroup", environment.cgroup.clone().unwrap_or_default()),
-        ("kernel command line", environment.kernel_cmdline.clone().unwrap_or_default()),
-        ("CPU", environment.cpu_model.clone().unwrap_or_default()),
-        (
-            "topology",
-            format!(
-                "{} CPUs, {} cores, {} sockets, {} memory nodes, {} last-level caches",
-                environment.cpus, topology.cores, topology.sockets, topology.nodes, topology.caches
-            ),
-        ),
-        ("memory", environment.memory_mib.map(|mib| format!("{mib} MiB")).unwrap_or_default()),
-        ("mitigations", pairs(&environment.mitigations)),
-        ("frequency governor", environment.governor.clone().unwrap_or_default()),
-        ("load average at start", load(&environment.load_average)),
-        ("kernel settings", pairs(&environment.sysctl)),
-        ("OpenMP settings", pairs(&environment.openmp)),
-        ("hackbench", environment.hackbench_version.clone().unwrap_or_default()),
-    ];
-    for (name, file) in &environment.policy_files {
-        rows.push(("policy from a file", format!("{name}: {}, SHA-256 {}", file.path, file.sha256)));
-    }
-    if let Some(vm) = &environment.vm {
-        rows.extend([
-            ("QEMU", vm.qemu_version.clone().unwrap_or_default()),
-            ("executed by", vm.accel.clone()),
-            ("why not by KVM", vm.accel_note.clone().unwrap_or_default()),
-            ("time to boot", format!("{} s", words::seconds(vm.boot_s))),
-            ("host kernel", vm.host_kernel.clone()),
-            ("host CPU", format!("{} × {}", vm.host_cpus, vm.host_cpu_model.as_deref().unwrap_or("unknown"))),
-            ("host load at start", load(&vm.host_load_average)),
-        ]);
-    }
-    rows.into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (name.to_string(), value))
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The report as a table for the terminal.
+use super::view::{Row, Value, View, Workload};
 use super::why;
-use super::words::{self, Terms};
-use crate::result::{ArmResult, Report};
+use super::words::Terms;
+use crate::result::Report;
 use crate::verdict::Verdict;
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, Width,
@@ -26,55 +27,51 @@ pub struct Style {
 
 /// One table for each workload, with the information needed to read it.
 pub fn render(report: &Report, style: Style) -> String {
-    let terms = words::terms(report.clock);
+    let view = View::new(report);
     let mut text = String::new();
-    for workload in words::workloads(report) {
-        let results = words::results_of(report, workload);
-        let _ = writeln!(text, "\n{workload}\n{}", table(&results, style, terms));
-        let time_is = results.first().and_then(|result| words::time_is(result, report.clock));
-        if let Some(time_is) = time_is {
-            let _ = writeln!(text, "{time_is}; medians of its other figures:");
-        }
-        if let Some(published) = words::published(report, workload) {
-            let _ = writeln!(text, "{}", wrap(&published, style.width, "  "));
-        }
-        if let Some(breakdown) = why::table(&results, style.width) {
-            let _ = writeln!(text, "\n{breakdown}");
-            for result in &results {
-                if let Some(breakdown) = &result.why {
-                    let line = format!("{}: {}", result.scheduler, why::counts(breakdown));
-                    let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
-                }
-            }
-        }
-        let of_all = words::loss_of_all(&results);
-        for result in results {
-            if let Some(figures) = words::figures(result) {
-                let line = format!("{}: {figures}", result.scheduler);
-                let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
-            }
-            if let Some(residency) = words::residency(result) {
-                let line = format!("{}: {residency}", result.scheduler);
-                let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
-            }
-            let loss = words::losses(result).filter(|_| of_all.is_none());
-            for loss in [loss, words::no_breakdown(result)].iter().flatten() {
-                let line = format!("! {}: {loss}", result.scheduler);
-                let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
-            }
-        }
-        if let Some(loss) = of_all {
-            let _ = writeln!(text, "{}", wrap(&format!("! all: {loss}"), style.width, "  "));
-        }
+    for workload in &view.workloads {
+        add_workload(&mut text, workload, &view, style);
     }
     text.push('\n');
-    for line in caption(report) {
-        let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
+    for line in caption(&view) {
+        add(&mut text, &line, style);
     }
     text
 }
 
-fn table(results: &[&ArmResult], style: Style, terms: &Terms) -> Table {
+fn add_workload(text: &mut String, workload: &Workload<'_>, view: &View<'_>, style: Style) {
+    let _ = writeln!(text, "\n{}\n{}", workload.name, table(&workload.rows, style, view.terms));
+    if let Some(time_is) = &workload.time_is {
+        let _ = writeln!(text, "{time_is}; medians of its other figures:");
+    }
+    if let Some(published) = &workload.published {
+        add(text, published, style);
+    }
+    if let Some(breakdown) = why::table(&workload.rows, style.width) {
+        let _ = writeln!(text, "\n{breakdown}");
+        for shares in workload.rows.iter().filter_map(|row| row.shares.as_ref()) {
+            add(text, &format!("{}: {}", shares.scheduler, shares.counts), style);
+        }
+    }
+    for row in &workload.rows {
+        for line in &row.figures {
+            add(text, &format!("{}: {line}", row.scheduler), style);
+        }
+        for loss in &row.losses {
+            add(text, &format!("! {}: {loss}", row.scheduler), style);
+        }
+    }
+    if let Some(loss) = &workload.loss_of_all {
+        add(text, &format!("! all: {loss}"), style);
+    }
+}
+
+/// A line, or several if it is long.
+fn add(text: &mut String, line: &str, style: Style) {
+    let _ = writeln!(text, "{}", wrap(line, style.width, "  "));
+}
+
+fn table(rows: &[Row<'_>], style: Style, terms: &Terms) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─')))
@@ -88,29 +85,23 @@ fn table(results: &[&ArmResult], style: Style, terms: &Terms) -> Table {
     let mut header = HEADER.map(String::from);
     header[1] = format!("{} s", terms.noun);
     table.set_header(header.iter().enumerate().map(|(index, name)| aligned(name, index)));
-    for result in results {
+    for row in rows {
         let cells = [
-            result.scheduler.clone(),
-            or_dash(result.time_s.map(|time| {
-                let interval = words::interval(&time);
-                format!("{} {interval}", words::seconds(time.median))
-            })),
-            or_dash(result.ratio_to_first.map(|ratio| {
-                let interval = words::ratio_interval(result).unwrap_or_default();
-                format!("{} {interval}", words::ratio(ratio))
-            })),
-            result.verdict.to_string(),
-            or_dash(result.context_switches.as_ref().map(|it| words::count(it.median))),
-            or_dash(result.migrations.as_ref().map(|it| words::count(it.median))),
-            if result.ejected > 0 { format!("{}/{}", result.ejected, result.runs) } else { "0".into() },
+            row.scheduler.to_string(),
+            Value::cell(row.time.as_ref()),
+            Value::cell(row.ratio.as_ref()),
+            row.verdict.to_string(),
+            row.switches.clone(),
+            row.migrations.clone(),
+            if row.ejected > 0 { format!("{}/{}", row.ejected, row.runs) } else { "0".into() },
         ];
         table.add_row(cells.iter().enumerate().map(|(index, text)| {
             let cell = aligned(text, index);
-            if style.color { coloured(cell, HEADER[index], result) } else { cell }
+            if style.color { coloured(cell, HEADER[index], row) } else { cell }
         }));
     }
     // Names are wrapped only if they are very long; figures are wrapped at their spaces.
-    let longest = results.iter().map(|result| result.scheduler.chars().count()).max().unwrap_or(0);
+    let longest = rows.iter().map(|row| row.scheduler.chars().count()).max().unwrap_or(0);
     if let Some(names) = table.column_mut(0) {
         let width = u16::try_from(longest).unwrap_or(u16::MAX).min(MAX_NAME) + 2;
         names.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
@@ -131,59 +122,40 @@ fn aligned(text: &str, column: usize) -> Cell {
     Cell::new(text).set_alignment(alignment)
 }
 
-fn coloured(cell: Cell, column: &str, result: &ArmResult) -> Cell {
-    match (column, result.verdict) {
+fn coloured(cell: Cell, column: &str, row: &Row<'_>) -> Cell {
+    match (column, row.verdict) {
         ("verdict", Verdict::Better) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
         ("verdict", Verdict::Worse) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-        ("ejected", _) if result.ejected > 0 => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-        ("scheduler", _) if result.scheduler.ends_with(" (again)") => cell.add_attribute(Attribute::Dim),
+        ("ejected", _) if row.ejected > 0 => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+        ("scheduler", _) if row.is_again => cell.add_attribute(Attribute::Dim),
         _ => cell,
     }
 }
 
-fn or_dash(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "–".into())
-}
-
 /// Everything that a result must name besides itself.
-fn caption(report: &Report) -> Vec<String> {
-    let place = match (&report.environment.vm, &report.environment.model) {
-        (Some(vm), _) => format!(" in a VM ({})", vm.accel),
-        (None, Some(machine)) => format!(" of {machine}"),
-        (None, None) => String::new(),
-    };
+fn caption(view: &View<'_>) -> Vec<String> {
+    let View { clock_words, kernel, cpus, runs, seed, versions, proof, .. } = view;
+    let place = view.place.as_ref().map(|place| format!(" {place}")).unwrap_or_default();
     let mut lines = vec![
         format!(
-            "{} · kernel {} · {} CPUs{place} · {} runs of each, interleaved, seed {}",
-            words::clock(report),
-            report.kernel,
-            report.cpus,
-            report.runs,
-            report.seed
+            "{clock_words} · kernel {kernel} · {cpus} CPUs{place} · {runs} runs of each, interleaved, seed {seed}"
         ),
-        format!("{} · {}", words::versions(report), words::proof(report)),
+        format!("{versions} · {proof}"),
     ];
-    if !report.noise.is_empty() {
-        let noise: Vec<_> = report
-            .noise
-            .iter()
-            .map(|(workload, noise)| format!("{workload} {:.2}–{:.2}", noise.low, noise.high))
-            .collect();
-        lines.push(format!("noise (the first scheduler against itself): {}", noise.join(", ")));
+    if !view.noise.is_empty() {
+        lines.push(format!("noise (the first scheduler against itself): {}", view.noise.join(", ")));
     }
-    let Terms { noun, better, .. } = words::terms(report.clock);
+    let Terms { noun, better, .. } = view.terms;
     lines.push(format!(
         "× first: {noun} of the first scheduler / {noun} of this one, above 1 is {better}; \
          medians [95 % interval]"
     ));
-    if report.results.iter().any(|result| result.why.is_some()) {
+    if view.has_shares {
         lines.push(why::LEGEND.into());
     }
-    for (name, file) in &report.environment.policy_files {
-        lines.push(format!("{name}: a policy from the file {} ({})", file.path, file.version()));
-    }
-    lines.extend(report.warnings.iter().map(|warning| format!("! {warning}")));
-    if !report.complete {
+    lines.extend(view.policy_files.iter().cloned());
+    lines.extend(view.warnings.iter().map(|warning| format!("! {warning}")));
+    if !view.complete {
         lines.push("! incomplete: not all runs were done".into());
     }
     lines

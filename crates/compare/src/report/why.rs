@@ -1,5 +1,6 @@
 //! The breakdown of CPU time by cause: its columns, and its rendering for the terminal and for the page.
 use super::html::scroll;
+use super::view::{Row, Workload};
 use super::{chart, words};
 use crate::result::{ArmResult, Breakdown};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
@@ -50,10 +51,40 @@ pub(super) const LEGEND: &str = "below each workload: where the CPU time of one 
      with nothing to run (tail, a part of that: after all CPUs were busy for the last time); interrupts and what was \
      not seen; the probe";
 
+/// The breakdown of a row.
+pub(super) struct Shares<'a> {
+    pub scheduler: &'a str,
+    /// In percent, in the order of the columns.
+    pub percent: [String; COLUMNS.len()],
+    /// The time of the run, in seconds.
+    pub time: String,
+    /// The line below the table.
+    pub counts: String,
+    stack: chart::Stack<'a>,
+}
+
+pub(super) fn shares<'a>(result: &'a ArmResult, breakdown: &Breakdown) -> Shares<'a> {
+    let why = &breakdown.why;
+    Shares {
+        scheduler: &result.scheduler,
+        percent: COLUMNS.map(|column| percent((column.of)(why))),
+        time: words::seconds(breakdown.time_s),
+        counts: counts(breakdown),
+        stack: chart::Stack {
+            result,
+            length: why.span_s,
+            parts: wholes().map(|(column, class)| (column.name, class, (column.of)(why))).collect(),
+        },
+    }
+}
+
+fn wholes() -> impl Iterator<Item = (&'static Column, &'static str)> {
+    COLUMNS.iter().filter_map(|column| Some((column, column.class?)))
+}
+
 /// The terminal's table, with a row for each scheduler that has a breakdown; `None`: none has.
-pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
-    let broken_down: Vec<(&str, &Breakdown)> =
-        results.iter().filter_map(|it| Some((it.scheduler.as_str(), it.why.as_ref()?))).collect();
+pub(super) fn table(rows: &[Row<'_>], width: u16) -> Option<Table> {
+    let broken_down: Vec<&Shares<'_>> = rows.iter().filter_map(|row| row.shares.as_ref()).collect();
     if broken_down.is_empty() {
         return None;
     }
@@ -63,15 +94,15 @@ pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width)
         .force_no_tty();
-    let shown = || COLUMNS.iter().filter(|column| !column.short.is_empty());
-    let names = shown().map(|column| column.short);
-    table.set_header(["%"].into_iter().chain(names).chain(["s"]));
-    for (scheduler, Breakdown { time_s, why, .. }) in broken_down {
-        let figures = shown().map(|column| percent((column.of)(why)));
-        let ends = (scheduler.to_string(), words::seconds(*time_s));
-        table.add_row([ends.0].into_iter().chain(figures).chain([ends.1]));
+    let is_shown = |column: &Column| !column.short.is_empty();
+    let names = COLUMNS.iter().filter(|column| is_shown(column)).map(|column| column.short);
+    table.set_header(["%"].into_iter().chain(names.clone()).chain(["s"]));
+    for shares in broken_down {
+        let figures = COLUMNS.iter().zip(&shares.percent).filter(|(column, _)| is_shown(column));
+        let figures = figures.map(|(_, percent)| percent.as_str());
+        table.add_row([shares.scheduler].into_iter().chain(figures).chain([shares.time.as_str()]));
     }
-    let last = shown().count() + 1;
+    let last = names.count() + 1;
     let gap = if width < 100 { 1 } else { 2 };
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if index == last { 0 } else { gap }));
@@ -83,16 +114,9 @@ pub(super) fn table(results: &[&ArmResult], width: u16) -> Option<Table> {
 }
 
 /// The page's section, with a bar for each scheduler, as long as its run, and a table; empty if there is no breakdown.
-pub(super) fn section<'a>(workload: &str, results: &[&'a ArmResult]) -> Markup {
-    let broken_down: Vec<(&'a ArmResult, &Breakdown)> =
-        results.iter().filter_map(|it| Some((*it, it.why.as_ref()?))).collect();
-    let wholes = || COLUMNS.iter().filter_map(|column| Some((column, column.class?)));
-    let stack = |(result, breakdown): &(&'a ArmResult, &Breakdown)| chart::Stack {
-        result,
-        length: breakdown.why.span_s,
-        parts: wholes().map(|(column, class)| (column.name, class, (column.of)(&breakdown.why))).collect(),
-    };
-    let stacks: Vec<_> = broken_down.iter().map(stack).collect();
+pub(super) fn section(workload: &Workload<'_>) -> Markup {
+    let broken_down: Vec<&Shares<'_>> = workload.rows.iter().filter_map(|row| row.shares.as_ref()).collect();
+    let stacks: Vec<_> = broken_down.iter().map(|shares| &shares.stack).collect();
     html! {
         @if !broken_down.is_empty() {
             h3 { "Where the CPU time went" }
@@ -104,44 +128,43 @@ pub(super) fn section<'a>(workload: &str, results: &[&'a ArmResult]) -> Markup {
                         span.cause { span class=(format!("swatch {class}")) {} " " (column.name) } " "
                     }
                 }
-                (scroll(workload, "Where the CPU time went", chart::stacks(&stacks)))
+                (scroll(workload.name, "Where the CPU time went", chart::stacks(&stacks)))
             }
-            (scroll(workload, "Shares of the CPU time", figures(&broken_down)))
+            (scroll(workload.name, "Shares of the CPU time", figures(&broken_down)))
             ul.counts {
-                @for (result, breakdown) in &broken_down {
-                    li { strong { (result.scheduler) } ": " (counts(breakdown)) }
+                @for shares in &broken_down {
+                    li { strong { (shares.scheduler) } ": " (shares.counts) }
                 }
             }
         }
     }
 }
 
-fn figures(broken_down: &[(&ArmResult, &Breakdown)]) -> Markup {
+fn figures(broken_down: &[&Shares<'_>]) -> Markup {
     html! {
         table {
-            thead { tr { th { "% of CPU time" } @for (result, _) in broken_down { th { (result.scheduler) } } } }
+            thead { tr { th { "% of CPU time" } @for shares in broken_down { th { (shares.scheduler) } } } }
             tbody {
-                @for column in &COLUMNS {
+                @for (index, column) in COLUMNS.iter().enumerate() {
                     tr {
                         td class=[column.class.is_none().then_some("part")] { (column.name) }
-                        @for (_, breakdown) in broken_down { td { (percent((column.of)(&breakdown.why))) } }
+                        @for shares in broken_down { td { (shares.percent[index]) } }
                     }
                 }
                 tr {
                     td { "time of this run, s" }
-                    @for (_, breakdown) in broken_down { td { (words::seconds(breakdown.time_s)) } }
+                    @for shares in broken_down { td { (shares.time) } }
                 }
             }
         }
     }
 }
 
-pub(super) fn percent(value: f64) -> String {
+fn percent(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// The line below the table for a scheduler.
-pub(super) fn counts(breakdown: &Breakdown) -> String {
+fn counts(breakdown: &Breakdown) -> String {
     let Breakdown { longer_percent, why, .. } = breakdown;
     let count = |value: u64| words::count(value as f64);
     let longer = longer_percent.map_or_else(String::new, |it| match it {

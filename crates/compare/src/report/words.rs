@@ -245,6 +245,11 @@ pub(super) fn loss_of_all(results: &[&ArmResult]) -> Option<String> {
     (all.all(|it| it.as_ref() == Some(&first)) && more).then_some(first)
 }
 
+/// Whether it is the second copy of the first scheduler.
+pub(super) fn is_again(result: &ArmResult) -> bool {
+    result.scheduler.ends_with(" (again)")
+}
+
 /// The scheduler's version without its name. `None` for the kernel's schedulers: the report names the kernel once.
 pub(super) fn own_version(result: &ArmResult) -> Option<&str> {
     let version = result.scheduler_version.as_deref()?;
@@ -259,7 +264,7 @@ pub(super) fn own_version(result: &ArmResult) -> Option<&str> {
 /// Schedulers with their versions.
 pub(super) fn versions(report: &Report) -> String {
     let mut names: Vec<String> = Vec::new();
-    for result in report.results.iter().filter(|result| !result.scheduler.ends_with(" (again)")) {
+    for result in report.results.iter().filter(|result| !is_again(result)) {
         let name = match own_version(result) {
             Some(version) => format!("{} {version}", result.scheduler),
             None => result.scheduler.clone(),

@@ -1,10 +1,10 @@
 //! hackbench of rt-tests: every group has 20 senders and 20 receivers, each sender writes LOOPS
 //! messages to each receiver. It measures wake-ups and context switches.
-use super::Runnable;
+use super::{Needs, Runnable};
 use flsched_spec::UsageError;
 use flsched_spec::workload::{Channel, Hackbench, Task};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 impl Runnable for Hackbench {
     /// Processes and sockets are hackbench's defaults.
@@ -21,11 +21,11 @@ impl Runnable for Hackbench {
         argv
     }
 
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
+    fn needs(&self) -> Result<Needs, UsageError> {
         let program = which::which("hackbench").map_err(|_| {
             UsageError("hackbench is not in PATH; on Debian or Ubuntu: apt-get install rt-tests".into())
         });
-        Ok(vec![program?])
+        Ok(Needs::programs(vec![program?]))
     }
 }
 

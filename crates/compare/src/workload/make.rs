@@ -3,7 +3,7 @@
 //!
 //! The sources are generated, are always the same, and include no headers. So the work depends on the compiler
 //! alone.
-use super::{Runnable, built_in};
+use super::{Needs, Runnable, built_in};
 use flsched_spec::UsageError;
 use flsched_spec::workload::Make;
 use std::ffi::OsString;
@@ -23,8 +23,8 @@ impl Runnable for Make {
         argv
     }
 
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
-        programs()
+    fn needs(&self) -> Result<Needs, UsageError> {
+        programs().map(Needs::programs)
     }
 }
 

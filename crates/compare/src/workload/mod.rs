@@ -39,14 +39,9 @@ pub trait Runnable {
         Vec::new()
     }
 
-    /// The programs that it needs besides this one.
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
-        Ok(Vec::new())
-    }
-
-    /// Further files and folders that it reads.
-    fn files(&self) -> Result<Vec<PathBuf>, UsageError> {
-        Ok(Vec::new())
+    /// What it needs of this machine besides this program.
+    fn needs(&self) -> Result<Needs, UsageError> {
+        Ok(Needs::default())
     }
 
     /// Memory that it needs in a virtual machine beside the usual, in MiB.
@@ -138,19 +133,26 @@ pub fn build(workload: &mut Workload, arch: Arch, making: &Making<'_>) -> Result
     Ok(())
 }
 
-/// The programs that a workload needs besides this one; a model needs none.
-pub fn programs(workload: &Workload) -> Result<Vec<PathBuf>, UsageError> {
-    match workload {
-        Workload::Program(program) => runnable(program).programs(),
-        Workload::Model(_) => Ok(Vec::new()),
+/// What a workload needs of this machine besides this program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// With their paths.
+    pub programs: Vec<PathBuf>,
+    /// Further files and folders that it reads.
+    pub files: Vec<PathBuf>,
+}
+
+impl Needs {
+    fn programs(programs: Vec<PathBuf>) -> Self {
+        Self { programs, ..Self::default() }
     }
 }
 
-/// The files and folders that a workload needs besides its programs.
-pub fn files(workload: &Workload) -> Result<Vec<PathBuf>, UsageError> {
+/// What this workload needs; a model needs nothing. The error names the first thing that is missing.
+pub fn needs(workload: &Workload) -> Result<Needs, UsageError> {
     match workload {
-        Workload::Program(program) => runnable(program).files(),
-        Workload::Model(_) => Ok(Vec::new()),
+        Workload::Program(program) => runnable(program).needs(),
+        Workload::Model(_) => Ok(Needs::default()),
     }
 }
 

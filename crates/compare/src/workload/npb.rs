@@ -1,9 +1,9 @@
 //! The user's own programs of the NAS Parallel Benchmarks: they check their results and print their times.
-use super::{Measured, Runnable};
+use super::{Measured, Needs, Runnable};
 use flsched_spec::UsageError;
 use flsched_spec::workload::NpbProgram;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 impl Runnable for NpbProgram {
     fn argv(&self, _helper: &[OsString], _scratch: &Path) -> Vec<OsString> {
@@ -15,8 +15,8 @@ impl Runnable for NpbProgram {
         threads.into_iter().collect()
     }
 
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
-        Ok(vec![self.program.clone()])
+    fn needs(&self) -> Result<Needs, UsageError> {
+        Ok(Needs::programs(vec![self.program.clone()]))
     }
 
     fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {

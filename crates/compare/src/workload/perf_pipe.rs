@@ -1,9 +1,9 @@
 //! `perf bench sched pipe`: two processes pass a byte to and fro. Each loop is two switches.
-use super::{Measured, NO_TIME, Runnable};
+use super::{Measured, NO_TIME, Needs, Runnable};
 use flsched_spec::UsageError;
 use flsched_spec::workload::PerfPipe;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 impl Runnable for PerfPipe {
     fn argv(&self, _helper: &[OsString], _scratch: &Path) -> Vec<OsString> {
@@ -11,13 +11,13 @@ impl Runnable for PerfPipe {
         ["perf", "bench", "sched", "pipe", "--loop", &loops].map(OsString::from).to_vec()
     }
 
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
+    fn needs(&self) -> Result<Needs, UsageError> {
         let program = which::which("perf").map_err(|_| {
             let packages =
                 "on Debian: apt-get install linux-perf, on Ubuntu: apt-get install linux-tools-generic";
             UsageError(format!("perf is not in PATH; {packages}"))
         });
-        Ok(vec![program?])
+        Ok(Needs::programs(vec![program?]))
     }
 
     fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {

@@ -172,6 +172,7 @@ pub fn fork(batches: usize, cpu: usize) -> Result<(Sample, Sample), Error> {
             let began = Instant::now();
             // SAFETY: the child only calls _exit().
             match unsafe { fork_process() } {
+                // SAFETY: it only ends the child.
                 Ok(ForkResult::Child) => unsafe { libc::_exit(0) },
                 Ok(ForkResult::Parent { child }) => {
                     forks.push(began.elapsed().as_nanos() as f64);

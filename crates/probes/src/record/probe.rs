@@ -11,7 +11,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::cell::Cell;
 use std::mem::{MaybeUninit, size_of};
 
-#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, reason = "generated")]
 mod bpf {
     include!(concat!(env!("OUT_DIR"), "/record_skel.rs"));
 }

@@ -11,7 +11,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, reason = "generated")]
 mod bpf {
     include!(concat!(env!("OUT_DIR"), "/why_skel.rs"));
 }

@@ -148,6 +148,7 @@ impl Class for Ext {
         if core.tasks[task].on_rq != ON_RQ_MIGRATING
             && let Some(quiescent) = self.ops().quiescent
         {
+            // SAFETY: as above.
             self.call(core, "quiescent", || unsafe { quiescent(pointer, flags) });
         }
         let scx = &mut core.tasks[task].scx;

@@ -8,7 +8,7 @@ use super::catalog::Catalog;
 use super::error::KernelError;
 use super::image::Image;
 use super::request::BuildSource;
-use super::source::only_file;
+use super::source::{UNKNOWN_PACKAGE, only_file};
 use super::subprocess::{command, run, run_logged};
 use super::{BtfHealth, Kernel, config_has_sched_ext, version};
 use crate::Arch;
@@ -95,31 +95,15 @@ impl Catalog {
 
     fn build_series(&self, series: &str, work: &Path) -> Result<Kernel, KernelError> {
         let name = format!("linux-source-{series}");
-        let (debs, objects) = (work.join("debs"), work.join("objects"));
-        create(&debs)?;
+        let (tree, objects) = (work.join("tree"), work.join("objects"));
         create(&objects)?;
-        (self.progress)(&format!("downloading {name} (150 MB)"));
-        let none = || KernelError::NoSource { series: series.to_owned(), suite: ARCHIVE.suites };
-        self.stable().download_newest(&name, &debs).map_err(|error| match error {
-            KernelError::Failed { detail, .. } if detail.contains("Unable to locate") => none(),
+        let unpacked = self.unpack_source(&self.stable(), &name, &[], work, &tree);
+        let package = unpacked.map_err(|error| match error {
+            KernelError::Failed { detail, .. } if detail.contains(UNKNOWN_PACKAGE) => {
+                KernelError::NoSource { series: series.to_owned(), suite: ARCHIVE.suites }
+            }
             other => other,
         })?;
-        let deb = only_file(&debs, ".deb")?;
-        let package = deb.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // For apt a name that is none is a pattern.
-        if !package.starts_with(&format!("{name}_")) {
-            return Err(none());
-        }
-        (self.progress)(&format!("unpacking {name}"));
-        let (unpacked, tree) = (work.join("unpacked"), work.join("tree"));
-        create(&unpacked)?;
-        create(&tree)?;
-        let choice = ["--wildcards", "--strip-components=3", &format!("./usr/src/{name}.tar*")];
-        self.unpack_deb(&deb, &unpacked, &choice)?;
-        let mut extract = command("tar");
-        extract.args(["-x", "--no-same-owner", "--strip-components=1", "-f"]);
-        extract.arg(only_file(&unpacked, "")?).arg("-C").arg(&tree);
-        self.done(extract, &format!("unpacking {name}"), UNPACK_LIMIT)?;
         self.compile(&tree, &objects, &name)?;
 
         let (image, config) = (objects.join(IMAGE.1), objects.join(".config"));
@@ -220,7 +204,7 @@ impl Catalog {
     }
 
     /// Runs a command that must succeed. Returns its output.
-    fn done(&self, command: Command, doing: &str, limit: Duration) -> Result<String, KernelError> {
+    pub(super) fn done(&self, command: Command, doing: &str, limit: Duration) -> Result<String, KernelError> {
         let done = run(command, doing, limit, &self.cancel)?;
         if done.status.success() {
             return Ok(done.stdout);

@@ -1,12 +1,16 @@
 //! The source of a kernel, of which only a folder is kept.
+use super::apt::Apt;
 use super::catalog::Catalog;
 use super::error::KernelError;
-use super::subprocess::{command, run};
+use super::subprocess::command;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const UNPACK_LIMIT: Duration = Duration::from_secs(600);
+const UNPACK_LIMIT: Duration = Duration::from_secs(900);
+
+/// Begins apt's message on a package that no archive has.
+pub(super) const UNKNOWN_PACKAGE: &str = "Unable to locate package";
 
 impl Catalog {
     /// A folder with the Makefile and this folder of the newest source that Debian offers for a series, such as `7.3`.
@@ -19,35 +23,49 @@ impl Catalog {
         }
         let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
         let work = self.cache.work_folder(&lock)?;
-        (self.progress)(&format!("downloading {name} (170 MB)"));
-        self.apt().download_newest(&name, work.path())?;
-        (self.progress)(&format!("unpacking {folder} of {name}"));
-        let deb = only_file(work.path(), ".deb")?;
-        let unpacked = work.path().join("unpacked");
         let top = work.path().join("top");
-        for new in [&unpacked, &top] {
-            fs::create_dir(new).map_err(|e| KernelError::io("create", new, e))?;
-        }
-        let choice = ["--wildcards", "--strip-components=3", &format!("./usr/src/{name}.tar*")];
-        self.unpack_deb(&deb, &unpacked, &choice)?;
-        let archive = only_file(&unpacked, "")?;
-        let mut extract = command("tar");
-        extract
-            .args(["-x", "--no-same-owner", "--strip-components=1", "-f"])
-            .arg(&archive)
-            .arg("-C")
-            .arg(&top);
-        extract.args([format!("{name}/Makefile"), format!("{name}/{folder}")]);
-        let doing = format!("unpacking {}", archive.display());
-        let done = run(extract, &doing, UNPACK_LIMIT, &self.cancel)?;
-        if !done.status.success() {
-            return Err(KernelError::Failed { doing, detail: done.stderr.trim().into() });
-        }
+        let parts = [format!("{name}/Makefile"), format!("{name}/{folder}")];
+        self.unpack_source(&self.apt(), &name, &parts, work.path(), &top)?;
         let sources = self.folder().join("sources");
         fs::create_dir_all(&sources).map_err(|e| KernelError::io("create", &sources, e))?;
         let _ = fs::remove_dir_all(&place);
         fs::rename(&top, &place).map_err(|e| KernelError::io("create", &place, e))?;
         Ok(place)
+    }
+}
+
+impl Catalog {
+    /// Downloads the newest source of this name into a folder of `work`, and unpacks these parts of it, or all, into `top`.
+    /// Returns the package with its version.
+    pub(super) fn unpack_source(
+        &self,
+        apt: &Apt<'_>,
+        name: &str,
+        parts: &[String],
+        work: &Path,
+        top: &Path,
+    ) -> Result<String, KernelError> {
+        let (debs, unpacked) = (work.join("debs"), work.join("unpacked"));
+        for new in [&debs, &unpacked, &top.to_path_buf()] {
+            fs::create_dir_all(new).map_err(|e| KernelError::io("create", new, e))?;
+        }
+        (self.progress)(&format!("downloading {name} (150 to 170 MB)"));
+        apt.download_newest(name, &debs)?;
+        let deb = only_file(&debs, ".deb")?;
+        let package = deb.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // For apt a name that is none is a pattern.
+        if !package.starts_with(&format!("{name}_")) {
+            let detail = format!("{UNKNOWN_PACKAGE} {name}");
+            return Err(KernelError::Failed { doing: format!("downloading {name}"), detail });
+        }
+        (self.progress)(&format!("unpacking {name}"));
+        let choice = ["--wildcards", "--strip-components=3", &format!("./usr/src/{name}.tar*")];
+        self.unpack_deb(&deb, &unpacked, &choice)?;
+        let mut extract = command("tar");
+        extract.args(["-x", "--no-same-owner", "--strip-components=1", "-f"]);
+        extract.arg(only_file(&unpacked, "")?).arg("-C").arg(top).args(parts);
+        self.done(extract, &format!("unpacking {name}"), UNPACK_LIMIT)?;
+        Ok(package)
     }
 }
 

@@ -20,8 +20,8 @@ pub fn check(spec: &CompareSpec) -> Result<(), ExecError> {
         let refused = timeline::check().err();
         obstacles.extend(refused.map(|error| format!("{error}; leave out --timeline, or use --on vm")));
     }
-    for programs in spec.able().map(workload::programs) {
-        obstacles.extend(programs.err().map(|error| error.to_string()));
+    for needs in spec.able().map(workload::needs) {
+        obstacles.extend(needs.err().map(|error| error.to_string()));
     }
     obstacles.extend(attach::free(attach::attachment()).err().map(|busy| busy.to_string()));
     match obstacles.is_empty() {

@@ -3,7 +3,8 @@ pub mod agent;
 
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
-use crate::{CompareSpec, Contender, workload};
+use crate::workload::{self, Needs};
+use crate::{Contender, Workload};
 use agent::{Answer, Request};
 use flsched_spec::UsageError;
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
@@ -13,7 +14,6 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,29 +27,22 @@ const ENVIRONMENT_LIMIT: Duration = Duration::from_secs(120);
 /// How long a VM may take to end once its input is closed.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Programs of this machine that the guest needs for a comparison.
-pub fn programs(spec: &CompareSpec) -> Result<Vec<PathBuf>, UsageError> {
-    let mut programs = Vec::new();
-    for contender in &spec.schedulers {
-        programs.extend(contender.scheduler.program()?);
+/// What the guest needs of this machine for these schedulers and workloads.
+pub fn needs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Needs, UsageError> {
+    let mut all = Needs::default();
+    for contender in schedulers {
+        all.programs.extend(contender.scheduler.program()?);
     }
-    for it in spec.able() {
-        programs.extend(workload::programs(it)?);
+    for it in workloads {
+        let Needs { programs, files } = workload::needs(it)?;
+        all.programs.extend(programs);
+        all.files.extend(files);
     }
-    programs.sort();
-    programs.dedup();
-    Ok(programs)
-}
-
-/// Files and folders of this machine that the guest needs for a comparison.
-pub fn files(spec: &CompareSpec) -> Result<Vec<PathBuf>, UsageError> {
-    let mut files = Vec::new();
-    for it in spec.able() {
-        files.extend(workload::files(it)?);
+    for paths in [&mut all.programs, &mut all.files] {
+        paths.sort();
+        paths.dedup();
     }
-    files.sort();
-    files.dedup();
-    Ok(files)
+    Ok(all)
 }
 
 /// The user's settings of parallel runtimes, which apply inside as on the host.

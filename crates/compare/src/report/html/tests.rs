@@ -1,6 +1,6 @@
 //! Tests of the page with an invented report.
 use super::*;
-use crate::environment::VmEnvironment;
+use crate::environment::{Environment, VmEnvironment};
 use crate::execute::{Ending, Proof, RunOutcome};
 use crate::plan::{arms, plan};
 use crate::result::Breakdown;
@@ -172,10 +172,7 @@ fn says_what_was_found_and_what_was_lost() {
 #[test]
 fn equals_share_the_headline() {
     let mut report = sample();
-    let workload = report.results[0].workload.clone();
-    let headline_of = |report: &Report| {
-        headline(&words::results_of(report, &workload), "eevdf", words::terms(report.clock))
-    };
+    let headline_of = |report: &Report| View::new(report).workloads[0].headline.clone();
     assert!(headline_of(&report).starts_with("flsched 1.43× faster than eevdf ["));
     let flsched = report.results.iter().find(|it| it.scheduler == "flsched").unwrap().clone();
     report.results[4].time_s = flsched.time_s;

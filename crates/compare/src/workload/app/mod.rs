@@ -10,12 +10,12 @@ pub use input::InputError;
 pub use needs::{Missing, missing};
 pub(super) use run::run;
 
-use super::{Making, Measured, Runnable, ended_at, figures};
+use super::{Making, Measured, Needs, Runnable, ended_at, figures};
 use flsched_spec::UsageError;
 use flsched_spec::app::AppFile;
 use flsched_spec::workload::App;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Makes the input unless the cache has it, and stores its path in `app`.
 pub(super) fn build(app: &mut App, making: &Making<'_>) -> Result<(), InputError> {
@@ -37,14 +37,10 @@ impl Runnable for App {
         argv
     }
 
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
-        let found = needs::find(self.file()?).map_err(|missing| UsageError(missing.to_string()))?;
-        Ok(found.programs)
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>, UsageError> {
-        let found = needs::find(self.file()?).map_err(|missing| UsageError(missing.to_string()))?;
-        Ok(found.files.into_iter().chain([self.input.clone()]).collect())
+    fn needs(&self) -> Result<Needs, UsageError> {
+        let mut found = needs::find(self.file()?).map_err(|missing| UsageError(missing.to_string()))?;
+        found.files.push(self.input.clone());
+        Ok(found)
     }
 
     fn memory_mib(&self) -> u32 {

@@ -1,4 +1,5 @@
 //! What an application needs of this machine: programs, files, and the packages that have them.
+use crate::workload::Needs;
 use flsched_spec::app::AppFile;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,14 +8,6 @@ use std::path::PathBuf;
 const TOOLS: [&str; 14] = [
     "sh", "awk", "cat", "chmod", "chown", "cp", "grep", "id", "ln", "mkdir", "nproc", "seq", "sleep", "sort",
 ];
-
-/// What was found.
-pub(super) struct Found {
-    /// Programs with their paths.
-    pub programs: Vec<PathBuf>,
-    /// Further files and folders.
-    pub files: Vec<PathBuf>,
-}
 
 /// An application lacks a program or a file on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +27,7 @@ pub fn missing(app: &AppFile) -> Option<Missing> {
 }
 
 /// Finds the programs and files of an application, or the first one that is missing.
-pub(super) fn find(app: &AppFile) -> Result<Found, Missing> {
+pub(super) fn find(app: &AppFile) -> Result<Needs, Missing> {
     let missing =
         |what: &str| Missing { app: app.name.clone(), what: format!("`{what}`"), packages: packages(app) };
     let mut programs = Vec::new();
@@ -50,7 +43,7 @@ pub(super) fn find(app: &AppFile) -> Result<Found, Missing> {
         files.extend(found);
     }
     files.extend(app.optional.iter().flat_map(|pattern| matches(pattern)));
-    Ok(Found { programs, files })
+    Ok(Needs { programs, files })
 }
 
 /// The first of each choice.

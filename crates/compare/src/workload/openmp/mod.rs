@@ -3,12 +3,12 @@ mod build;
 
 pub use build::BuildError;
 
-use super::{Measured, Runnable, ended_at};
+use super::{Measured, Needs, Runnable, ended_at};
 use flsched_spec::UsageError;
 use flsched_spec::workload::{OpenMp, OpenMpKernel};
 use flsched_vm::Arch;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn source(kernel: OpenMpKernel) -> &'static str {
     match kernel {
@@ -32,8 +32,8 @@ impl Runnable for OpenMp {
         vec![self.program.clone().into(), self.threads.to_string().into(), self.size.to_string().into()]
     }
 
-    fn programs(&self) -> Result<Vec<PathBuf>, UsageError> {
-        Ok(vec![self.program.clone()])
+    fn needs(&self) -> Result<Needs, UsageError> {
+        Ok(Needs::programs(vec![self.program.clone()]))
     }
 
     fn measured(&self, output: &str, _elapsed_s: f64) -> Result<Measured, String> {
