@@ -11,10 +11,11 @@
 #ifndef FLSCHED_BACKGROUND_BPF_H
 #define FLSCHED_BACKGROUND_BPF_H
 
+#include "delay.bpf.h"
 #include "held.bpf.h"
-#include "order.bpf.h"
+#include "offers.bpf.h"
 
-#define ADOPTED 8 /* tasks that come at a time from a CPU that is held */
+#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
 /*
  * The state of a CPU's background. It is written only by that CPU, and by one that enqueues there
@@ -99,11 +100,16 @@ static bool check_background(s32 cpu)
 	return READ_ONCE(background(cpu)->has_tasks);
 }
 
-/* @cpu runs a task of the background, and has nothing else to do; or does not. */
+/*
+ * @cpu runs a task of the background, and has nothing else to do; or does not. If it does, work
+ * that is found elsewhere has the next tick, or a crowd in the background would always be due.
+ */
 static void set_background(s32 cpu, bool is_in)
 {
 	bool was_in = background(cpu)->is_in;
 
+	if (is_in && is_background_due(cpu))
+		background(cpu)->due_at = bpf_jiffies64() + 1;
 	background(cpu)->is_in = is_in;
 	if (is_in)
 		add_cpu(&background_cpus, cpu);
@@ -129,59 +135,11 @@ static void interrupt_background(s32 cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Offers the first tasks of @cpu's queue to idle CPUs. */
-static u32 offer_queued(struct queues *queues, s32 cpu)
+/* The background queue of @cpu if a task has waited there for far too long; held.bpf.h. */
+static u64 urgent_background(s32 cpu)
 {
-	return offer_waiting(queues, &idle_cpus, cpu, false, SCX_KICK_IDLE);
-}
-
-/*
- * At a tick of @cpu the tasks that wait there are offered to idle CPUs, and to those in the
- * background. How many were woken.
- */
-static u32 offer_all(s32 cpu)
-{
-	u32 woken = 0;
-
-	if (cpu_state(cpu)->has_queued)
-		woken += offer_queued(&run_queues, cpu) +
-			 offer_waiting(&run_queues, &background_cpus, cpu, false, SCX_KICK_PREEMPT);
-	if (check_later(cpu))
-		woken += offer_queued(&later_queues, cpu);
-	if (check_background(cpu))
-		woken += offer_queued(&background_queues, cpu);
-	return woken;
-}
-
-/* A task must not wait for work to end that goes on elsewhere; held.bpf.h. */
-static u64 urgent_queue(s32 cpu)
-{
-	u64 now = bpf_jiffies64();
-
-	if (nr_queued(run_queue(cpu)))
-		return run_queue(cpu);
-	if (!time_before(now, first_key(later_queue(cpu), now + 1)))
-		return later_queue(cpu);
 	return first_waited_ns(background_queue(cpu)) < LONGEST_NS ? NO_QUEUE
 								   : background_queue(cpu);
-}
-
-/* The first tasks of @queue, the background of a CPU that is held, are in that of @cpu from now on.
- */
-static void adopt_background(s32 cpu, u64 queue)
-{
-	struct task_struct *p;
-	u32 tried = 0;
-
-	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, queue, 0) {
-		if (tried++ >= ADOPTED)
-			break;
-		if (!is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, background_queue(cpu), 0))
-			set_and_order(&background(cpu)->has_tasks);
-	}
-	bpf_rcu_read_unlock();
 }
 
 /* Takes a task that waits on a CPU that is held. Those of the background keep their pace. */
@@ -193,7 +151,8 @@ static bool take_urgent(s32 cpu)
 		return false;
 	if (held < third_queue(0))
 		return scx_bpf_dsq_move_to_local(held, 0);
-	adopt_background(cpu, held);
+	if (adopt(cpu, held, background_queue(cpu)))
+		set_and_order(&background(cpu)->has_tasks);
 	return false;
 }
 

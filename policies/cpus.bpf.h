@@ -106,11 +106,15 @@ struct walk {
 	u32 next;  /* where to go on among the groups that share a bit, or NO_GROUP */
 };
 
+/* A CPU that is offline is near none: a walk from there begins anywhere. */
 static __always_inline struct walk walk_from(s32 cpu, u32 reach, u32 far_groups)
 {
 	struct walk walk = {.own = group_of(cpu), .far = ~0ULL, .next = NO_GROUP};
-	u32 near = group_facts(walk.own)->nr_near;
+	u32 near;
 
+	if (walk.own >= nr_groups)
+		walk.own = 0;
+	near = group_facts(walk.own)->nr_near;
 	walk.near = reach < near ? reach : near;
 	walk.tries = walk.near + 1 + far_groups;
 	return walk;
@@ -290,6 +294,20 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 			return found;
 	}
 	return NO_CPU;
+}
+
+/* Claims a CPU in @set, at each tick in another group and another one. */
+static inline s32 claim_any(struct cpu_set *set, s32 cpu)
+{
+	u64 now = bpf_jiffies64();
+	u32 group = (group_of(cpu) + now) % nr_groups;
+	u64 word = cpus_of(set, group);
+	s32 found;
+
+	if (!word)
+		return NO_CPU;
+	found = cpu_at(group, first_bit_from(word, (cpu_index(cpu) + now) % group_size(group)));
+	return remove_cpu(set, found) ? found : NO_CPU;
 }
 
 #endif /* FLSCHED_CPUS_BPF_H */

@@ -25,9 +25,9 @@
  *
  * What is given up, on purpose: fairness, responsiveness, cgroup weights and limits.
  */
-#include "background.bpf.h"
 #include "balance.bpf.h"
 #include "messages.bpf.h"
+#include "order.bpf.h"
 #include "turns.bpf.h"
 #include "yield_to.bpf.h"
 
@@ -285,13 +285,14 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 	give_way(args);
 }
 
-/* All CPUs count as idle at first; one that is not leaves the set at its next tick. */
+/*
+ * A CPU counts as idle when it says so: when a policy is attached the kernel has each CPU choose
+ * its next task. One that a higher class holds is not.
+ */
 static s32 init_cpu(s32 cpu)
 {
 	cpu_state(cpu)->ended = NO_TASK;
 	later_state(cpu)->lender = NO_CPU;
-	if (is_online(cpu))
-		add_cpu(&idle_cpus, cpu);
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu)
 						 ?: create_queue(background_queue(cpu), cpu)
 						 ?: create_turn_timer(cpu);

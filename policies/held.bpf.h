@@ -10,6 +10,7 @@
 #include "topology.bpf.h"
 
 #define HELD_TICKS 2 /* a CPU without a tick of the policy's for longer is held, or idle */
+#define ADOPTED	   8 /* tasks that come at a time from a CPU that is held */
 #define NO_QUEUE   (~0ULL)
 
 /* The policy's: the queue of @cpu with a task that must not wait any longer, or NO_QUEUE. */
@@ -45,12 +46,24 @@ static u64 noted_held(s32 cpu)
 	return looks[cpu & (MAX_CPUS - 1)].held;
 }
 
-/* Takes a task from there. */
-static inline bool take_held(s32 cpu)
+/* The first tasks in the queue @held are in @own, a queue of @cpu, from now on. True if there are.
+ */
+__noinline bool adopt(s32 cpu, u64 held, u64 own)
 {
-	u64 held = noted_held(cpu);
+	struct task_struct *p;
+	bool adopted = false;
+	u32 tried = 0;
 
-	return held != NO_QUEUE && scx_bpf_dsq_move_to_local(held, 0);
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, held, 0) {
+		if (tried++ >= ADOPTED)
+			break;
+		if (!is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, own, 0))
+			adopted = true;
+	}
+	bpf_rcu_read_unlock();
+	return adopted;
 }
 
 #endif /* FLSCHED_HELD_BPF_H */

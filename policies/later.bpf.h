@@ -59,37 +59,9 @@ static void insert_later(struct task_struct *p, s32 cpu, u64 slice_ns, u64 key, 
 	scx_bpf_dsq_insert_vtime(p, later_queue(cpu), slice_ns, key, enq_flags);
 }
 
-/*
- * Takes the first task of @dsq, a queue of the CPU's own; without @has it is empty. The flag is
- * cleared first: a task that comes meanwhile sets it again.
- */
-static bool take(u64 dsq, u32 *has)
-{
-	if (!READ_ONCE(*has))
-		return false;
-	WRITE_ONCE(*has, false);
-	if (!scx_bpf_dsq_move_to_local(dsq, 0))
-		return false;
-	WRITE_ONCE(*has, true);
-	return true;
-}
-
 static bool take_later(s32 cpu)
 {
 	return take(later_queue(cpu), &later_state(cpu)->has_tasks);
-}
-
-/* From which tick the first task of @dsq is eligible; @none if the queue is empty. */
-static u64 first_key(u64 dsq, u64 none)
-{
-	struct task_struct *first;
-
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(dsq);
-	if (first)
-		none = first->scx.dsq_vtime;
-	bpf_rcu_read_unlock();
-	return none;
 }
 
 /*
@@ -120,14 +92,6 @@ static bool check_later(s32 cpu)
 	if (state->nr_queued)
 		WRITE_ONCE(state->has_tasks, true);
 	return READ_ONCE(state->has_tasks);
-}
-
-/* Sets a flag; a memory barrier, too, as the old value is used. */
-static void set_and_order(u32 *flag)
-{
-	u32 old = __sync_fetch_and_or(flag, 1);
-
-	barrier_var(old);
 }
 
 /*

@@ -29,20 +29,6 @@ static bool offer(struct queues *queues, struct task_struct *p, s32 cpu, u32 ext
 	return offer_to(claim_idle(p, cpu, extent), queues, cpu, SCX_KICK_IDLE);
 }
 
-/* Claims a CPU in @set, at each tick in another group and another one. */
-static s32 claim_any(struct cpu_set *set, s32 cpu)
-{
-	u64 now = bpf_jiffies64();
-	u32 group = (group_of(cpu) + now) % nr_groups;
-	u64 word = cpus_of(set, group);
-	s32 found;
-
-	if (!word)
-		return NO_CPU;
-	found = cpu_at(group, first_bit_from(word, (cpu_index(cpu) + now) % group_size(group)));
-	return remove_cpu(set, found) ? found : NO_CPU;
-}
-
 /*
  * Offers the first tasks of @cpu's queue to CPUs in @set, wherever these are; if @whole, to cores
  * that are idle as a whole before others. How many were woken.

@@ -7,16 +7,12 @@
 #ifndef FLSCHED_ORDER_BPF_H
 #define FLSCHED_ORDER_BPF_H
 
+#include "background.bpf.h"
 #include "later.bpf.h"
 
-KNOB(max_delay_us, 100000, 1000, 10000000,
-     "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
-
-#define CROWD	     16	 /* tasks on a CPU for which max_delay_us is kept */
-#define YIELDERS     8	 /* tasks that yield that go before tasks with work within a tick */
-#define LOOKED_AT    5	 /* tasks of a queue among which one that a task waits for is found */
-#define COMPUTES     2	 /* a task computes if it has run for so many ticks */
-#define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+#define YIELDERS  8 /* tasks that yield that go before tasks with work within a tick */
+#define LOOKED_AT 5 /* tasks of a queue among which one that a task waits for is found */
+#define COMPUTES  2 /* a task computes if it has run for so many ticks */
 
 /*
  * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
@@ -45,11 +41,6 @@ static bool has_yielded(const struct task_struct *p, const struct cpu_state *sta
 static bool would_preempt(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
-}
-
-static u64 longest_wait_ticks(void)
-{
-	return US_TO_NS(max_delay_us) / tick_ns;
 }
 
 /* Before tasks that have waited for less than the longest wait: a stream of such tasks ends there.
@@ -122,31 +113,6 @@ static bool is_partner_next(const struct task_struct *p, s32 cpu)
 }
 
 /*
- * Return true if a turn of @used_ns, on a CPU where @waiting tasks wait, the first for @waited_ns,
- * must end, so that no other task waits for too long.
- *
- * If turns end at every tick from now on, the last of N waiting tasks runs N ticks from now, and it
- * has waited no longer than the first. So while the wait of the first and N ticks together are less
- * than the bound, no wait can exceed it, and there is no reason to switch: tasks that soon block by
- * themselves, as most do, are never interrupted.
- *
- * Where half of that time has passed, tasks compute. Then none has more than its part of the bound:
- * else, with turns of different lengths, the longest could be the same task's each time.
- */
-static bool exceeds_bound(u64 waiting, u64 waited_ns, u64 used_ns)
-{
-	u64 bound = US_TO_NS(max_delay_us), left_ns;
-
-	if (waiting >= CROWD)
-		bound = bound * (waiting + 1) / CROWD;
-	if (bound > LONGEST_NS)
-		bound = LONGEST_NS;
-	left_ns = bound > waiting * tick_ns ? bound - waiting * tick_ns : 0;
-	return waited_ns >= left_ns ||
-	       (2 * waited_ns >= left_ns && (used_ns + tick_ns) * waiting >= left_ns);
-}
-
-/*
  * Return true if the running task @p of @cpu, which has had @used_ns of its turn, must go to the
  * end.
  *
@@ -169,6 +135,42 @@ static bool is_due(const struct task_struct *p, s32 cpu, u64 used_ns)
 	if ((is_short || used_ns >= COMPUTES * tick_ns) && is_partner_next(p, cpu))
 		*short_turns = waiting + 1;
 	return true;
+}
+
+/* Offers the first tasks of @cpu's queue to idle CPUs. */
+static u32 offer_queued(struct queues *queues, s32 cpu)
+{
+	return offer_waiting(queues, &idle_cpus, cpu, false, SCX_KICK_IDLE);
+}
+
+/*
+ * At a tick of @cpu the tasks that wait there are offered to idle CPUs, and to those in the
+ * background. How many were woken.
+ */
+static u32 offer_all(s32 cpu)
+{
+	u32 woken = 0;
+
+	if (cpu_state(cpu)->has_queued)
+		woken += offer_queued(&run_queues, cpu) +
+			 offer_waiting(&run_queues, &background_cpus, cpu, false, SCX_KICK_PREEMPT);
+	if (check_later(cpu))
+		woken += offer_queued(&later_queues, cpu);
+	if (check_background(cpu))
+		woken += offer_queued(&background_queues, cpu);
+	return woken;
+}
+
+/* A task must not wait for work to end that goes on elsewhere; held.bpf.h. */
+static u64 urgent_queue(s32 cpu)
+{
+	u64 now = bpf_jiffies64();
+
+	if (nr_queued(run_queue(cpu)))
+		return run_queue(cpu);
+	if (!time_before(now, first_key(later_queue(cpu), now + 1)))
+		return later_queue(cpu);
+	return urgent_background(cpu);
 }
 
 #endif /* FLSCHED_ORDER_BPF_H */

@@ -128,4 +128,40 @@ static inline bool take_offered(s32 cpu)
 	return scx_bpf_dsq_move_to_local(READ_ONCE(mine->queue), 0);
 }
 
+/*
+ * Takes the first task of @dsq, a queue of the CPU's own; without @has it is empty. The flag is
+ * cleared first: a task that comes meanwhile sets it again.
+ */
+static inline bool take(u64 dsq, u32 *has)
+{
+	if (!READ_ONCE(*has))
+		return false;
+	WRITE_ONCE(*has, false);
+	if (!scx_bpf_dsq_move_to_local(dsq, 0))
+		return false;
+	WRITE_ONCE(*has, true);
+	return true;
+}
+
+/* The key of the first task of @dsq; @none if the queue is empty. */
+static inline u64 first_key(u64 dsq, u64 none)
+{
+	struct task_struct *first;
+
+	bpf_rcu_read_lock();
+	first = __COMPAT_scx_bpf_dsq_peek(dsq);
+	if (first)
+		none = first->scx.dsq_vtime;
+	bpf_rcu_read_unlock();
+	return none;
+}
+
+/* Sets a flag; a memory barrier, too, as the old value is used. */
+static inline void set_and_order(u32 *flag)
+{
+	u32 old = __sync_fetch_and_or(flag, 1);
+
+	barrier_var(old);
+}
+
 #endif /* FLSCHED_QUEUES_BPF_H */

@@ -16,17 +16,16 @@
  * task runs there, on a fast CPU; if not, it goes to an idle one. The simpler variant, S_local,
  * stays there until the load is balanced.
  *
- * The scheduler below the idea: the nearest idle CPU, else the last one's run queue; round robin,
- * in which a task of low weight comes later; no preemption by woken tasks; a CPU without work, or
- * with a queue that is shorter by two, takes a task from another one's queue. cgroup weights and
- * limits are ignored.
+ * The scheduler below the idea: the nearest idle CPU, else one in the background, else the last
+ * one's run queue; round robin; no preemption by woken tasks but of the background (nice 1 to 19,
+ * SCHED_IDLE; background.bpf.h); a CPU without work, or with a queue that is shorter by two, takes
+ * a task from another one's queue. cgroup weights and limits are ignored.
  */
+#include "background.bpf.h"
 #include "balance.bpf.h"
 #include "frequency.bpf.h"
-#include "held.bpf.h"
-#include "offers.bpf.h"
 #include "turns.bpf.h"
-#include "yield_to.bpf.h"
+#include "yields.bpf.h"
 
 POLICY_BOILERPLATE(smove)
 
@@ -71,9 +70,6 @@ STATS(
 /* clang-format on */
 
 enum strategy { STRATEGY_SMOVE, STRATEGY_LOCAL, STRATEGY_OFF };
-
-#define NICE_0 100
-#define LAG_NS 48000000 /* a task of low weight is due so much later at most */
 
 /* Each CPU has a timer for the tasks that stay there. */
 struct delay_timer {
@@ -169,8 +165,10 @@ s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 		cpu = prev_cpu;
 	else
 		cpu = claim_idle_core(p, prev_cpu);
-	if (cpu < 0)
-		return prev_cpu;
+	if (cpu < 0) {
+		cpu = claim_background(p, prev_cpu);
+		return cpu < 0 ? prev_cpu : cpu;
+	}
 	if (strategy == STRATEGY_SMOVE && cpu != prev_cpu && is_slow(cpu, here)) {
 		if (may_stay && stay(p, here, 0)) {
 			COUNT(avoided);
@@ -185,59 +183,59 @@ s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	return cpu;
 }
 
-/* When @p, whose turn ends now, is due again: later by what it has used, divided by its weight. */
-static u64 due_again(const struct task_struct *p)
+/*
+ * When @p is due: it became runnable then, at the tick's resolution, or it yields. So whatever has
+ * a waiting task enqueued again does not send it back.
+ */
+static u64 due_at(const struct task_struct *p, s32 cpu, u64 enq_flags)
 {
-	u64 had = p->scx.slice < turn_ns() ? turn_ns() - p->scx.slice : 0;
-	u64 lag = had * NICE_0 / p->scx.weight;
-
-	return scx_bpf_now() + (lag < LAG_NS ? lag : LAG_NS);
+	if (!(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && has_yielded(p, cpu)) {
+		begin_yields(cpu);
+		return scx_bpf_now() + lag_after_yield(cpu, nr_queued(run_queue(cpu)));
+	}
+	return scx_bpf_now() - (bpf_jiffies64() - p->scx.runnable_at) * tick_ns;
 }
 
 /*
- * Adds @p to its CPU's run queue, in the order in which tasks are due: when they became runnable,
- * or later. So whatever has a waiting task enqueued again does not send it back. A task that a
- * higher class has preempted stays for a moment first: most tasks of that class are done in
+ * Adds @p to its CPU's run queue, in the order in which tasks are due, or to the background. A task
+ * that a higher class has preempted stays for a moment first: most tasks of that class are done in
  * microseconds.
  */
 void BPF_STRUCT_OPS(smove_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 due = p->scx.dsq_vtime;
-	u64 since = scx_bpf_now() - (bpf_jiffies64() - p->scx.runnable_at) * tick_ns;
+	struct queues *queues = &run_queues;
 
 	if ((enq_flags & SCX_ENQ_REENQ) && stay(p, cpu, enq_flags))
 		return;
-	if (time_before(due, since) || time_after(due, since + LAG_NS))
-		due = since;
-	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), due, enq_flags);
+	if (is_background(p)) {
+		queues = &background_queues;
+		insert_background(p, cpu, enq_flags);
+	} else {
+		scx_bpf_dsq_insert_vtime(p, run_queue(cpu), turn_ns(), due_at(p, cpu, enq_flags),
+					 enq_flags);
+		interrupt_background(cpu);
+	}
 	if (!may_leave(p, enq_flags))
 		return;
-	if ((enq_flags & SCX_ENQ_WAKEUP) && strategy != STRATEGY_LOCAL)
-		offer(&run_queues, p, cpu, ANYWHERE);
+	if ((enq_flags & SCX_ENQ_WAKEUP) && strategy == STRATEGY_LOCAL)
+		add_cpu(&queues->cpus, cpu);
 	else
-		add_cpu(&run_queues.cpus, cpu);
+		offer(queues, p, cpu, ANYWHERE);
 }
 
-/* Return true if the first task of @dsq is due before @at. */
-static bool is_due(u64 dsq, u64 at)
+/* Return true if the first task of @cpu's run queue is due. */
+static bool has_due(s32 cpu)
 {
-	struct task_struct *first;
-	bool is_before;
+	u64 now = scx_bpf_now();
 
-	if (!nr_queued(dsq))
-		return false;
-	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(dsq);
-	is_before = first && time_before(first->scx.dsq_vtime, at);
-	bpf_rcu_read_unlock();
-	return is_before;
+	return nr_queued(run_queue(cpu)) && !time_after(first_key(run_queue(cpu), now + 1), now);
 }
 
 /* Takes a task that stays, unless one in the run queue is due. Its move is cancelled. */
 static bool take_stayed(s32 cpu)
 {
-	if (!nr_queued(stay_queue(cpu)) || is_due(run_queue(cpu), scx_bpf_now()))
+	if (!nr_queued(stay_queue(cpu)) || has_due(cpu))
 		return false;
 	if (!scx_bpf_dsq_move_to_local(stay_queue(cpu), 0))
 		return false;
@@ -255,9 +253,10 @@ static bool take_queued(s32 cpu)
 	return false;
 }
 
+/* A task must not wait for work to end that goes on elsewhere; held.bpf.h. */
 static u64 urgent_queue(s32 cpu)
 {
-	return nr_queued(run_queue(cpu)) ? run_queue(cpu) : NO_QUEUE;
+	return nr_queued(run_queue(cpu)) ? run_queue(cpu) : urgent_background(cpu);
 }
 
 /* The order follows from when tasks are due, so that nothing needs to be noted. */
@@ -266,52 +265,69 @@ static void turn_is_over(s32 cpu, s32 pid)
 }
 
 /* Takes a task from another CPU: one that was offered, else one that waits nearby. */
-static bool pull(s32 cpu)
+static bool pull(s32 cpu, struct queues *queues)
 {
-	if (!take_offered(cpu) && !pull_near(&run_queues, cpu, 1))
+	if (!take_offered(cpu) && !pull_near(queues, cpu, 1))
 		return false;
 	COUNT(pulled);
 	return true;
 }
 
-bool BPF_STRUCT_OPS(smove_yield, struct task_struct *from, struct task_struct *to)
+/* There is no work anywhere. @goes_on: the task that ran is of the background, too. */
+static bool find_background(s32 cpu, bool goes_on)
 {
-	return give_cpu(from, to);
+	if (!take_background(cpu) && (goes_on || !pull(cpu, &background_queues)))
+		return false;
+	set_background(cpu, true);
+	return true;
 }
 
-/* The CPU needs its next task: one that stays here for a moment, else the next in the queue. */
+bool BPF_STRUCT_OPS(smove_yield, struct task_struct *from, struct task_struct *to)
+{
+	return yield(from, to);
+}
+
+/*
+ * The CPU needs its next task: the background now and then, one that stays here for a moment, the
+ * next in the queue, or whatever waits elsewhere.
+ */
 void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 {
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
+	bool works = goes_on && !is_background(prev);
+	struct queues *like = works ? &run_queues : &background_queues;
 
-	if (take_target(cpu, 2)) {
+	set_background(cpu, false);
+	if (take_target(cpu, 3)) {
 		COUNT(yielded_to);
+		return;
+	}
+	if (is_background_due(cpu) && take_background(cpu)) {
+		limit_turn(cpu, LATER_TURN);
 		return;
 	}
 	if (take_stayed(cpu))
 		return;
-	if (goes_on && (take_held(cpu) || pull_longer(&run_queues, cpu, 0))) {
+	if (take_urgent(cpu) ||
+	    (goes_on && (works || !nr_queued(run_queue(cpu))) && pull_longer(like, cpu, 0))) {
 		COUNT(balanced);
 		return;
 	}
-	if ((!goes_on || is_due(run_queue(cpu), due_again(prev))) && take_queued(cpu))
+	if ((!works || has_yielded(prev, cpu) || has_due(cpu)) && take_queued(cpu))
+		return;
+	if (!works && (pull(cpu, &run_queues) || find_background(cpu, goes_on)))
 		return;
 	if (goes_on) {
-		scx_bpf_task_set_slice(prev, turn_ns());
+		begin_yields(cpu);
+		set_background(cpu, !works);
+		scx_bpf_task_set_slice(prev, works ? turn_ns() : tick_ns);
 		return;
 	}
-	if (pull(cpu))
-		return;
 	/* A task that was queued meanwhile found the CPU idle, or is found here; see offer(). */
 	add_cpu(&idle_cpus, cpu);
-	if (pull(cpu))
+	check_background(cpu);
+	if (pull(cpu, &run_queues) || find_background(cpu, false))
 		remove_cpu(&idle_cpus, cpu);
-}
-
-/* A turn ends, or is over for as long as the task sleeps. */
-void BPF_STRUCT_OPS(smove_stopping, struct task_struct *p, bool runnable)
-{
-	scx_bpf_task_set_dsq_vtime(p, due_again(p));
 }
 
 /* A CPU that was claimed in vain does not cease to idle: dispatch adds it, too. */
@@ -323,6 +339,29 @@ void BPF_STRUCT_OPS(smove_update_idle, s32 cpu, bool idle)
 		remove_cpu(&idle_cpus, cpu);
 }
 
+/* Return true if the turn of @p ends, so that a waiting task runs. */
+static bool ends_turn(const struct task_struct *p, s32 cpu, u64 waiting)
+{
+	/* No other CPU finds the tasks in the local queue: an idle CPU has got two at once. */
+	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || is_background_due(cpu))
+		return true;
+	if (is_background(p) && (waiting || cpus_of(&run_queues.cpus, group_of(cpu))))
+		return true;
+	return waiting &&
+	       exceeds_bound(waiting, first_waited_ns(run_queue(cpu)), turn_ns() - p->scx.slice);
+}
+
+/* At a tick of @cpu the tasks that wait there are offered to idle CPUs, and to the background. */
+static void offer_all(s32 cpu, u64 waiting)
+{
+	if (waiting) {
+		offer_waiting(&run_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE);
+		offer_waiting(&run_queues, &background_cpus, cpu, false, SCX_KICK_PREEMPT);
+	}
+	if (check_background(cpu))
+		offer_waiting(&background_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE);
+}
+
 /* Every tick measures the CPU's frequency (the patch), and offers tasks to idle CPUs. */
 void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 {
@@ -330,19 +369,13 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
 	u64 waiting = nr_queued(run_queue(cpu));
 
 	remove_cpu(&idle_cpus, cpu);
-	if (find_held(cpu))
+	set_background(cpu, is_background(p));
+	if (find_held(cpu) || ends_turn(p, cpu, waiting))
 		scx_bpf_task_set_slice(p, 0);
-	set_turns(cpu, waiting, 0, true);
 	if (strategy == STRATEGY_SMOVE)
 		record_frequency(cpu);
-	/*
-	 * No other CPU finds the tasks in the local queue: an idle CPU has got two at once. Or so
-	 * many tasks wait that with full turns one would wait for too long.
-	 */
-	if (nr_queued(SCX_DSQ_LOCAL_ON | cpu) || waiting * turn_ns() > LONGEST_NS)
-		scx_bpf_task_set_slice(p, 0);
-	if (waiting)
-		offer_waiting(&run_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE);
+	offer_all(cpu, waiting);
+	set_turns(cpu, waiting, background(cpu)->nr_queued, waiting || !is_background(p));
 }
 
 /*
@@ -353,6 +386,15 @@ void BPF_STRUCT_OPS(smove_cpu_release, s32 cpu, struct scx_cpu_release_args *arg
 {
 	give_way(args);
 	set_timer(cpu, scx_bpf_now() + US_TO_NS(delay_us));
+}
+
+/* The queue of @cpu where @p waits when its delay is over. */
+static u64 waits_in(const struct task_struct *p, s32 cpu)
+{
+	if (!is_background(p))
+		return run_queue(cpu);
+	set_and_order(&background(cpu)->has_tasks);
+	return background_queue(cpu);
 }
 
 /*
@@ -374,16 +416,22 @@ static int end_delays(void *map, u32 *cpu, struct delay_timer *timer)
 			next = p->scx.dsq_vtime;
 			break;
 		}
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, run_queue(here), 0))
+		if (is_background(p))
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, p->scx.runnable_at);
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, waits_in(p, here), 0))
 			COUNT(expired);
 	}
 	bpf_rcu_read_unlock();
-	offer_waiting(&run_queues, &idle_cpus, here, true, SCX_KICK_IDLE);
+	offer_all(here, nr_queued(run_queue(here)));
 	if (next)
 		set_timer(here, next);
 	return 0;
 }
 
+/*
+ * A CPU counts as idle when it says so: when a policy is attached the kernel has each CPU choose
+ * its next task. One that a higher class holds is not.
+ */
 static s32 init_cpu(s32 cpu)
 {
 	struct delay_timer *timer = bpf_map_lookup_elem(&delay_timers, &cpu);
@@ -392,9 +440,8 @@ static s32 init_cpu(s32 cpu)
 		return -E2BIG;
 	bpf_timer_init(&timer->timer, &delay_timers, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&timer->timer, end_delays);
-	if (is_online(cpu))
-		add_cpu(&idle_cpus, cpu);
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(stay_queue(cpu), cpu)
+						 ?: create_queue(background_queue(cpu), cpu)
 						 ?: create_turn_timer(cpu);
 }
 
@@ -416,7 +463,6 @@ SCX_OPS_DEFINE(smove_ops,
 	       .enqueue		= (void *)smove_enqueue,
 	       .dispatch	= (void *)smove_dispatch,
 	       .yield		= (void *)smove_yield,
-	       .stopping	= (void *)smove_stopping,
 	       .update_idle	= (void *)smove_update_idle,
 	       .tick		= (void *)smove_tick,
 	       .cpu_release	= (void *)smove_cpu_release,

@@ -29,6 +29,7 @@ enum turn { TURN, LATER_TURN, TURNS };
 /* How long turns on a CPU may last; 0: until the tick. */
 static struct {
 	u64 ns[TURNS] __attribute__((aligned(64)));
+	bool is_limited; /* the turn that began last */
 } turns[MAX_CPUS];
 
 static u64 short_turn_ns(u64 waiting)
@@ -53,12 +54,16 @@ __noinline int set_turns(s32 cpu, u64 waiting, u64 later, bool has_work)
 	return 0;
 }
 
-/* A turn begins on @cpu. */
+/*
+ * A turn begins on @cpu. One that ends before its time leaves the timer set, which must not end the
+ * next one: with the same task after it each time, that would never have more.
+ */
 static void limit_turn(s32 cpu, enum turn turn)
 {
 	u64 turn_ns = turns[cpu & (MAX_CPUS - 1)].ns[turn];
 	struct turn_timer *timer;
 
+	turns[cpu & (MAX_CPUS - 1)].is_limited = turn_ns;
 	if (!turn_ns)
 		return;
 	timer = bpf_map_lookup_elem(&turn_timers, &cpu);
@@ -71,6 +76,8 @@ static void turn_is_over(s32 cpu, s32 pid);
 
 static int end_turn(void *map, u32 *cpu, struct turn_timer *timer)
 {
+	if (!turns[*cpu & (MAX_CPUS - 1)].is_limited)
+		return 0;
 	turn_is_over(*cpu, bpf_get_current_task_btf()->pid);
 	scx_bpf_kick_cpu(*cpu, SCX_KICK_PREEMPT);
 	return 0;

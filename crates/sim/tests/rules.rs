@@ -106,6 +106,30 @@ fn no_cpu_idles_or_runs_background_beside_a_waiting_task() {
     );
 }
 
+/// Where a task may run counts while it may run there only.
+#[test]
+fn a_task_that_could_not_run_where_it_might_has_not_waited() {
+    let text = format!(
+        "[[task]]\ncpus = [0]\npolicy = {{ fifo = 1 }}\n{HOG}\n[[task]]\nstart_us = 1000\ncpus = [0]\n{HOG}\n\
+         [[event]]\nat_us = 2000000\naffinity = {{ task = 2, cpus = [0, 1] }}\n"
+    );
+    assert!(score(Rule::Wait, "flsched", 2, 3_000, &text) < 1.0);
+}
+
+/// What a running task counts as follows its attributes at once.
+#[test]
+fn a_task_whose_nice_value_changes_while_it_runs_is_of_its_new_group() {
+    let changed = |from: i32, to: i32| {
+        format!(
+            "[[task]]\nnice = {from}\n{HOG}\n[[task]]\nstart_us = 200000\n{HOG}\n\
+             [[event]]\nat_us = 100000\nnice = {{ task = 1, to = {to} }}\n"
+        )
+    };
+    let under = |rule, text: &str| score(rule, "rude:fault=endless", 1, 3_000, text);
+    assert!(under(Rule::Background, &changed(5, 0)) == 0.0 && under(Rule::Share, &changed(5, 0)) == 0.0);
+    assert!(under(Rule::Background, &changed(0, 5)) >= 1.0 && under(Rule::Share, &changed(0, 5)) >= 1.0);
+}
+
 #[test]
 fn tasks_that_are_alike_get_alike() {
     let eight = format!("[[task]]\ncount = 8\nnice = 10\n{HOG}\n");

@@ -25,6 +25,9 @@ impl Class for Ext {
             let what = format!("its init callback returned {result}");
             return Err(Error::Policy { policy: self.spec.policy.name.into(), what });
         }
+        // At the end of scx_enable() each CPU chooses its next task. Here that takes no time.
+        let online: Vec<CpuId> = core.online.iter().filter(|&cpu| core.cpus[cpu].curr.is_none()).collect();
+        online.into_iter().for_each(|cpu| self.update_idle(core, cpu, true, true));
         Ok(())
     }
 

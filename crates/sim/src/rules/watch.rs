@@ -75,6 +75,9 @@ struct Watched {
     since: Ns,
     /// Most tasks at a time on the CPUs where it waited before, during that wait.
     peak: u32,
+    /// Of the wait that began at `lost_since`: how long it could not run before `moved_at`, where it might run then.
+    lost: Ns,
+    lost_since: Ns,
 }
 
 impl Watch {
@@ -109,7 +112,16 @@ impl Watch {
         if self.tasks.len() <= task {
             self.tasks.resize(
                 task + 1,
-                Watched { group: Group::Normal, cpu: 0, moved_at: 0, group_since: 0, since: 0, peak: 0 },
+                Watched {
+                    group: Group::Normal,
+                    cpu: 0,
+                    moved_at: 0,
+                    group_since: 0,
+                    since: 0,
+                    peak: 0,
+                    lost: 0,
+                    lost_since: Ns::MAX,
+                },
             );
         }
         &mut self.tasks[task]
@@ -182,9 +194,20 @@ impl Watch {
         self.judge(task.cpu, shares, now);
     }
 
-    /// The affinity of a task has changed.
-    pub fn may_run_elsewhere(&mut self, task: TaskId, now: Ns) {
-        self.watched(task).moved_at = now;
+    /// A running task goes on after a change of its attributes.
+    pub fn goes_on(&mut self, task: &Task, now: Ns) {
+        let group = self.watched(task.id).group;
+        let shares = self.cpus[task.cpu].runs(Some(group), now);
+        self.judge(task.cpu, shares, now);
+    }
+
+    /// The affinity of a task will change now.
+    pub fn may_run_elsewhere(&mut self, task: &Task, now: Ns) {
+        // It is in no queue while it is moved.
+        let waits = task.state == State::Runnable && task.on_cpu == 0;
+        let lost = if waits { self.lost(task, task.since, now) } else { 0 };
+        let watched = self.watched(task.id);
+        (watched.moved_at, watched.lost, watched.lost_since) = (now, lost, task.since);
     }
 
     /// A CPU goes on- or offline.
@@ -234,13 +257,22 @@ impl Watch {
         where_it_may.map(|cpu| self.cpus[cpu].unavailable(from, to)).min().unwrap_or(0)
     }
 
+    /// How long it has not been able to run in the wait that began then.
+    fn lost(&mut self, task: &Task, since: Ns, now: Ns) -> Ns {
+        let watched = *self.watched(task.id);
+        let from = since.max(self.from).min(now);
+        if watched.lost_since != since {
+            return self.unavailable(task, from, now);
+        }
+        watched.lost + self.unavailable(task, watched.moved_at.max(from).min(now), now)
+    }
+
     fn waited(&mut self, task: &Task, cpu: CpuId, since: Ns, now: Ns) {
         let from = since.max(self.from);
         if task.class < BELOW_RT || now.saturating_sub(from) < SHORT_NS {
             return;
         }
-        let unavailable = self.unavailable(task, from, now);
-        let wait = now - from - unavailable;
+        let wait = (now - from).saturating_sub(self.lost(task, since, now));
         let watched = *self.watched(task.id);
         let before = if watched.since == since { watched.peak } else { 0 };
         let peak = self.cpus[watched.cpu].peak(from, now).max(self.cpus[cpu].peak(from, now)).max(before);

@@ -33,9 +33,6 @@ impl Simulation {
     /// `sched_setaffinity()`, by any task.
     pub(super) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
         self.changed_at = self.core.now;
-        if let Some(watch) = &mut self.core.watch {
-            watch.may_run_elsewhere(task, self.core.now);
-        }
         let lock = self.core.cpus[self.core.tasks[task].cpu].lock;
         self.core.lock(lock);
         self.change_affinity(task, mask);
@@ -66,6 +63,9 @@ impl Simulation {
     }
 
     fn change_affinity(&mut self, task: TaskId, mask: &CpuMask) {
+        if let Some(watch) = &mut self.core.watch {
+            watch.may_run_elsewhere(&self.core.tasks[task], self.core.now);
+        }
         self.put_back_after(task, Dequeue::Save, |run| {
             run.core.tasks[task].nr_cpus_allowed = mask.weight() as i32;
             run.core.tasks[task].cpus_mask = mask.clone();

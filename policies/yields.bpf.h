@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks that yield wait for another task, but have their turns like all. A crowd of them would take
+ * most of a CPU without doing anything. So of the tasks that yield on a CPU only some become due
+ * within a tick: the rest of it is for tasks with work, if there are any.
+ */
+#ifndef FLSCHED_YIELDS_BPF_H
+#define FLSCHED_YIELDS_BPF_H
+
+#include "yield_to.bpf.h"
+
+#define YIELDS_A_TICK 8 /* so many tasks that yield become due within a tick */
+
+/* Written only by that CPU. */
+static struct {
+	u64 next_ns __attribute__((aligned(64))); /* when the next task that yields is due */
+	s32 pid;				  /* the task that yields, or NO_TASK */
+} yields[MAX_CPUS];
+
+/* @from yields, to @to if that is a task. */
+static bool yield(struct task_struct *from, struct task_struct *to)
+{
+	yields[scx_bpf_task_cpu(from) & (MAX_CPUS - 1)].pid = from->pid;
+	return give_cpu(from, to);
+}
+
+/* Return true if @p, which leaves @cpu, has yielded. */
+static bool has_yielded(const struct task_struct *p, s32 cpu)
+{
+	return yields[cpu & (MAX_CPUS - 1)].pid == p->pid;
+}
+
+/* A turn begins on @cpu. */
+static void begin_yields(s32 cpu)
+{
+	yields[cpu & (MAX_CPUS - 1)].pid = NO_TASK;
+}
+
+/*
+ * How much later a task that yields on @cpu, where so many tasks wait, is due than others. Where no
+ * task has work none waits until then.
+ */
+static u64 lag_after_yield(s32 cpu, u64 waiting)
+{
+	u64 now = scx_bpf_now(), step = tick_ns / YIELDS_A_TICK;
+	u64 due = yields[cpu & (MAX_CPUS - 1)].next_ns;
+
+	if (time_before(due, now))
+		due = now;
+	if (time_after(due, now + waiting * step))
+		due = now + waiting * step;
+	yields[cpu & (MAX_CPUS - 1)].next_ns = due + step;
+	return due - now;
+}
+
+#endif /* FLSCHED_YIELDS_BPF_H */
