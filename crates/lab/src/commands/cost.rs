@@ -74,11 +74,10 @@ pub fn count(source: &str, cancel: &Arc<AtomicBool>) -> Result<SourceLocks> {
     Ok(SourceLocks::count(&top)?)
 }
 
-fn print<R>(
-    report: &R,
-    json: Option<fn(&R) -> std::io::Result<Vec<u8>>>,
-    render: fn(&R, u16) -> String,
-) -> Result<()> {
+/// What makes a report's JSON.
+type ToBytes<R> = fn(&R) -> std::io::Result<Vec<u8>>;
+
+fn print<R>(report: &R, json: Option<ToBytes<R>>, render: fn(&R, u16) -> String) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(bytes) = json {
         out.write_all(&bytes(report)?)?;
