@@ -1,5 +1,6 @@
 //! From errors to exit codes: 2 what was asked for does not exist or makes no sense, 1 it failed, 128 + N signal N ended it;
 //! a command that was run passes on its own.
+use flsched_compare::workload::BuildError;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
@@ -39,6 +40,13 @@ pub fn report(outcome: anyhow::Result<u8>) -> ExitCode {
             });
             if gone {
                 return FAILURE.into();
+            }
+            let is_interruption = |cause: &(dyn std::error::Error + 'static)| {
+                cause.downcast_ref().is_some_and(BuildError::is_interruption)
+            };
+            if error.chain().any(is_interruption) {
+                eprintln!("flsched: interrupted");
+                return INTERRUPTED.into();
             }
             eprintln!("flsched: {error:#}");
             code_of(&error).into()

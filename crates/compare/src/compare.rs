@@ -228,6 +228,11 @@ impl<'a> Comparison<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(), ExecError> {
         let step = self.steps[index];
+        if let Some(reason) = self.spec.unable.get(&step.workload) {
+            let outcome = RunOutcome::without_measurement(Ending::NotTried { reason: reason.clone() });
+            self.records.push(Record { run: index + 1, step, outcome });
+            return Ok(());
+        }
         let scheduler = arm_name(self.spec, &self.arms[step.arm]);
         let workload = self.spec.workloads[step.workload].to_string();
         let info = RunInfo {

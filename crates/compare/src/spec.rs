@@ -1,9 +1,10 @@
 //! What is compared: parsed from the user's words, and checked.
 use crate::clock::Clock;
-use crate::workload::{self, BuildError};
+use crate::workload::{self, BuildError, Making};
 use crate::{Contender, Target, Workload};
 use flsched_spec::UsageError;
 use flsched_vm::Arch;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What to compare.
@@ -13,6 +14,8 @@ pub struct CompareSpec {
     pub schedulers: Vec<Contender>,
     /// Each is run under each scheduler.
     pub workloads: Vec<Workload>,
+    /// Those that cannot be run here, by index, and why: the rest is compared.
+    pub unable: BTreeMap<usize, String>,
     /// Timed runs of each workload under each scheduler.
     pub runs: u32,
     /// The seed of the order of runs.
@@ -66,6 +69,7 @@ impl CompareSpec {
         Self {
             schedulers,
             workloads,
+            unable: BTreeMap::new(),
             runs: Self::RUNS,
             seed: rand::random::<u32>().into(),
             limit: Duration::from_secs(300),
@@ -78,9 +82,25 @@ impl CompareSpec {
     }
 
     /// Builds the programs that workloads need as source: before [`compare()`](crate::compare()),
-    /// on the machine with the compiler, for the processor that they run on.
-    pub fn build(&mut self, arch: Arch) -> Result<(), BuildError> {
-        self.workloads.iter_mut().try_for_each(|it| workload::build(it, arch))
+    /// on the machine with the compiler, for the processor that they run on. Those that this machine lacks are noted in
+    /// `unable`, unless none is left.
+    pub fn build(&mut self, arch: Arch, making: &Making<'_>) -> Result<(), BuildError> {
+        for index in 0..self.workloads.len() {
+            match workload::build(&mut self.workloads[index], arch, making) {
+                Ok(()) => {}
+                Err(error) if error.is_of_one() && self.unable.len() + 1 < self.workloads.len() => {
+                    self.unable.insert(index, error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The workloads that can be run here.
+    pub fn able(&self) -> impl Iterator<Item = &Workload> {
+        let all = self.workloads.iter().enumerate();
+        all.filter(|(index, _)| !self.unable.contains_key(index)).map(|(_, workload)| workload)
     }
 
     /// Checks whether the settings fit together.

@@ -19,9 +19,10 @@ pub fn run(args: args::Advise) -> Result<u8> {
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
     let comparison = comparison(args);
-    let plan = compare::plan(&comparison, &words)?;
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
+    let plan = compare::plan(&comparison, &words, &compare::making(&|line| progress.report(line), &cancel));
+    let plan = plan.inspect_err(|_| progress.end())?;
     let result = compare::carry_out(&comparison, &plan, &outputs, &progress, &cancel);
     progress.end();
     let report = match result? {

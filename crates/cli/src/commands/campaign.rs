@@ -7,6 +7,7 @@ use crate::signals;
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use flsched_campaign::{Campaign, Part, Plan, Planned, Replay, Shard, engines, merge, plan};
+use flsched_compare::workload::Making;
 use flsched_compare::{CompareError, Event, ExecError, Outputs, RunRequest, Target, requests};
 use std::io::{self, Write};
 use std::path::Path;
@@ -70,7 +71,7 @@ fn read(planned: &Planned) -> Result<(args::Compare, compare::Plan)> {
         Cli::try_parse_from(&words).map_err(|error| Usage(first_lines(&error.to_string())))?.command;
     let Command::Compare(args) = command else { unreachable!("the words begin with `flsched compare`") };
     check(&args).map_err(|message| Usage(message.into()))?;
-    let plan = compare::plan(&args, &words)?;
+    let plan = compare::plan(&args, &words, &Making::quietly())?.whole()?;
     Ok((args, plan))
 }
 

@@ -6,11 +6,11 @@ use crate::machine;
 use crate::policy_file;
 use crate::progress::Progress;
 use crate::signals;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use flsched_compare::execute::Probe;
 use flsched_compare::executors::vm::{files, programs};
 use flsched_compare::report::table::{Style, render};
-use flsched_compare::workload::memory_mib;
+use flsched_compare::workload::{Making, memory_mib};
 use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
@@ -29,9 +29,10 @@ const DEFAULT_KERNEL: &str = "default";
 
 pub fn run(args: &args::Compare) -> Result<u8> {
     let words: Vec<String> = std::env::args().collect();
-    let plan = plan(args, &words)?;
     let cancel = signals::stop_flag()?;
     let progress = Progress::start();
+    let plan = plan(args, &words, &making(&|line| progress.report(line), &cancel));
+    let plan = plan.inspect_err(|_| progress.end())?;
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
     let result = carry_out(args, &plan, &outputs, &progress, &cancel);
     progress.end();
@@ -39,7 +40,7 @@ pub fn run(args: &args::Compare) -> Result<u8> {
         Ok(report) => {
             print(&report)?;
             name_files(&outputs)?;
-            Ok(0)
+            Ok(code_of(&report))
         }
         Err(error) => {
             let (report, interrupted) = match &error {
@@ -65,6 +66,38 @@ pub fn run(args: &args::Compare) -> Result<u8> {
     }
 }
 
+/// A failure if a workload has no time at all under a scheduler; says which.
+fn code_of(report: &Report) -> u8 {
+    let without = without_time(report);
+    if without.is_empty() {
+        return 0;
+    }
+    eprintln!("flsched: no time, see above: {}", without.join(", "));
+    crate::exit::FAILURE
+}
+
+/// Workloads without a time under all schedulers, and under some.
+fn without_time(report: &Report) -> Vec<String> {
+    let has_time =
+        |workload: &str| report.results.iter().any(|it| it.workload == workload && it.time_s.is_some());
+    let mut without: Vec<String> = Vec::new();
+    for result in report.results.iter().filter(|it| it.time_s.is_none()) {
+        let line = match has_time(&result.workload) {
+            true => format!("{} on {}", result.scheduler, result.workload),
+            false => result.workload.clone(),
+        };
+        if !without.contains(&line) {
+            without.push(line);
+        }
+    }
+    without
+}
+
+/// Shows what is made, and lets the user stop it.
+pub fn making<'a>(tell: &'a dyn Fn(&str), cancel: &'a AtomicBool) -> Making<'a> {
+    Making { tell, cancel, ..Making::quietly() }
+}
+
 /// What a command line requests.
 pub struct Plan {
     /// What to compare.
@@ -72,14 +105,27 @@ pub struct Plan {
     place: Place,
 }
 
-/// Reads the command line, and builds the programs that it needs.
-pub fn plan(args: &args::Compare, words: &[String]) -> Result<Plan> {
+impl Plan {
+    /// Where nothing can be left out.
+    pub fn whole(self) -> Result<Self> {
+        match self.spec.unable.values().next() {
+            Some(reason) => Err(anyhow!("{reason}")),
+            None => Ok(self),
+        }
+    }
+}
+
+/// Reads the command line, and builds the programs that it needs. Workloads that this machine lacks are named, and left
+/// out if there are others.
+pub fn plan(args: &args::Compare, words: &[String], making: &Making<'_>) -> Result<Plan> {
     check_distinct([("--json", args.json.as_ref()), ("--html", args.html.as_ref())])?;
     policy_file::add_all(&args.policies, args.on == Some(Target::Sim))?;
     let place = place_of(args)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
-    spec.build(args.vm.arch.unwrap_or(Arch::HOST))?;
+    let built = spec.build(args.vm.arch.unwrap_or(Arch::HOST), making);
+    spec.unable.values().for_each(|reason| eprintln!("! {reason}"));
+    built?;
     Ok(Plan { spec, place })
 }
 
@@ -241,10 +287,10 @@ pub fn executor(
     };
     let arch = args.vm.arch.unwrap_or(Arch::HOST);
     Vm::check(arch, clock, Accel::Auto)?;
-    let mut inside = programs(&spec.schedulers, &spec.workloads)?;
+    let mut inside = programs(spec)?;
     inside.extend(flsched_vm::programs_in(&args.command));
     // The files of workloads need memory beside the default; an amount that the user gave stays as it is.
-    let further = spec.workloads.iter().map(memory_mib).sum();
+    let further = spec.able().map(memory_mib).sum();
     let files_mib: u32 = if args.vm.memory.is_some() { 0 } else { further };
     let wanted = args.vm.kernel.as_deref().unwrap_or(DEFAULT_KERNEL);
     let (kernel, foreign) = machine::kernel(wanted, arch, progress, cancel)?;
@@ -255,7 +301,7 @@ pub fn executor(
         clock,
         cgroup: args.cgroup.map(machine::cgroup).unwrap_or_default(),
         programs: inside,
-        files: files(&spec.workloads)?.into_iter().chain(args.vm.include.clone()).collect(),
+        files: files(spec)?.into_iter().chain(args.vm.include.clone()).collect(),
         cancel: cancel.clone(),
         ..VmSpec::new(kernel, topology)
     };

@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Result, anyhow};
 use clap::Parser;
+use flsched_compare::workload::Making;
 use flsched_compare::{CompareError, Outputs, Report};
 use flsched_reproduce::assess::{Judged, assess, own};
 use flsched_reproduce::page;
@@ -99,7 +100,7 @@ fn measure(root: &Path, measurement: &Measurement, cancel: &Arc<AtomicBool>) -> 
                 args.jobs =
                     std::thread::available_parallelism().ok().and_then(|it| u32::try_from(it.get()).ok());
             }
-            let plan = compare::plan(&args, &words)?;
+            let plan = compare::plan(&args, &words, &Making::quietly())?.whole()?;
             let progress = Progress::start();
             let result = compare::carry_out(&args, &plan, &Outputs::default(), &progress, cancel);
             progress.end();
@@ -235,7 +236,7 @@ mod tests {
                     .command
                 {
                     Command::Compare(args) => {
-                        let plan = compare::plan(&args, &words)
+                        let plan = compare::plan(&args, &words, &Making::quietly())
                             .unwrap_or_else(|error| panic!("{words:?}: {error:#}"));
                         assert_eq!(shell_words::join(&plan.spec.command_line), measurement.line());
                     }

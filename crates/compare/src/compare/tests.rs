@@ -129,6 +129,27 @@ fn a_failing_scheduler_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_workload_that_cannot_be_run_does_not_stop_the_others() {
+    let mut spec = spec(3);
+    spec.workloads.insert(0, Workload::read("perf-pipe:7", Target::Host).unwrap());
+    spec.unable.insert(0, "no perf: install it".into());
+    let mut script = Script::new(|request| timed(time_of(request)));
+    let report = run(&spec, &mut script).unwrap();
+    assert!(report.complete && script.requests.iter().all(|it| it.workload.to_string() != "perf-pipe:7"));
+    let (unable, able): (Vec<_>, Vec<_>) =
+        report.results.iter().partition(|result| result.workload == "perf-pipe:7");
+    assert!(able.iter().all(|result| result.times_s.len() == 3));
+    for result in &unable {
+        let last = result.failed.last().unwrap();
+        assert_eq!((result.time_s, last.kind), (None, FailureKind::NotTried));
+        assert_eq!(last.reason, "no perf: install it");
+    }
+    let style = crate::report::table::Style { width: 100, color: false };
+    let table = crate::report::table::render(&report, style);
+    assert_eq!(table.matches("! all: not tried in 3 of 3 runs: no perf: install it").count(), 1, "{table}");
+}
+
+#[test]
 fn a_scheduler_that_hangs_twice_is_not_tried_again() {
     let mut script = Script::new(|request| match request.scheduler.to_string().as_str() {
         "rr" => Ok(Ending::Hung { reason: "300 s".into() }),

@@ -47,6 +47,7 @@ pub fn render(report: &Report, style: Style) -> String {
                 }
             }
         }
+        let of_all = words::loss_of_all(&results);
         for result in results {
             if let Some(figures) = words::figures(result) {
                 let line = format!("{}: {figures}", result.scheduler);
@@ -56,10 +57,14 @@ pub fn render(report: &Report, style: Style) -> String {
                 let line = format!("{}: {residency}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
             }
-            for loss in [words::losses(result), words::no_breakdown(result)].iter().flatten() {
+            let loss = words::losses(result).filter(|_| of_all.is_none());
+            for loss in [loss, words::no_breakdown(result)].iter().flatten() {
                 let line = format!("! {}: {loss}", result.scheduler);
                 let _ = writeln!(text, "{}", wrap(&line, style.width, "  "));
             }
+        }
+        if let Some(loss) = of_all {
+            let _ = writeln!(text, "{}", wrap(&format!("! all: {loss}"), style.width, "  "));
         }
     }
     text.push('\n');

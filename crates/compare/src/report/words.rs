@@ -220,14 +220,14 @@ pub(super) fn published(report: &Report, workload: &str) -> Option<String> {
 pub(super) fn losses(result: &ArmResult) -> Option<String> {
     let ejections = || result.failed.iter().filter(|failure| failure.kind == FailureKind::Ejected);
     let tried = || result.failed.iter().filter(|failure| failure.kind != FailureKind::NotTried);
-    let last = ejections().next_back().or_else(|| tried().next_back())?;
+    let last = ejections().next_back().or_else(|| tried().next_back()).or(result.failed.last())?;
     let count =
         |kinds: &[FailureKind]| result.failed.iter().filter(|failure| kinds.contains(&failure.kind)).count();
     let parts = [
         ("ejected by the kernel", count(&[FailureKind::Ejected])),
         ("failed", count(&[FailureKind::Failed])),
         ("hung", count(&[FailureKind::Hung])),
-        ("not tried any more", count(&[FailureKind::NotTried])),
+        ("not tried", count(&[FailureKind::NotTried])),
     ];
     let parts: Vec<_> = parts
         .into_iter()
@@ -235,6 +235,14 @@ pub(super) fn losses(result: &ArmResult) -> Option<String> {
         .map(|(what, count)| format!("{what} in {count} of {} runs", result.runs))
         .collect();
     Some(format!("{}: {}", parts.join(", "), last.reason))
+}
+
+/// What [`losses`] says if it is the same of all schedulers, as of a workload that is not installed.
+pub(super) fn loss_of_all(results: &[&ArmResult]) -> Option<String> {
+    let mut all = results.iter().map(|result| losses(result));
+    let first = all.next()??;
+    let more = all.len() > 0;
+    (all.all(|it| it.as_ref() == Some(&first)) && more).then_some(first)
 }
 
 /// The scheduler's version without its name. `None` for the kernel's schedulers: the report names the kernel once.

@@ -15,13 +15,18 @@ mod work;
 
 pub use openmp::BuildError as ProgramError;
 
+use app::InputError;
 use flsched_spec::workload::Program;
 use flsched_spec::{Target, UsageError, Workload};
 use flsched_vm::Arch;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// How long the input of an application may take, unless the caller decides.
+pub const INPUT_LIMIT: Duration = Duration::from_secs(600);
 
 /// A workload that runs as a program: the user's own, or one of this build.
 pub trait Runnable {
@@ -85,15 +90,49 @@ pub enum BuildError {
     Foreign(Program, Arch),
 }
 
+impl BuildError {
+    /// Only this workload cannot be run, and others can: its program is not installed, or there is no input for it.
+    pub fn is_of_one(&self) -> bool {
+        matches!(
+            self,
+            Self::Input(InputError::Missing(_) | InputError::Refused { .. } | InputError::Late { .. })
+        )
+    }
+
+    /// The user asked to stop.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, Self::Input(InputError::Interrupted))
+    }
+}
+
+/// While what workloads need is made, which can take minutes.
+#[derive(Clone, Copy)]
+pub struct Making<'a> {
+    /// Gets a line about what begins.
+    pub tell: &'a dyn Fn(&str),
+    /// Once it is set, nothing more is made.
+    pub cancel: &'a AtomicBool,
+    /// How long one input may take.
+    pub limit: Duration,
+}
+
+impl Making<'_> {
+    /// Nobody is told, and nobody stops it.
+    pub fn quietly() -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self { tell: &|_| (), cancel: &NEVER, limit: INPUT_LIMIT }
+    }
+}
+
 /// Compiles the workload's program, if it is in this build as source, and makes its input, if it needs one. Call this
 /// first, on the machine that has the tools, with the processor that the workload runs on.
-pub fn build(workload: &mut Workload, arch: Arch) -> Result<(), BuildError> {
+pub fn build(workload: &mut Workload, arch: Arch, making: &Making<'_>) -> Result<(), BuildError> {
     match workload {
         Workload::Program(Program::OpenMp(openmp)) => openmp::build(openmp, arch)?,
         Workload::Program(program @ Program::App(_)) if arch != Arch::HOST => {
             return Err(BuildError::Foreign(program.clone(), arch));
         }
-        Workload::Program(Program::App(app)) => app::build(app)?,
+        Workload::Program(Program::App(app)) => app::build(app, making)?,
         _ => {}
     }
     Ok(())

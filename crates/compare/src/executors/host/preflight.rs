@@ -20,7 +20,7 @@ pub fn check(spec: &CompareSpec) -> Result<(), ExecError> {
         let refused = timeline::check().err();
         obstacles.extend(refused.map(|error| format!("{error}; leave out --timeline, or use --on vm")));
     }
-    for programs in spec.workloads.iter().map(workload::programs) {
+    for programs in spec.able().map(workload::programs) {
         obstacles.extend(programs.err().map(|error| error.to_string()));
     }
     obstacles.extend(attach::free(attach::attachment()).err().map(|busy| busy.to_string()));

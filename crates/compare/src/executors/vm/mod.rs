@@ -3,7 +3,7 @@ pub mod agent;
 
 use crate::environment::{Environment, VmEnvironment, first_line, openmp_settings};
 use crate::execute::{Ending, ExecError, Executor, RunOutcome, RunRequest};
-use crate::{Contender, Workload, workload};
+use crate::{CompareSpec, Contender, workload};
 use agent::{Answer, Request};
 use flsched_spec::UsageError;
 use flsched_vm::{Clock, GuestCommand, GuestExit, Vm, VmError, VmSpec};
@@ -27,13 +27,13 @@ const ENVIRONMENT_LIMIT: Duration = Duration::from_secs(120);
 /// How long a VM may take to end once its input is closed.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Programs of this machine that the guest needs for these schedulers and workloads.
-pub fn programs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Vec<PathBuf>, UsageError> {
+/// Programs of this machine that the guest needs for a comparison.
+pub fn programs(spec: &CompareSpec) -> Result<Vec<PathBuf>, UsageError> {
     let mut programs = Vec::new();
-    for contender in schedulers {
+    for contender in &spec.schedulers {
         programs.extend(contender.scheduler.program()?);
     }
-    for it in workloads {
+    for it in spec.able() {
         programs.extend(workload::programs(it)?);
     }
     programs.sort();
@@ -41,10 +41,10 @@ pub fn programs(schedulers: &[Contender], workloads: &[Workload]) -> Result<Vec<
     Ok(programs)
 }
 
-/// Files and folders of this machine that the guest needs for these workloads.
-pub fn files(workloads: &[Workload]) -> Result<Vec<PathBuf>, UsageError> {
+/// Files and folders of this machine that the guest needs for a comparison.
+pub fn files(spec: &CompareSpec) -> Result<Vec<PathBuf>, UsageError> {
     let mut files = Vec::new();
-    for it in workloads {
+    for it in spec.able() {
         files.extend(workload::files(it)?);
     }
     files.sort();

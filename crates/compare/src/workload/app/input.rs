@@ -1,16 +1,28 @@
 //! The input of an application: made once by its script, on the machine that has the tools, and kept in the cache
 //! folder under a name that depends on all that determines it.
+use super::complaint::complaint;
 use super::needs::{self, Missing};
 use super::variables;
+use crate::workload::Making;
+use flsched_base::process::{end_with_parent, wait_for};
 use flsched_spec::UsageError;
 use flsched_spec::app::AppFile;
 use flsched_spec::workload::App;
+use nix::libc;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Pause between two checks whether to stop.
+const CHECK: Duration = Duration::from_millis(100);
 
 /// The name of the application's own file among its input: the helper reads it there, also in a virtual machine.
 pub(super) const FILE: &str = "app.toml";
@@ -32,6 +44,17 @@ pub enum InputError {
         /// How it ended, and the end of what it printed.
         complaint: String,
     },
+    /// The script did not end.
+    #[error("app:{app}: its input was not made within {} s; use smaller parameters, or less other load", .limit.as_secs())]
+    Late {
+        /// The application's name.
+        app: String,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// There is no cache folder.
     #[error("no folder for the input of applications: set FLSCHED_CACHE, or HOME")]
     NoCacheFolder,
@@ -45,12 +68,12 @@ pub enum InputError {
 }
 
 /// The folder with the input; makes it if the cache does not have it.
-pub(super) fn folder(app: &App) -> Result<PathBuf, InputError> {
+pub(super) fn folder(app: &App, making: &Making<'_>) -> Result<PathBuf, InputError> {
     let file = app.file()?;
     let programs = needs::find(file)?.programs;
     let cache = flsched_vm::cache_folder().ok_or(InputError::NoCacheFolder)?.join("apps");
     fs::create_dir_all(&cache).map_err(|error| InputError::Io(cache.clone(), error))?;
-    folder_in(&cache, file, &app.values, &programs)
+    folder_in(&cache, file, &app.values, &programs, making)
 }
 
 fn folder_in(
@@ -58,6 +81,7 @@ fn folder_in(
     file: &AppFile,
     values: &[String],
     programs: &[PathBuf],
+    making: &Making<'_>,
 ) -> Result<PathBuf, InputError> {
     let variables: Vec<_> =
         variables(file, values).into_iter().filter(|(name, _)| file.input.contains(name.as_str())).collect();
@@ -76,7 +100,7 @@ fn folder_in(
         let path = folder.path().join(name);
         fs::write(&path, text).map_err(io(&path))?;
     }
-    make(file, &variables, folder.path())?;
+    make(file, &variables, folder.path(), making)?;
     let made = folder.keep();
     match fs::rename(&made, &place) {
         Ok(()) => Ok(place),
@@ -106,25 +130,70 @@ fn key(file: &AppFile, variables: &[(String, String)], programs: &[PathBuf]) -> 
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn make(file: &AppFile, variables: &[(String, String)], folder: &Path) -> Result<(), InputError> {
-    let refused = |complaint: String| InputError::Refused { app: file.name.clone(), complaint };
-    let output = Command::new("sh")
+fn make(
+    file: &AppFile,
+    variables: &[(String, String)],
+    folder: &Path,
+    making: &Making<'_>,
+) -> Result<(), InputError> {
+    if file.input.is_empty() {
+        return Ok(());
+    }
+    (making.tell)(&format!("making the input of app:{}, once", file.name));
+    let refused =
+        |error: io::Error| InputError::Refused { app: file.name.clone(), complaint: error.to_string() };
+    // No thread has to read it, and it is gone when this ends.
+    let mut printed = tempfile::tempfile().map_err(refused)?;
+    let mut command = Command::new("sh");
+    command
         .args(["-euc", &file.input])
         .current_dir(folder)
         .env("PATH", needs::path(file))
         .env("LC_ALL", "C")
         .envs(variables.iter().cloned())
         .stdin(Stdio::null())
-        .output()
-        .map_err(|error| refused(error.to_string()))?;
-    if output.status.success() {
+        .stdout(printed.try_clone().map_err(refused)?)
+        .stderr(printed.try_clone().map_err(refused)?)
+        .process_group(0);
+    let status = end_of(&mut command, file, making)?;
+    if status.success() {
         return Ok(());
     }
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    let last: Vec<_> = said.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
-    let last: Vec<_> = last.into_iter().rev().collect();
-    Err(refused(format!("{}: {}", output.status, last.join(" | "))))
+    let complaint = complaint(status, &all_of(&mut printed));
+    Err(InputError::Refused { app: file.name.clone(), complaint })
+}
+
+/// Runs the script; whatever it has started ends when it must not go on.
+fn end_of(
+    command: &mut Command,
+    file: &AppFile,
+    making: &Making<'_>,
+) -> Result<std::process::ExitStatus, InputError> {
+    let refused =
+        |error: io::Error| InputError::Refused { app: file.name.clone(), complaint: error.to_string() };
+    let started = Instant::now();
+    let mut child = end_with_parent(command).spawn().map_err(refused)?;
+    let stopped = loop {
+        if let Some(status) = wait_for(&mut child, CHECK).map_err(refused)? {
+            return Ok(status);
+        }
+        if making.cancel.load(Ordering::Relaxed) {
+            break InputError::Interrupted;
+        }
+        if started.elapsed() > making.limit {
+            break InputError::Late { app: file.name.clone(), limit: making.limit };
+        }
+    };
+    let _ = killpg(Pid::from_raw(child.id() as libc::pid_t), Signal::SIGKILL);
+    let _ = child.wait();
+    Err(stopped)
+}
+
+fn all_of(file: &mut File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What cannot be read is missing from a message only.
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    bytes
 }
 
 #[cfg(test)]
@@ -144,7 +213,8 @@ mod tests {
     fn input_is_made_once_for_each_of_its_parameters() {
         let cache = tempfile::tempdir().unwrap();
         let file = app("echo $SIZE > data\nls | grep -q data\n");
-        let folder = |size: &str| folder_in(cache.path(), &file, &[size.into()], &[]).unwrap();
+        let folder =
+            |size: &str| folder_in(cache.path(), &file, &[size.into()], &[], &Making::quietly()).unwrap();
         let first = folder("1");
         assert_eq!(fs::read_to_string(first.join("data")).unwrap(), "1\n");
         fs::write(first.join("mark"), "").unwrap();
@@ -153,20 +223,32 @@ mod tests {
         assert!(first.join("mark").exists(), "not made again");
         assert_ne!(folder("2"), first);
         let other = app("echo other > data\n");
-        let one = folder_in(cache.path(), &other, &["1".into()], &[]).unwrap();
-        assert_eq!(
-            folder_in(cache.path(), &other, &["2".into()], &[]).unwrap(),
-            one,
-            "it does not depend on SIZE"
-        );
+        let of_other =
+            |size: &str| folder_in(cache.path(), &other, &[size.into()], &[], &Making::quietly()).unwrap();
+        assert_eq!(of_other("2"), of_other("1"), "it does not depend on SIZE");
     }
 
     #[test]
     fn a_script_that_fails_leaves_nothing() {
         let cache = tempfile::tempdir().unwrap();
         let file = app("echo half > data\necho 'no space' >&2\nexit 3\n");
-        let error = folder_in(cache.path(), &file, &["1".into()], &[]).unwrap_err().to_string();
+        let error =
+            folder_in(cache.path(), &file, &["1".into()], &[], &Making::quietly()).unwrap_err().to_string();
         assert_eq!(error, "app:some: its input could not be made: exit status: 3: no space");
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_script_that_does_not_end_is_ended_with_all_that_it_started() {
+        let cache = tempfile::tempdir().unwrap();
+        let file = app("sleep 61 & sleep 62\n");
+        let stop = std::sync::atomic::AtomicBool::new(true);
+        let short = Making { limit: Duration::from_millis(1), ..Making::quietly() };
+        let stopped = Making { cancel: &stop, ..Making::quietly() };
+        for (making, what) in [(short, "not made within 0 s"), (stopped, "interrupted")] {
+            let error = folder_in(cache.path(), &file, &["1".into()], &[], &making).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Programs that people know, as `apps/NAME.toml` describes them: what they need is found on this machine, their input
 //! is made once and kept in the cache, and each run is done by the helper, which checks the result.
+mod complaint;
 mod input;
 mod needs;
 mod reading;
@@ -9,7 +10,7 @@ pub use input::InputError;
 pub use needs::{Missing, missing};
 pub(super) use run::run;
 
-use super::{Measured, Runnable, ended_at, figures};
+use super::{Making, Measured, Runnable, ended_at, figures};
 use flsched_spec::UsageError;
 use flsched_spec::app::AppFile;
 use flsched_spec::workload::App;
@@ -17,8 +18,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Makes the input unless the cache has it, and stores its path in `app`.
-pub(super) fn build(app: &mut App) -> Result<(), InputError> {
-    app.input = input::folder(app)?;
+pub(super) fn build(app: &mut App, making: &Making<'_>) -> Result<(), InputError> {
+    app.input = input::folder(app, making)?;
     Ok(())
 }
 

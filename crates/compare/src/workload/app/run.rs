@@ -1,4 +1,5 @@
 //! One run of an application, in the helper's process: what its scripts do before, timed, and after.
+use super::complaint::complaint;
 use super::input::FILE;
 use super::reading::read;
 use super::{needs, variables};
@@ -10,9 +11,6 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// How many lines of an output an error shows.
-const SHOWN: usize = 5;
 
 /// Runs the application that these words name: its name, its values, the folder of its input, and a folder for this run.
 /// Returns the exit code.
@@ -78,7 +76,10 @@ impl Scene<'_> {
         let status = self.shell(script).map_err(|error| format!("{part}: {error}"))?;
         match status.success() {
             true => Ok(()),
-            false => Err(format!("{part}: {status}: {}", self.last_lines())),
+            false => {
+                let printed = fs::read(self.output()).unwrap_or_default();
+                Err(format!("{part}: {}", complaint(status, &printed)))
+            }
         }
     }
 
@@ -104,13 +105,6 @@ impl Scene<'_> {
 
     fn output(&self) -> std::path::PathBuf {
         self.folder.join("output")
-    }
-
-    fn last_lines(&self) -> String {
-        let text = fs::read(self.output()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        lines[lines.len().saturating_sub(SHOWN)..].join(" | ")
     }
 }
 
