@@ -394,8 +394,11 @@ pub struct Advise {
     /// Write the results to this file as an HTML page with charts, as `flsched compare` does
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Workload to advise on instead of a command: app:NAME, or another one of `flsched compare`
+    #[arg(long, value_name = "NAME[:PARAMS]", conflicts_with = "command")]
+    pub workload: Option<String>,
     /// Command to advise on
-    #[arg(last = true, value_name = "CMD", required = true)]
+    #[arg(last = true, value_name = "CMD", required_unless_present = "workload")]
     pub command: Vec<OsString>,
 }
 
@@ -466,7 +469,7 @@ pub struct Record {
     pub perfetto: Option<PathBuf>,
     /// Record nothing; take what was recorded in this file before
     #[arg(long, value_name = "FILE", requires = "perfetto",
-          conflicts_with_all = ["out", "seconds", "anonymous", "max_size", "command"])]
+          conflicts_with_all = ["out", "seconds", "anonymous", "max_size", "workload", "command"])]
     pub from: Option<PathBuf>,
     /// How long to record, 1 to 3600 seconds; Ctrl-C ends it earlier [default: 30, or while CMD runs]
     #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -478,6 +481,10 @@ pub struct Record {
     /// recording stops [default: 256, at most an eighth of the free memory]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub max_size: Option<u64>,
+    /// Workload to record instead of a command: app:NAME, or another one of `flsched compare` on the host. A result that is
+    /// wrong makes this fail
+    #[arg(long, value_name = "NAME[:PARAMS]", conflicts_with_all = ["command", "seconds"])]
+    pub workload: Option<String>,
     /// Command to record: the recording begins before it and ends with it, and its exit code is passed on
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,

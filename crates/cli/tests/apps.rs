@@ -33,11 +33,15 @@ fn what_is_missing_does_not_stop_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let right = write(folder.path(), "right", RIGHT);
     let missing = write(folder.path(), "missing", "programs = ['no-such-program']\nrun = 'true'");
-    let full = write(folder.path(), "full", "programs = ['ls']\ninput = 'echo x > /dev/full'\nrun = 'true'");
+    let full = write(
+        folder.path(),
+        "full",
+        "programs = ['ls']\ninput = 'cat /proc/version > /dev/full'\nrun = 'true'",
+    );
     let (code, out, err) = compare(folder.path(), &[&missing, &right, &full]);
     assert_eq!(code, 1, "{err}");
     assert!(out.contains("apt-get install some-package"), "{out}");
-    assert!(err.contains("No space left on device") || err.contains("write error"), "{err}");
+    assert!(err.contains("No space left on device; free space there"), "{err}");
     let line = err.lines().last().unwrap();
     assert!(line.contains(&missing) && line.contains(&full) && !line.contains(&right), "{err}");
 

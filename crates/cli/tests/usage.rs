@@ -126,6 +126,17 @@ fn advice_without_a_command_to_run_is_refused() {
     assert!(text.contains("[possible values: host, vm]"), "{text}");
     assert!(refused(&["advise", "--on", "vm", "--", "nosuch-program"]).contains("nosuch-program"));
     assert!(refused(&["advise", "--runs", "2", "--", "true"]).contains("3..=1000"));
+    assert!(refused(&["advise", "--workload", "app:ggml", "--", "true"]).contains("cannot be used with"));
+}
+
+#[test]
+fn a_workload_that_cannot_be_recorded_is_refused() {
+    let text = |words: &[&str]| refused(&[&["record", "--out", "/tmp/x.rec", "--workload"], words].concat());
+    assert!(text(&["phases:8"]).contains("only the simulator has it"));
+    assert!(text(&["app:gmml"]).contains("did you mean `ggml`?"));
+    assert!(text(&["app:ggml:0"]).contains("THREADS"));
+    assert!(text(&["app:ggml", "--", "true"]).contains("cannot be used with"));
+    assert!(text(&["app:ggml", "--seconds", "1"]).contains("cannot be used with"));
 }
 
 #[test]

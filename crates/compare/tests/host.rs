@@ -3,7 +3,7 @@
 use flsched_compare::Target;
 use flsched_compare::execute::{Ending, RunOutcome};
 use flsched_compare::executors::vm::agent::serve;
-use flsched_compare::workload::{self, BuildError, ProgramError, runnable};
+use flsched_compare::workload::{self, BuildError, Making, ProgramError, runnable};
 use flsched_compare::{
     CompareSpec, Event, Executor, HostExecutor, Outputs, RunRequest, Waits, Workload, compare, workload_main,
 };
@@ -108,7 +108,7 @@ fn openmp_kernels_check_themselves() {
             for threads in [1, 3, 16] {
                 let name = format!("{}:{kernel}:{threads}:{size}", runtime.name());
                 let mut workload = Workload::read(&name, Target::Host).unwrap();
-                match workload::build(&mut workload, flsched_vm::Arch::HOST) {
+                match workload::build(&mut workload, flsched_vm::Arch::HOST, &Making::quietly()) {
                     Ok(()) => assert_right(&workload),
                     Err(BuildError::Program(ProgramError::Refused { complaint, .. }))
                         if !complaint.contains("omp") =>
@@ -134,7 +134,7 @@ fn assert_right(openmp: &Workload) {
 
 fn the_executor_runs_openmp() {
     let mut request = request("eevdf", "libgomp:sparse:3:1");
-    match workload::build(&mut request.workload, flsched_vm::Arch::HOST) {
+    match workload::build(&mut request.workload, flsched_vm::Arch::HOST, &Making::quietly()) {
         Ok(()) => assert_timed(&executor().run(&request).unwrap(), "eevdf"),
         Err(missing) => println!("skipped: {missing}"),
     }
@@ -207,7 +207,7 @@ fn applications_are_checked() {
         std::fs::copy(apps.join("ggml.toml"), &file).unwrap();
         std::fs::write(folder.path().join("ggml.c"), source).unwrap();
         let mut request = request("eevdf", &format!("app:{}:4:20", file.display()));
-        workload::build(&mut request.workload, flsched_vm::Arch::HOST).unwrap();
+        workload::build(&mut request.workload, flsched_vm::Arch::HOST, &Making::quietly()).unwrap();
         executor().run(&request).unwrap().ending
     };
     let right = ending(&source);

@@ -7,6 +7,7 @@ use crate::signals;
 use anyhow::{Result, anyhow};
 use flsched_compare::report::advice::{Advice, CONTENDERS};
 use flsched_compare::{CompareError, Outputs};
+use flsched_spec::app::AppFile;
 use flsched_vm::Clock;
 use std::io::{self, Write};
 
@@ -16,7 +17,13 @@ pub fn run(args: args::Advise) -> Result<u8> {
         return Err(Usage(what.into()).into());
     }
     let words: Vec<String> = std::env::args().collect();
-    let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command: Vec<String> = match args.command.is_empty() {
+        true => vec!["CMD".into()],
+        false => args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    };
+    if let Some(known) = known(args.workload.as_deref(), &command) {
+        writeln!(io::stdout(), "Known: {known}")?;
+    }
     let outputs = Outputs { json: args.json.clone(), html: args.html.clone() };
     let comparison = comparison(args);
     let cancel = signals::stop_flag()?;
@@ -40,12 +47,24 @@ pub fn run(args: args::Advise) -> Result<u8> {
     Ok(0)
 }
 
+/// What the catalogue of applications has on it.
+fn known(workload: Option<&str>, command: &[String]) -> Option<String> {
+    let named = workload.and_then(|it| it.strip_prefix("app:")).and_then(|it| it.split(':').next());
+    let app = match named {
+        Some(name) => AppFile::all().iter().find(|app| app.name == name),
+        None => AppFile::of_command(command),
+    }?;
+    let known = if app.known.is_empty() { "nothing has been published of it yet" } else { &app.known };
+    let program = if named.is_some() { "" } else { " (with an input of its own)" };
+    Some(format!("app:{}{program}, {}: {known}", app.name, app.what))
+}
+
 /// The comparison behind the advice.
 fn comparison(args: args::Advise) -> args::Compare {
     args::Compare {
         schedulers: Some(CONTENDERS.into()),
         policies: Vec::new(),
-        workloads: Vec::new(),
+        workloads: args.workload.into_iter().collect(),
         npb: None,
         npb_threads: None,
         runs: args.runs,

@@ -1,15 +1,19 @@
 //! `flsched record`: what all tasks of this machine do, into a file that the simulator replays, or a trace to look at.
+use super::compare;
 use crate::args::Record;
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::files;
 use crate::progress::Progress;
 use crate::signals::{self, Forwarder};
 use anyhow::{Context, Result};
 use flsched_base::process::wait_for;
+use flsched_compare::workload::{build, runnable};
 use flsched_host::Attached;
 use flsched_probes::record::{Limits, Watch, recorded};
 use flsched_recording::timeline::{packed_trace, write_trace};
 use flsched_recording::{Counter, Recording};
+use flsched_spec::{Target, Workload};
+use flsched_vm::Arch;
 use indicatif::{HumanBytes, HumanCount};
 use nix::unistd::Pid;
 use std::ffi::OsString;
@@ -36,15 +40,20 @@ pub fn run(args: &Record) -> Result<u8> {
     }
     let limits = Limits { mib: args.max_size };
     let progress = Progress::start();
-    let outcome = match args.command.is_empty() {
-        true => record_for(Duration::from_secs(args.seconds.unwrap_or(30)), limits, &progress),
-        false => record_command(&args.command, limits, &progress),
+    let outcome = match (&args.workload, args.command.is_empty()) {
+        (Some(name), _) => record_workload(name, limits, &progress),
+        (None, true) => record_for(Duration::from_secs(args.seconds.unwrap_or(30)), limits, &progress),
+        (None, false) => record_command(&args.command, Vec::new(), limits, &progress),
     };
     progress.end();
     let (mut recording, code) = match outcome? {
         Ok(ended) => ended,
         Err(error) => {
-            eprintln!("flsched: {}: {error}", args.command[0].to_string_lossy());
+            let first = args.command.first().map(|word| word.to_string_lossy());
+            eprintln!(
+                "flsched: {}: {error}",
+                first.unwrap_or(args.workload.as_deref().unwrap_or_default().into())
+            );
             return Ok(match error.kind() {
                 io::ErrorKind::NotFound => exit::NOT_FOUND,
                 io::ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
@@ -52,6 +61,9 @@ pub fn run(args: &Record) -> Result<u8> {
             });
         }
     };
+    if let Some(name) = &args.workload {
+        recording.header.command = Some(name.clone());
+    }
     if !args.command.is_empty() {
         let words = args.command.iter().map(|word| word.to_string_lossy());
         recording.header.command = Some(words.collect::<Vec<_>>().join(" "));
@@ -118,12 +130,34 @@ fn record_for(time: Duration, limits: Limits, progress: &Progress) -> Result<End
     Ok(Ok((recording, 0)))
 }
 
+/// While one of the workloads of `compare` runs. What it needs is made before.
+fn record_workload(name: &str, limits: Limits, progress: &Progress) -> Result<Ended> {
+    let cpus = thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let mut workload = Workload::sized(name, Target::Host, cpus)?;
+    let stop = signals::stop_flag()?;
+    build(&mut workload, Arch::HOST, &compare::making(&|line| progress.report(line), &stop))?;
+    let Workload::Program(program) = &workload else {
+        return Err(Usage(format!("{name}: only programs can be recorded")).into());
+    };
+    // Removed when this returns.
+    let scratch = tempfile::Builder::new().prefix("flsched-").tempdir().context("no temporary folder")?;
+    let program = runnable(program);
+    program.needs()?;
+    let argv = program.argv(&["/proc/self/exe".into(), "workload".into()], scratch.path());
+    record_command(&argv, program.environment(), limits, progress)
+}
+
 /// While the command runs.
-fn record_command(command: &[OsString], limits: Limits, progress: &Progress) -> Result<Ended> {
+fn record_command(
+    command: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+    limits: Limits,
+    progress: &Progress,
+) -> Result<Ended> {
     let mut signals = Forwarder::new().context("cannot catch signals")?;
     let mut counted = Counted::new();
     let (mut recording, ended) = recorded(limits, |watch| -> Result<Result<u8, io::Error>> {
-        let mut child: Child = match Command::new(&command[0]).args(&command[1..]).spawn() {
+        let mut child: Child = match Command::new(&command[0]).args(&command[1..]).envs(environment).spawn() {
             Ok(child) => child,
             Err(error) => return Ok(Err(error)),
         };
