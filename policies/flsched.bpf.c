@@ -176,6 +176,7 @@ static bool find_background(s32 cpu, bool goes_on)
 			return false;
 		COUNT(pulled);
 	}
+	limit_turn(cpu, LATER_TURN);
 	set_background(cpu, true);
 	return true;
 }

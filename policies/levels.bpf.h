@@ -26,13 +26,11 @@ static struct queues waiting[LEVELS];
 static u64 available_levels __attribute__((aligned(64)));
 static u64 waiting_levels __attribute__((aligned(64)));
 
-/* From nice; SCHED_IDLE is the last. For the end of a task that exits others wait. */
+/* From nice; SCHED_IDLE is the last. */
 static u32 level_of(const struct task_struct *p)
 {
 	u32 level = p->static_prio - HIGHEST_PRIO;
 
-	if ((p->flags & PF_EXITING) && (level > LEVELS / 2 || p->policy == SCHED_IDLE))
-		return LEVELS / 2;
 	return level >= LEVELS || p->policy == SCHED_IDLE ? LEVELS - 1 : level;
 }
 
@@ -166,30 +164,6 @@ static bool take_from(struct queues *queues, s32 from, s32 cpu)
 }
 
 /*
- * Takes a task more important than @level from the queue that was offered to @cpu. All of that
- * queue is searched.
- */
-__noinline bool take_offered_above(s32 cpu, u32 level)
-{
-	struct offered *mine = &offered[cpu & (MAX_CPUS - 1)];
-	struct task_struct *p;
-	bool taken = false;
-
-	if (!READ_ONCE(mine->is_open))
-		return false;
-	WRITE_ONCE(mine->is_open, false);
-	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, READ_ONCE(mine->queue), 0) {
-		if (taken || level_of(p) >= level)
-			break;
-		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-	}
-	bpf_rcu_read_unlock();
-	return taken;
-}
-
-/*
  * The task below @level that has waited longest on @cpu, and for @least_ns, or NO_TASK; of those
  * that have waited for LONGEST_NS any. All tasks that wait there are looked at, unless one has
  * waited for so long: where thousands do, it is one of the first.
@@ -215,7 +189,7 @@ __noinline s32 find_starving(s32 cpu, u32 level, u64 least_ns)
 	return starving;
 }
 
-/* Takes this task for @cpu from its queue, if it still waits there, for a turn of a tick. */
+/* Takes this task for @cpu from its queue, if it still waits there. */
 __noinline bool take_task(s32 cpu, s32 pid)
 {
 	struct task_struct *p;
@@ -225,7 +199,6 @@ __noinline bool take_task(s32 cpu, s32 pid)
 	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
 		if (p->pid != pid)
 			continue;
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tick_ns);
 		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 		break;
 	}

@@ -20,16 +20,13 @@
  * one from a longer queue, as far as teams stay together; and a task that waits below one that
  * never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
  */
-#define DEFAULT_MAX_DELAY_US 1600000 /* turns of 16 tasks */
-
 #include "balance.bpf.h"
-#include "delay.bpf.h"
 #include "held.bpf.h"
 #include "levels.bpf.h"
 #include "load.bpf.h"
 #include "teams.bpf.h"
 #include "turns.bpf.h"
-#include "yields.bpf.h"
+#include "yield_to.bpf.h"
 
 POLICY_BOILERPLATE(rr2)
 
@@ -61,10 +58,12 @@ struct cpu_state {
 	u32 level;	  /* of the task that runs */
 	s32 current;	  /* the task that runs, or ran last */
 	u64 turn_ends_at; /* 0: the task that ran goes to the end of its level */
+	bool has_yielded; /* the task that runs called sched_yield() */
 	bool is_trickle;  /* it is below others, and has a turn of one tick */
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
 	s32 starving;	  /* a task that is to have a turn of one tick, or NO_TASK */
 	u64 searched_at;  /* when such a task was searched last */
+	bool has_starved; /* the last search found one */
 	u32 first;	  /* most important level that waits, or IDLE; NO_LEVEL: not known */
 } __attribute__((aligned(64)));
 
@@ -205,16 +204,12 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 slice_ns = US_TO_NS(slice_us), now = scx_bpf_now();
 	u32 level = level_of(p);
 	u64 key = level_key(level, p->scx.runnable_at);
-	bool yields = !has_woken && has_yielded(p, cpu);
-	bool gives_way =
-		!has_woken && !yields && state->current == p->pid && now < state->turn_ends_at;
+	bool gives_way = !has_woken && state->current == p->pid && now < state->turn_ends_at;
 	bool serves = has_woken && (p->flags & PF_KTHREAD);
 
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
-	if (yields)
-		key += lag_after_yield(cpu, nr_queued(run_queue(cpu))) / tick_ns;
-	else if (gives_way)
+	if (gives_way)
 		key -= LONGEST_NS / tick_ns;
 	else if (serves && level <= state->level && !state->is_trickle)
 		key -= US_TO_NS(slice_us) / tick_ns;
@@ -284,10 +279,9 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
  * if none waits on @cpu, or from a queue that is longer than gathering makes it, by more than one:
  * a task that wakes up there for a moment disturbs no team.
  */
-static bool balance(s32 cpu, const struct task_struct *prev, u32 level)
+static bool balance(s32 cpu, const struct cpu_state *state, u32 level)
 {
-	bool evenly =
-		has_yielded(prev, cpu) || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
+	bool evenly = state->has_yielded || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
 
 	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_waiting() + 2);
 }
@@ -303,35 +297,35 @@ static u64 urgent_queue(s32 cpu)
 }
 
 /*
- * Takes a task that waits in vain on a CPU which a higher class holds. Those that are less
- * important than the one that goes on wait here from now on.
+ * Takes a task that waits in vain on a CPU which a higher class holds, unless it is less important
+ * than the one that goes on here.
  */
-static bool take_held_level(s32 cpu, struct cpu_state *state, u32 own)
+static bool take_held_level(s32 cpu, u32 own)
 {
 	u64 held = noted_held(cpu);
 
-	if (held == NO_QUEUE)
-		return false;
-	if (first_level_on(held) <= own)
-		return scx_bpf_dsq_move_to_local(held, 0);
-	if (adopt(cpu, held, run_queue(cpu)))
-		state->first = NO_LEVEL;
-	return false;
+	return held != NO_QUEUE &&
+	       (first_level_on(held) <= own || first_waited_ns(held) >= LONGEST_NS) &&
+	       scx_bpf_dsq_move_to_local(held, 0);
 }
 
 /* A turn begins, as long as the task's slice. */
 static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	state->current = p->pid;
-	begin_yields(cpu);
+	state->has_yielded = false;
 	state->turn_ends_at = scx_bpf_now() + p->scx.slice;
 	set_level(cpu, state, level_of(p));
 }
 
-/* A task that yields goes to the end of its level. */
+/*
+ * A task that yields goes to the end of its level. Preemption leaves nothing of the slice either,
+ * so a yield is noted.
+ */
 bool BPF_STRUCT_OPS(rr2_yield, struct task_struct *from, struct task_struct *to)
 {
-	return yield(from, to);
+	cpu_state(scx_bpf_task_cpu(from))->has_yielded = true;
+	return give_cpu(from, to);
 }
 
 /*
@@ -374,19 +368,18 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 		COUNT(yielded_to);
 		return;
 	}
-	if (take_held_level(cpu, state, own)) {
+	if (take_held_level(cpu, own)) {
 		COUNT(balanced);
 		return;
 	}
 	if (prev && state->may_gather && is_loaded())
 		rr2_gather(cpu, level_of(prev), team_of(prev));
 	first = first_waiting(cpu, state);
-	if (take_offered_above(cpu, own < first ? own : first) ||
-	    pull_above(cpu, own < first ? own : first)) {
+	if (pull_above(cpu, own < first ? own : first)) {
 		COUNT(pulled);
 		return;
 	}
-	if (goes_on && first >= own && balance(cpu, prev, own)) {
+	if (goes_on && first >= own && balance(cpu, state, own)) {
 		COUNT(balanced);
 		state->turn_ends_at = 0;
 		return;
@@ -409,7 +402,7 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	 * then searches for an idle CPU. So one finds the other, at the next tick at the latest.
 	 */
 	set_level(cpu, state, IDLE);
-	if (!take_offered_above(cpu, IDLE))
+	if (!take_offered(cpu))
 		pull_above(cpu, IDLE);
 }
 
@@ -419,6 +412,8 @@ void BPF_STRUCT_OPS(rr2_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
 
+	if (state->is_trickle)
+		scx_bpf_task_set_slice(p, tick_ns);
 	begin_turn(p, cpu, state);
 	if (state->first < state->level && !state->is_trickle)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -440,22 +435,6 @@ void BPF_STRUCT_OPS(rr2_update_idle, s32 cpu, bool idle)
 		set_load(cpu, 0);
 }
 
-/*
- * Those that wait behind the first ones may be the only ones that may run on the CPUs which are
- * available. One of these CPUs searches the whole queue of @cpu.
- */
-static void offer_queue(s32 cpu)
-{
-	u64 levels = READ_ONCE(available_levels) & levels_below(first_level_on(cpu));
-	struct cpu_set *set;
-
-	if (!levels || nr_queued(run_queue(cpu)) <= PUSHES)
-		return;
-	set = available_at(last_level(levels));
-	offer_to(claim_any(set, cpu), waiting_at(0), cpu,
-		 last_level(levels) == IDLE ? SCX_KICK_IDLE : SCX_KICK_PREEMPT);
-}
-
 /* Looks for other CPUs that are to run one of the first tasks that wait on @cpu. */
 __noinline int rr2_push_waiting(s32 cpu)
 {
@@ -470,26 +449,25 @@ __noinline int rr2_push_waiting(s32 cpu)
 			push(p, cpu, level_of(p));
 	}
 	bpf_rcu_read_unlock();
-	offer_queue(cpu);
 	return 0;
 }
 
 /*
- * Return true if a task below others must have a turn. They are looked at once a trickle; of many,
- * so often that each has a turn in time.
+ * Return true if a task below others must have a turn. They are looked at once a trickle, and where
+ * one was found, at the next tick again: of a thousand, many have waited for too long.
  */
-static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level, u64 waiting)
+static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level)
 {
 	u64 now = scx_bpf_now(), every_ns = US_TO_NS(trickle_us) ?: LONGEST_NS / 10;
-	u64 pace_ns = LONGEST_NS * 3 / 4 / waiting;
+	bool is_due = now - state->searched_at >= every_ns;
 
-	if (every_ns > pace_ns)
-		every_ns = pace_ns;
-	if (now - state->searched_at < every_ns)
+	if (!is_due && !state->has_starved)
 		return false;
-	state->searched_at = now;
-	state->starving = find_starving(cpu, level, trickle_us ? every_ns : LONGEST_NS);
-	return state->starving != NO_TASK;
+	state->starving = find_starving(cpu, level, is_due && trickle_us ? every_ns : LONGEST_NS);
+	state->has_starved = state->starving != NO_TASK;
+	if (is_due)
+		state->searched_at = now;
+	return state->has_starved;
 }
 
 /*
@@ -508,19 +486,18 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
 	if (find_held(cpu) || nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		scx_bpf_task_set_slice(p, 0);
-	if (state->is_trickle) {
-		scx_bpf_task_set_slice(p, 0);
+	if (state->is_trickle)
 		return;
-	}
 	set_load(cpu, nr_here);
 	set_turns(cpu, nr_here, nr_here, true);
 	if (!nr_here)
 		return;
 	/* Events on two CPUs at once can miss each other. */
 	rr2_push_waiting(cpu);
-	if (finds_starving(cpu, state, level, nr_here) || first_level_on(cpu) < level ||
-	    exceeds_bound(nr_here, first_waited_ns(run_queue(cpu)),
-			  US_TO_NS(slice_us) - p->scx.slice))
+	/* A task that has waited so long is next, so that a thousand on a CPU are served in time.
+	 */
+	if (finds_starving(cpu, state, level) || first_level_on(cpu) < level ||
+	    first_waited_ns(run_queue(cpu)) >= LONGEST_NS)
 		scx_bpf_task_set_slice(p, 0);
 }
 
@@ -531,10 +508,7 @@ void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 	give_way(args);
 }
 
-/*
- * A CPU counts as idle when it says so: when a policy is attached the kernel has each CPU choose
- * its next task. One that a higher class holds is not.
- */
+/* All CPUs count as idle at first; a CPU that is not leaves the set at its next tick. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
 	s32 cpu, err = 0;
@@ -544,7 +518,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 		err = err ?: create_queue(run_queue(cpu), cpu) ?: create_turn_timer(cpu);
 		cpu_state(cpu)->starving = NO_TASK;
 		cpu_state(cpu)->first = IDLE;
-		set_level(cpu, cpu_state(cpu), NO_LEVEL);
+		set_level(cpu, cpu_state(cpu), IDLE);
 	}
 	return err;
 }

@@ -278,6 +278,7 @@ static bool find_background(s32 cpu, bool goes_on)
 {
 	if (!take_background(cpu) && (goes_on || !pull(cpu, &background_queues)))
 		return false;
+	limit_turn(cpu, LATER_TURN);
 	set_background(cpu, true);
 	return true;
 }
