@@ -38,13 +38,16 @@ static void begin_yields(s32 cpu)
 
 /*
  * How much later a task that yields on @cpu, where so many tasks wait, is due than others. Where no
- * task has work none waits until then.
+ * task has work none waits until then. A few go round with the others: at a barrier, whose waiters
+ * yield, any other order costs turns.
  */
 static u64 lag_after_yield(s32 cpu, u64 waiting)
 {
 	u64 now = scx_bpf_now(), step = tick_ns / YIELDS_A_TICK;
 	u64 due = yields[cpu & (MAX_CPUS - 1)].next_ns;
 
+	if (waiting < YIELDS_A_TICK)
+		return 0;
 	if (time_before(due, now))
 		due = now;
 	if (time_after(due, now + waiting * step))
