@@ -102,10 +102,11 @@ fn measure_one(program: &Program, root: &Path, job: &Job<'_>, stop: &AtomicBool)
         }
         Job::Overhead(_) => Gives::Output,
     };
-    let bytes = program.run(root, &words, gives, job.file(), stop)?;
-    let bytes = match job.published(&bytes) {
-        Ok(bytes) => bytes,
-        Err(what) => bail!("{} {what}", unfinished.display()),
+    let reported = program.run(root, &words, gives, job.file(), stop)?;
+    let bytes = match (job.published(&reported.bytes), reported.failed) {
+        (Ok(bytes), _) => bytes,
+        (Err(_), Some(status)) => bail!("flsched ended with {status}"),
+        (Err(what), None) => bail!("{} {what}", unfinished.display()),
     };
     let published = root.join(FOLDER).join(job.file());
     replace(&published, &bytes).with_context(|| format!("cannot write {FOLDER}/{}", job.file()))?;

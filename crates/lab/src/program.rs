@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 
 /// Unfinished reports, under the project's folder: nothing there is published.
@@ -20,6 +20,16 @@ pub enum Gives {
     NamedQuietly,
     /// To standard output, which is the file then.
     Output,
+}
+
+/// What it reported.
+#[derive(Debug)]
+pub struct Reported {
+    /// The report.
+    pub bytes: Vec<u8>,
+    /// How it ended, if that is no success: a comparison in which a scheduler hangs or is ejected fails, and its report may
+    /// be complete.
+    pub failed: Option<ExitStatus>,
 }
 
 /// An `flsched`.
@@ -44,7 +54,7 @@ impl Program {
         Self(path.into())
     }
 
-    /// Runs it in the project's folder. What it reported is in [`unfinished`] then, and is returned.
+    /// Runs it in the project's folder. What it reported is in [`unfinished`] then.
     pub fn run(
         &self,
         root: &Path,
@@ -52,7 +62,7 @@ impl Program {
         gives: Gives,
         file: &str,
         stop: &AtomicBool,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Reported> {
         let unfinished = unfinished(file);
         let path = root.join(&unfinished);
         std::fs::create_dir_all(root.join(UNFINISHED))
@@ -74,12 +84,12 @@ impl Program {
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.0.display()))?;
         // Also after a signal: `flsched` takes its machine down first.
         let status = wait_or_terminate(&mut child, stop).context("cannot wait for flsched")?;
-        // A comparison in which a scheduler hangs or is ejected fails, and its report is complete: its reader tells.
         let may_be_complete = gives == Gives::Named && status.code() == Some(1) && path.exists();
         if !status.success() && !may_be_complete {
             bail!("flsched ended with {status}");
         }
-        std::fs::read(&path).with_context(|| format!("cannot read {}", unfinished.display()))
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", unfinished.display()))?;
+        Ok(Reported { bytes, failed: Some(status).filter(|status| !status.success()) })
     }
 }
 

@@ -148,7 +148,10 @@ impl Lab<'_> {
     /// What the command reports, as it is kept.
     fn result(&self, file: &str, measurement: &Measurement, command_line: String) -> Result<Vec<u8>> {
         let mut words = measurement.words().map_err(UsageError)?;
-        let run = |words: &[String], gives| Program::find()?.run(self.root, words, gives, file, self.stop);
+        let run = |words: &[String], gives| {
+            let reported = Program::find()?.run(self.root, words, gives, file, self.stop)?;
+            anyhow::Ok(reported.bytes)
+        };
         let bytes = match words[0].as_str() {
             "compare" => {
                 words.splice(1..1, ["--json".into(), unfinished(file).display().to_string()]);
