@@ -55,12 +55,12 @@ const CLAIMS: &[Claims] = &[
     },
     Claims {
         policy: "smove",
-        hot: &["select_cpu", "enqueue", "dispatch", "stopping", "update_idle", "tick"],
+        hot: &["select_cpu", "enqueue", "dispatch", "update_idle", "tick"],
         allowed: &[Allowed {
             lock: "a dispatch queue's lock",
-            for_each_cpu: 2,
-            because: "Smove makes two queues for each CPU, its run queue and those that stay there for a \
-                      moment; another CPU comes only to queue a task there, or to take one when it has \
+            for_each_cpu: 3,
+            because: "Smove makes three queues for each CPU, its run queue, those that stay there for a moment and its \
+                      background; another CPU comes only to queue a task there, or to take one when it has \
                       nothing to do",
         }],
     },
