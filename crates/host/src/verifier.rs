@@ -11,7 +11,7 @@ pub const LIMIT: u32 = 1_000_000;
 /// The program of a policy that took the verifier the most work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Costliest {
-    /// Its name in the policy's source, as far as the kernel keeps it: 15 bytes.
+    /// Its name in the policy's source.
     pub program: String,
     /// Instructions processed, with those of every path that the verifier followed.
     pub instructions: u32,
