@@ -38,7 +38,7 @@ pub fn renamed(mut old: Fields, name: &str, now: &str) -> Fields {
     old
 }
 
-/// What is wrong with a file, said of the file.
+/// What is wrong with a file. The text continues a sentence that begins with the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// Half a file, or another format.

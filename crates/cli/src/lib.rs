@@ -53,7 +53,7 @@ fn dispatch() -> ExitCode {
     exit::report(outcome)
 }
 
-/// What is wrong with a command line of `compare` or `sim`, which a file has: it is read and planned, and not run.
+/// Checks a command line of `compare` or `sim` that a file contains: reads and plans it, and runs nothing.
 pub fn check(words: &[String]) -> anyhow::Result<()> {
     match args::Cli::try_parse_from(words)?.command {
         args::Command::Compare(args) => commands::compare::plan(&args, words, &Making::quietly()).map(drop),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct Formatting {
     /// With what they are to be.
     pub changes: Vec<(PathBuf, Vec<u8>)>,
-    /// What is wrong with files that cannot be read.
+    /// Errors of the files that cannot be read.
     pub errors: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub fn write(root: &Path, formatting: &Formatting) -> std::io::Result<()> {
     formatting.changes.iter().try_for_each(|(name, bytes)| replace(&root.join(name), bytes))
 }
 
-/// A report of any kind in that form; or what is wrong with it, said of the file.
+/// A report of any kind in that form. The error continues a sentence that begins with the name of the file.
 pub fn formatted(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let kind = match reports::kind_of(bytes).map_err(|what| what.to_string())? {
         Some(kind) => kind,

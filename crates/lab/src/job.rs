@@ -42,7 +42,7 @@ impl Job<'_> {
         command::line_of(&self.arguments())
     }
 
-    /// What is published of a finished report; or what is wrong with it, said of the file.
+    /// What is published of a finished report. The error continues a sentence that begins with the name of the file.
     pub fn published(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         match self {
             Self::Comparison(_) => store::parse(bytes).map(drop),

@@ -61,7 +61,7 @@ impl Overhead {
         words
     }
 
-    /// A finished report; or what is wrong with it, said of the file.
+    /// A finished report. The error continues a sentence that begins with the name of the file.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         match self.command {
             Command::Locks => parse_locks(bytes).map(drop),

@@ -58,7 +58,7 @@ impl Store {
     }
 }
 
-/// A finished report from its bytes; or what is wrong with it, said of the file.
+/// A finished report from its bytes. The error continues a sentence that begins with the name of the file.
 pub fn parse(bytes: &[u8]) -> Result<Report, String> {
     let report: Report = kept(bytes)?;
     match report.complete {
@@ -67,7 +67,7 @@ pub fn parse(bytes: &[u8]) -> Result<Report, String> {
     }
 }
 
-/// A report from its bytes, finished or not; or what is wrong with it, said of the file.
+/// A report from its bytes, finished or not. The error continues a sentence that begins with the name of the file.
 pub fn kept<T: Kept>(bytes: &[u8]) -> Result<T, String> {
     reports::read(bytes).map_err(|what| what.to_string())
 }

@@ -65,7 +65,7 @@ impl Sweep {
     }
 }
 
-/// A report from its bytes; or what is wrong with it, said of the file.
+/// A report from its bytes. The error continues a sentence that begins with the name of the file.
 pub fn parse(bytes: &[u8]) -> Result<Report, String> {
     kept(bytes)
 }

@@ -85,7 +85,7 @@ pub struct Results {
 }
 
 impl Found {
-    /// From a file's bytes; or what is wrong with it, said of the file.
+    /// From a file's bytes. The error continues a sentence that begins with the name of the file.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         fn boxed<T: Kept>(bytes: &[u8]) -> Result<Box<T>, Unreadable> {
             reports::read(bytes).map(Box::new)
