@@ -50,13 +50,26 @@ impl Figures {
 
     /// How far others are from these, each as a share of the figure here; 0 for differences that are too small to count.
     fn apart(&self, others: &Self) -> [f64; 5] {
+        self.distances(others).map(|[difference, least, whole]| match difference {
+            _ if difference <= least => 0.0,
+            _ => difference / whole,
+        })
+    }
+
+    /// The same, but only what is beyond those small differences: nothing leaps when a difference is no longer small.
+    fn apart_beyond(&self, others: &Self) -> [f64; 5] {
+        self.distances(others).map(|[difference, least, whole]| (difference - least).max(0.0) / whole)
+    }
+
+    /// Of each figure its difference, the difference that is too small to count, and of what the difference is a share.
+    fn distances(&self, others: &Self) -> [[f64; 3]; 5] {
         const LEAST: [f64; 5] = [ROUND_US, FEW, FEW, ROUND_US, ROUND_US];
         let (these, others) = (self.all(), others.all());
-        std::array::from_fn(|index| match (these[index] - others[index]).abs() {
-            difference if difference <= LEAST[index] => 0.0,
-            // On one side there were not enough wake-ups.
-            _ if index >= 3 && these[index].min(others[index]) == 0.0 => 0.0,
-            difference => difference / these[index].max(LEAST[index]),
+        std::array::from_fn(|index| {
+            let (here, there, least) = (these[index], others[index], LEAST[index]);
+            // With too few wake-ups on one side there is nothing to compare.
+            let is_unknown = index >= 3 && here.min(there) == 0.0;
+            [if is_unknown { 0.0 } else { (here - there).abs() }, least, here.max(least)]
         })
     }
 
@@ -156,8 +169,9 @@ impl Entry {
 
     /// The figures that agree no longer, or are further apart than when `before` was recorded.
     pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
-        let before = before.map_or([0.0; 5], Self::deviations);
-        let now = self.deviations();
+        let beyond = |entry: &Self| entry.kernel.apart_beyond(&entry.simulator);
+        let before = before.map_or([0.0; 5], beyond);
+        let now = beyond(self);
         let is_worse = |index: &usize| now[*index] > TOLERANCE.max(before[*index] + SLACK);
         (0..now.len()).filter(is_worse).map(|index| Figures::NAMES[index]).collect()
     }
@@ -215,7 +229,17 @@ mod tests {
         let same = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1090.0, 455.0, 9.0, 6.9, 91.0]);
         assert!(same.agrees(), "{:?}", same.deviations());
         let other = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1110.0, 500.0, 30.0, 6.0, 100.0]);
+        assert!(!other.agrees());
+        let other = entry([1000.0, 500.0, 0.0, 6.0, 100.0], [1120.0, 500.0, 30.0, 6.0, 100.0]);
         assert_eq!(other.worse_than(None), ["time", "migrations"]);
+    }
+
+    #[test]
+    fn a_difference_that_is_barely_large_enough_to_count_is_no_leap() {
+        let apart = |p50| entry([1000.0, 100.0, 0.0, 6.1, 100.0], [1000.0, 100.0, 0.0, p50, 100.0]);
+        assert!(!apart(5.0).agrees());
+        assert!(apart(5.0).worse_than(Some(&apart(5.2))).is_empty());
+        assert_eq!(apart(4.0).worse_than(Some(&apart(5.2))), ["p50"]);
     }
 
     #[test]
