@@ -10,9 +10,10 @@
 #include "background.bpf.h"
 #include "later.bpf.h"
 
-#define YIELDERS  8 /* tasks that yield that go before tasks with work within a tick */
-#define LOOKED_AT 5 /* tasks of a queue among which one that a task waits for is found */
-#define COMPUTES  2 /* a task computes if it has run for so many ticks */
+#define YIELDERS    8 /* tasks that yield that go before tasks with work within a tick */
+#define LOOKED_AT   5 /* tasks of a queue among which one that a task waits for is found */
+#define TMPFS_MAGIC 0x01021994
+#define COMPUTES    2 /* a task computes if it has run for so many ticks */
 
 /*
  * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
@@ -77,12 +78,22 @@ static bool is_later_next(s32 cpu)
 	return state->nr_first++ < YIELDERS;
 }
 
-/* Return true if the process of @p has mapped memory that others may have mapped, too. */
+/* Return true if @file is in a file system in memory, whose pages the kernel counts as shared. */
+static bool is_in_memory(const struct file *file)
+{
+	return file && file->f_inode->i_sb->s_magic == TMPFS_MAGIC;
+}
+
+/*
+ * Return true if the process of @p has mapped memory that others may have mapped, too. The kernel's
+ * count lacks what each CPU has not added yet, up to two pages for each CPU of the machine. Of a
+ * program that is itself in such memory that is unknown.
+ */
 static bool shares_memory(const struct task_struct *p)
 {
 	const struct mm_struct *mm = p->mm;
 
-	return mm && mm->rss_stat[MM_SHMEMPAGES].count > 0;
+	return mm && mm->rss_stat[MM_SHMEMPAGES].count > 0 && !is_in_memory(mm->exe_file);
 }
 
 /*

@@ -102,8 +102,8 @@ impl VmSpec {
         Ok(())
     }
 
-    /// Checks whether kernel and files fit into memory. The root file system may fill half of it, and the archive, which
-    /// is there until it is unpacked, does not count as a part of it (`shmem_default_max_blocks()` in mm/shmem.c).
+    /// Checks whether kernel and files fit into memory: the archive is there until it is unpacked, and what the command
+    /// writes and needs itself gets as much again.
     fn check_memory(&self, files: u64) -> Result<(), VmError> {
         let files = u32::try_from(files >> 20).unwrap_or(u32::MAX).saturating_add(1);
         let needed = KERNEL_MIB.saturating_add(files.saturating_mul(3));

@@ -62,8 +62,22 @@ struct percpu_counter {
 	s64 count;
 };
 
+struct super_block {
+	unsigned long s_magic;
+};
+
+struct inode {
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+/* No program has a file. */
 struct mm_struct {
 	struct percpu_counter rss_stat[NR_MM_COUNTERS];
+	struct file *exe_file;
 };
 
 /* All tasks are in the root cgroup. */

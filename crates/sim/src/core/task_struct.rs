@@ -125,6 +125,8 @@ pub(crate) struct PercpuCounter {
 #[derive(Debug, Default)]
 pub(crate) struct MmStruct {
     pub(crate) rss_stat: [PercpuCounter; 4],
+    /// Always null: no program has a file.
+    exe_file: usize,
 }
 
 impl MmStruct {

@@ -6,8 +6,13 @@ use crate::machine::Machine;
 use crate::scheduler::Held;
 use nix::libc;
 use nix::sched::sched_getcpu;
-use nix::sys::signal::Signal;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, execv, fork};
+use std::ffi::CString;
 use std::io::{Read, Write, pipe};
+use std::num::NonZero;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(stopped_and_continued, EVERYWHERE),
     scenario!(ending_among_hogs, EVERYWHERE),
     scenario!(threads_that_yield_spread, REPEATABLE, &["smove", "rr2"]),
+    scenario!(processes_take_short_turns_if_they_share_memory, REPEATABLE, &["flsched"]),
     scenario!(attached_and_detached_again_and_again, &[Machine::Work, Machine::Wall]),
 ];
 
@@ -172,4 +178,71 @@ fn attached_and_detached_again_and_again() {
     eprintln!("{times} times in {:.2?}", began.elapsed());
     makers.stop();
     hogs.stop();
+}
+
+/// Processes of one parent that share memory may wait for each other by spinning. Others have long turns, also if their
+/// program is in a file system in memory, whose pages count as shared ones.
+fn processes_take_short_turns_if_they_share_memory() {
+    const IN_MEMORY: &str = "/dev/shm/sh";
+    let compute = || loop {
+        work();
+    };
+    let memory = shared_pages();
+    let held = Held::start();
+    let alone = switches_of(compute);
+    std::fs::copy("/bin/sh", IN_MEMORY).expect("there is room");
+    let program = [IN_MEMORY, "-c", "while :; do :; done"].map(|word| CString::new(word).expect("a word"));
+    let in_memory = switches_of(|| execv(&program[0], &program).map_or((), |never| match never {}));
+    let sharing = switches_of(|| {
+        memory.iter().for_each(|page| page.0.store(1, Ordering::Relaxed));
+        compute();
+    });
+    held.stop();
+    std::fs::remove_file(IN_MEMORY).expect("it is there");
+    eprintln!("switches: alone {alone}, with a program in memory {in_memory}, sharing memory {sharing}");
+    assert!(3 * alone.max(in_memory) < sharing, "alone {alone}, in memory {in_memory}, sharing {sharing}");
+}
+
+/// Memory that all processes have in common which are forked from now on. The kernel's count of a process's pages lacks
+/// up to 32, or two for each CPU, of each CPU.
+fn shared_pages() -> &'static [Page] {
+    const PAGES: usize = 256;
+    let (access, size) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, PAGES * size_of::<Page>());
+    let size = NonZero::new(size).expect("not zero");
+    // SAFETY: the kernel chooses a place that is free.
+    let pages = unsafe { mmap_anonymous(None, size, access, MapFlags::MAP_SHARED) }.expect("there is memory");
+    // SAFETY: it is never unmapped, begins with a page, and zeros are numbers.
+    unsafe { std::slice::from_raw_parts(pages.cast().as_ptr(), PAGES) }
+}
+
+#[repr(C, align(4096))]
+struct Page(AtomicU64);
+
+/// How often four children that do this on one CPU are taken from it in 800 ms.
+fn switches_of(child: impl Fn()) -> u64 {
+    let start = || {
+        // SAFETY: the child takes no lock, and allocates nothing.
+        match unsafe { fork() }.expect("there is room for a process") {
+            ForkResult::Parent { child } => child,
+            ForkResult::Child => {
+                pin_to(a_cpu());
+                child();
+                // SAFETY: ends the process at once.
+                unsafe { libc::_exit(1) }
+            }
+        }
+    };
+    let children: Vec<Pid> = (0..4).map(|_| start()).collect();
+    sleep(millis(800));
+    let switches = children.iter().map(|child| {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+        line.and_then(|number| number.trim().parse::<u64>().ok()).expect("a number")
+    });
+    let switches = switches.sum();
+    for child in children {
+        kill(child, Signal::SIGKILL).expect("it runs");
+        waitpid(child, None).expect("it ends");
+    }
+    switches
 }
