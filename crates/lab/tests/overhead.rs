@@ -6,6 +6,7 @@
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
 mod own;
 
+use flsched_machine::{Callback, Machine};
 use flsched_spec::Policy;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -104,8 +105,9 @@ const OF_LOCKS: [(&str, Check); 4] = [
     ("waits_are_seen_and_placed", waits_are_placed),
 ];
 /// Of what `flsched-lab costs` reports, which depends on the kernel more than on the policy.
-const OF_COSTS: [(&str, Check); 2] = [
+const OF_COSTS: [(&str, Check); 3] = [
     ("every_function_can_be_watched", functions_are_watched),
+    ("the_simulators_prices_are_the_kernels", prices_are_right),
     ("costs_report_calls_and_times", costs_are_reported),
 ];
 
@@ -262,6 +264,34 @@ fn costs_are_reported(claims: &Claims, _: &Value, costs: &Value) -> Result<(), S
         }
     }
     expect(costs["probe"]["inside_ns"].as_f64() > Some(0.0) && costs["clock"] == "work", costs)
+}
+
+/// A policy that is changed costs something else. Only functions that do about the same at each call are compared, and
+/// half a bucket of the measurement's histogram is no difference.
+fn prices_are_right(claims: &Claims, _: &Value, costs: &Value) -> Result<(), String> {
+    const APART: f64 = 0.15;
+    const LEAST_NS: f64 = 32.0;
+    let functions = [
+        ("enqueue_task", Callback::Enqueue),
+        ("dequeue_task", Callback::Dequeue),
+        ("balance", Callback::Balance),
+        ("set_next_task", Callback::SetNext),
+        ("put_prev_task", Callback::PutPrev),
+    ];
+    let machine = Machine::find("parallel-clock").map_err(|error| error.to_string())?;
+    let prices = machine.callbacks(claims.policy);
+    for (role, callback) in functions {
+        let function = array(&costs["functions"]).iter().find(|function| function["role"] == role);
+        let median_ns = function.and_then(|function| function["scx"]["median_ns"].as_f64());
+        let median_ns = median_ns.ok_or_else(|| format!("no function {role}: {costs}"))?;
+        let price_ns = prices.of(callback) as f64;
+        if (median_ns - price_ns).abs() > LEAST_NS + APART * price_ns {
+            return Err(format!(
+                "{role} takes {median_ns} ns, and {price_ns} in machines/callbacks.toml: measure its prices again"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn under<'a>(locks: &'a Value, scheduler: &str) -> Result<&'a Value, String> {
