@@ -7,7 +7,12 @@
 
 #include "common.bpf.h"
 
-KNOB(max_delay_us, 100000, 1000, 10000000,
+/* A policy with longer turns says so before it includes this. */
+#ifndef DEFAULT_MAX_DELAY_US
+#define DEFAULT_MAX_DELAY_US 100000
+#endif
+
+KNOB(max_delay_us, DEFAULT_MAX_DELAY_US, 1000, 10000000,
      "longest wait of a runnable task among up to 16 on its CPU, in microseconds");
 
 #define CROWD 16 /* tasks on a CPU for which max_delay_us is kept */

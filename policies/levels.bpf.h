@@ -26,6 +26,19 @@ static struct queues waiting[LEVELS];
 static u64 available_levels __attribute__((aligned(64)));
 static u64 waiting_levels __attribute__((aligned(64)));
 
+/* The levels of a CPU, written under its run-queue lock. */
+struct cpu_levels {
+	u32 runs;  /* of the task that runs, IDLE, or NO_LEVEL */
+	u32 first; /* most important one that waits, or IDLE; NO_LEVEL: not known */
+} __attribute__((aligned(64)));
+
+static struct cpu_levels cpu_levels[MAX_CPUS];
+
+static struct cpu_levels *levels_on(s32 cpu)
+{
+	return &cpu_levels[cpu & (MAX_CPUS - 1)];
+}
+
 /* From nice; SCHED_IDLE is the last. */
 static u32 level_of(const struct task_struct *p)
 {
@@ -82,18 +95,60 @@ static u64 level_key(u32 level, u64 since)
 	return ((u64)level << LEVEL_SHIFT) + since;
 }
 
-/* The most important level that waits on @cpu, or IDLE. */
-static u32 first_level_on(s32 cpu)
+/* The level of the first task in @queue, or IDLE. */
+static u32 first_level_in(u64 queue)
 {
 	struct task_struct *first;
 	u32 level = IDLE;
 
 	bpf_rcu_read_lock();
-	first = __COMPAT_scx_bpf_dsq_peek(run_queue(cpu));
+	first = __COMPAT_scx_bpf_dsq_peek(queue);
 	if (first)
 		level = level_of(first);
 	bpf_rcu_read_unlock();
 	return level;
+}
+
+/* A task of @level comes to @cpu's queue. */
+static void note_waiting(s32 cpu, u32 level)
+{
+	struct cpu_levels *levels = levels_on(cpu);
+
+	if (levels->first != NO_LEVEL && level < levels->first)
+		levels->first = level;
+}
+
+/* The only task that waits on @cpu leaves the queue, or the first one of several. */
+static void note_taken(s32 cpu)
+{
+	struct cpu_levels *levels = levels_on(cpu);
+
+	if (levels->first != NO_LEVEL)
+		levels->first = IDLE;
+}
+
+/*
+ * The level of the first task that waits on @cpu. It is known if the queue was empty since a task
+ * was chosen; else the queue is checked, which takes its lock on kernels before 6.19.
+ */
+static u32 first_waiting(s32 cpu)
+{
+	struct cpu_levels *levels = levels_on(cpu);
+	u64 waiting = nr_queued(run_queue(cpu));
+	u32 first = levels->first;
+
+	if (!waiting)
+		first = IDLE;
+	else if (first == NO_LEVEL)
+		first = first_level_in(run_queue(cpu));
+	levels->first = waiting > 1 ? NO_LEVEL : first;
+	return first;
+}
+
+/* How a CPU that runs a task of @level, or none, is told to choose another one. */
+static u64 kick_at(u32 level)
+{
+	return level == IDLE ? SCX_KICK_IDLE : SCX_KICK_PREEMPT;
 }
 
 /* @cpu is available for tasks more important than @level. */
@@ -101,6 +156,18 @@ static void add_available(s32 cpu, u32 level)
 {
 	add_cpu(available_at(level), cpu);
 	set_bits(&available_levels, level_bit(level));
+}
+
+/* @cpu runs a task of @level, or none. @may_preempt: that task makes room for others. */
+static void set_level(s32 cpu, u32 level, bool may_preempt)
+{
+	struct cpu_levels *levels = levels_on(cpu);
+
+	if (level != levels->runs)
+		remove_cpu(available_at(levels->runs), cpu);
+	WRITE_ONCE(levels->runs, level);
+	if (level <= IDLE && may_preempt)
+		add_available(cpu, level);
 }
 
 /* A task of @level waits on @cpu that other CPUs may take. */
@@ -164,43 +231,24 @@ static bool take_from(struct queues *queues, s32 from, s32 cpu)
 }
 
 /*
- * The task below @level that has waited longest on @cpu, and for @least_ns, or NO_TASK; of those
- * that have waited for LONGEST_NS any. All tasks that wait there are looked at, unless one has
- * waited for so long: where thousands do, it is one of the first.
+ * Takes a task more important than @level from the queue that was offered to @cpu. All of that
+ * queue is searched.
  */
-__noinline s32 find_starving(s32 cpu, u32 level, u64 least_ns)
+__noinline bool take_offered_above(s32 cpu, u32 level)
 {
-	u64 now = bpf_jiffies64(), least = least_ns / tick_ns;
-	struct task_struct *p;
-	s32 starving = NO_TASK;
-
-	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
-		u64 waited = now - p->scx.runnable_at;
-
-		if (level_of(p) <= level || waited < least)
-			continue;
-		starving = p->pid;
-		if (waited * tick_ns >= LONGEST_NS)
-			break;
-		least = waited + 1;
-	}
-	bpf_rcu_read_unlock();
-	return starving;
-}
-
-/* Takes this task for @cpu from its queue, if it still waits there. */
-__noinline bool take_task(s32 cpu, s32 pid)
-{
+	struct offered *mine = &offered[cpu & (MAX_CPUS - 1)];
 	struct task_struct *p;
 	bool taken = false;
 
+	if (!READ_ONCE(mine->is_open))
+		return false;
+	WRITE_ONCE(mine->is_open, false);
 	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
-		if (p->pid != pid)
-			continue;
-		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-		break;
+	bpf_for_each (scx_dsq, p, READ_ONCE(mine->queue), 0) {
+		if (taken || level_of(p) >= level)
+			break;
+		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 	}
 	bpf_rcu_read_unlock();
 	return taken;

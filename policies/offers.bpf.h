@@ -57,14 +57,11 @@ __noinline u32 offer_first(struct queues *queues __arg_nonnull, struct cpu_set *
 	return woken;
 }
 
-/* If none of the first tasks may run on any of these CPUs, one of them searches the whole queue. */
 static u32 offer_waiting(struct queues *queues, struct cpu_set *set, s32 cpu, bool whole, u64 kick)
 {
 	u32 woken = offer_first(queues, set, cpu, whole, kick);
 
-	if (!woken && !is_empty(set) && nr_queued(queues->first + cpu) > OFFERS)
-		woken = offer_to(claim_any(set, cpu), queues, cpu, kick);
-	return woken;
+	return woken ?: offer_rest(queues, set, cpu, OFFERS, kick);
 }
 
 #endif /* FLSCHED_OFFERS_BPF_H */

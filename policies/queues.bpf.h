@@ -117,6 +117,16 @@ static inline bool offer_to(s32 idle, struct queues *queues, s32 cpu, u64 kick)
 	return true;
 }
 
+/*
+ * One of the CPUs in @set searches all of @cpu's queue, if that has more tasks than the first ones,
+ * @looked_at, which may not run there. True if one does.
+ */
+static bool offer_rest(struct queues *queues, struct cpu_set *set, s32 cpu, u64 looked_at, u64 kick)
+{
+	return !is_empty(set) && nr_queued(queues->first + cpu) > looked_at &&
+	       offer_to(claim_any(set, cpu), queues, cpu, kick);
+}
+
 /* Takes a task that was offered to @cpu while it was idle. */
 static inline bool take_offered(s32 cpu)
 {

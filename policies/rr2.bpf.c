@@ -20,21 +20,18 @@
  * one from a longer queue, as far as teams stay together; and a task that waits below one that
  * never blocks gets a trickle of CPU time, because the kernel would eject the scheduler.
  */
+#define DEFAULT_MAX_DELAY_US 1600000 /* turns of 16 tasks */
+
 #include "balance.bpf.h"
+#include "delay.bpf.h"
+#include "gather.bpf.h"
 #include "held.bpf.h"
-#include "levels.bpf.h"
-#include "load.bpf.h"
-#include "teams.bpf.h"
-#include "turns.bpf.h"
-#include "yield_to.bpf.h"
+#include "trickle.bpf.h"
+#include "yields.bpf.h"
 
 POLICY_BOILERPLATE(rr2)
 
 KNOB(slice_us, 100000, 1000, 10000000, "turn of a task among others of its level, in microseconds");
-
-/* The kernel's real-time throttling leaves 5 % to the rest; so does a tick of 4 ms in 100 ms. */
-KNOB(trickle_us, 100000, 0, 10000000,
-     "a task below others gets a turn of one tick this often, in microseconds; 0: after 10 s");
 
 /* clang-format off */
 STATS(
@@ -55,16 +52,9 @@ STATS(
 
 /* The state of a CPU, written under its run-queue lock. */
 struct cpu_state {
-	u32 level;	  /* of the task that runs */
 	s32 current;	  /* the task that runs, or ran last */
-	u64 turn_ends_at; /* 0: the task that ran goes to the end of its level */
-	bool has_yielded; /* the task that runs called sched_yield() */
-	bool is_trickle;  /* it is below others, and has a turn of one tick */
+	u64 turn_ends_at; /* 0: that task goes to the end of its level */
 	bool may_gather;  /* a tick has passed since the CPU searched for co-threads elsewhere */
-	s32 starving;	  /* a task that is to have a turn of one tick, or NO_TASK */
-	u64 searched_at;  /* when such a task was searched last */
-	bool has_starved; /* the last search found one */
-	u32 first;	  /* most important level that waits, or IDLE; NO_LEVEL: not known */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -72,16 +62,6 @@ static struct cpu_state cpu_states[MAX_CPUS];
 static struct cpu_state *cpu_state(s32 cpu)
 {
 	return &cpu_states[cpu & (MAX_CPUS - 1)];
-}
-
-/* @cpu runs a task of @level, or none. A trickle's turn is not interrupted: it is short. */
-static void set_level(s32 cpu, struct cpu_state *state, u32 level)
-{
-	if (level != state->level)
-		remove_cpu(available_at(state->level), cpu);
-	WRITE_ONCE(state->level, level);
-	if (level <= IDLE && !state->is_trickle)
-		add_available(cpu, level);
 }
 
 /* What a CPU is searched for. */
@@ -167,7 +147,7 @@ s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	if (cpu >= 0 && search.at == IDLE)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, US_TO_NS(slice_us), 0);
 	if (cpu < 0 && search.near.cpus && bpf_cpumask_test_cpu(beside, p->cpus_ptr) &&
-	    READ_ONCE(cpu_state(beside)->level) < IDLE && takes_more(run_queue(beside))) {
+	    READ_ONCE(levels_on(beside)->runs) < IDLE && takes_more(run_queue(beside))) {
 		COUNT(joined);
 		cpu = beside;
 	}
@@ -178,15 +158,10 @@ s32 BPF_STRUCT_OPS(rr2_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 static void push(struct task_struct *p, s32 cpu, u32 level)
 {
 	struct search search = {.last = cpu, .counted = 1};
-	s32 target;
 
 	add_waiting(cpu, level);
-	target =
-		READ_ONCE(available_levels) & levels_below(level) ? rr2_search(&search, p) : NO_CPU;
-	if (target >= 0 && search.at == IDLE)
-		offer_to(target, waiting_at(level), cpu, SCX_KICK_IDLE);
-	else if (target >= 0)
-		scx_bpf_kick_cpu(target, SCX_KICK_PREEMPT);
+	if (READ_ONCE(available_levels) & levels_below(level))
+		offer_to(rr2_search(&search, p), &run_queues, cpu, kick_at(search.at));
 }
 
 /*
@@ -202,19 +177,22 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state *state = cpu_state(cpu);
 	bool has_woken = enq_flags & SCX_ENQ_WAKEUP;
 	u64 slice_ns = US_TO_NS(slice_us), now = scx_bpf_now();
-	u32 level = level_of(p);
+	u32 level = level_of(p), running = levels_on(cpu)->runs;
 	u64 key = level_key(level, p->scx.runnable_at);
-	bool gives_way = !has_woken && state->current == p->pid && now < state->turn_ends_at;
+	bool yields = !has_woken && has_yielded(p, cpu);
+	bool gives_way =
+		!has_woken && !yields && state->current == p->pid && now < state->turn_ends_at;
 	bool serves = has_woken && (p->flags & PF_KTHREAD);
 
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
-	if (gives_way)
+	if (yields)
+		key += lag_after_yield(cpu, nr_queued(run_queue(cpu))) / tick_ns;
+	else if (gives_way)
 		key -= LONGEST_NS / tick_ns;
-	else if (serves && level <= state->level && !state->is_trickle)
+	else if (serves && level <= running && !is_trickle(cpu))
 		key -= US_TO_NS(slice_us) / tick_ns;
-	if (level < state->first && state->first != NO_LEVEL)
-		state->first = level;
+	note_waiting(cpu, level);
 	if (is_loaded())
 		count_thread(p, cpu);
 	if (may_leave(p, enq_flags)) {
@@ -224,53 +202,10 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 			push(p, cpu, level);
 	}
 	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), slice_ns, key, enq_flags);
-	if (level < state->level && state->level < IDLE && !state->is_trickle) {
+	if (level < running && running < IDLE && !is_trickle(cpu)) {
 		COUNT(preempted);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
-}
-
-/*
- * The added pull (III): threads of equal level that have co-threads here and none there; or, so
- * that two halves of a team come together, no more there than here. A thread that leaves the CPU
- * calls its co-threads. The last task that waits on a CPU stays there: balance() would replace it.
- */
-__noinline int rr2_gather(s32 cpu, u32 level, u64 team)
-{
-	u32 own = group_of(cpu), groups = walk_from(cpu, reach, 0).tries, distance;
-	struct team_group *here = team ? team_in(team, own) : NULL;
-	struct cpu_state *state = cpu_state(cpu);
-
-	state->may_gather = false;
-	if (!here || !*threads_on(here, cpu))
-		return 0;
-	bpf_for (distance, 0, groups) {
-		u32 group = near_group(own, distance);
-		struct team_group *there = team_in(team, group);
-		u64 cpus;
-		u32 tries;
-
-		if (!there)
-			continue;
-		cpus = there->cpus & cpus_of(&waiting_at(level)->cpus, group);
-		bpf_for (tries, 0, PULL_TRIES) {
-			u32 bit;
-			s32 from;
-
-			if (!cpus || !takes_more(run_queue(cpu)))
-				break;
-			bit = first_bit_from(cpus, cpu_index(cpu));
-			cpus &= ~(1ULL << bit);
-			from = cpu_at(group, bit);
-			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
-			    nr_queued(run_queue(from)) < 2 ||
-			    !gather_from(from, cpu, team, level + HIGHEST_PRIO))
-				continue;
-			COUNT(gathered);
-			add_waiting(cpu, level);
-		}
-	}
-	return 0;
 }
 
 /*
@@ -279,9 +214,10 @@ __noinline int rr2_gather(s32 cpu, u32 level, u64 team)
  * if none waits on @cpu, or from a queue that is longer than gathering makes it, by more than one:
  * a task that wakes up there for a moment disturbs no team.
  */
-static bool balance(s32 cpu, const struct cpu_state *state, u32 level)
+static bool balance(s32 cpu, const struct task_struct *prev, u32 level)
 {
-	bool evenly = state->has_yielded || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
+	bool evenly =
+		has_yielded(prev, cpu) || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
 
 	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_waiting() + 2);
 }
@@ -297,52 +233,35 @@ static u64 urgent_queue(s32 cpu)
 }
 
 /*
- * Takes a task that waits in vain on a CPU which a higher class holds, unless it is less important
- * than the one that goes on here.
+ * Takes a task that waits in vain on a CPU which a higher class holds. Those that are less
+ * important than the one that goes on wait here from now on.
  */
-static bool take_held_level(s32 cpu, u32 own)
+static bool take_held(s32 cpu, u32 own)
 {
 	u64 held = noted_held(cpu);
 
-	return held != NO_QUEUE &&
-	       (first_level_on(held) <= own || first_waited_ns(held) >= LONGEST_NS) &&
-	       scx_bpf_dsq_move_to_local(held, 0);
+	if (held == NO_QUEUE)
+		return false;
+	if (first_level_in(held) <= own)
+		return scx_bpf_dsq_move_to_local(held, 0);
+	if (adopt(cpu, held, run_queue(cpu)))
+		levels_on(cpu)->first = NO_LEVEL;
+	return false;
 }
 
 /* A turn begins, as long as the task's slice. */
 static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	state->current = p->pid;
-	state->has_yielded = false;
+	begin_yields(cpu);
 	state->turn_ends_at = scx_bpf_now() + p->scx.slice;
-	set_level(cpu, state, level_of(p));
+	set_level(cpu, level_of(p), !is_trickle(cpu));
 }
 
-/*
- * A task that yields goes to the end of its level. Preemption leaves nothing of the slice either,
- * so a yield is noted.
- */
+/* A task that yields goes to the end of its level. */
 bool BPF_STRUCT_OPS(rr2_yield, struct task_struct *from, struct task_struct *to)
 {
-	cpu_state(scx_bpf_task_cpu(from))->has_yielded = true;
-	return give_cpu(from, to);
-}
-
-/*
- * The level of the first task that waits on @cpu. It is known if the queue was empty since a task
- * was chosen; else the queue is checked, which takes its lock on kernels before 6.19.
- */
-static u32 first_waiting(s32 cpu, struct cpu_state *state)
-{
-	u64 waiting = nr_queued(run_queue(cpu));
-	u32 first = state->first;
-
-	if (!waiting)
-		first = IDLE;
-	else if (first == NO_LEVEL)
-		first = first_level_on(cpu);
-	state->first = waiting > 1 ? NO_LEVEL : first;
-	return first;
+	return yield(from, to);
 }
 
 /*
@@ -353,41 +272,41 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	u32 own = goes_on ? level_of(prev) : IDLE, first;
+	u32 own = goes_on ? level_of(prev) : IDLE, first, best, came;
 
-	if (state->is_trickle)
+	if (is_trickle(cpu))
 		state->turn_ends_at = 0;
-	state->is_trickle = state->starving != NO_TASK && take_task(cpu, state->starving);
-	state->starving = NO_TASK;
-	if (state->is_trickle) {
+	if (take_starving(cpu)) {
 		COUNT(trickled);
-		limit_turn(cpu, LATER_TURN);
 		return;
 	}
 	if (take_target(cpu, 1)) {
 		COUNT(yielded_to);
 		return;
 	}
-	if (take_held_level(cpu, own)) {
+	if (take_held(cpu, own)) {
 		COUNT(balanced);
 		return;
 	}
-	if (prev && state->may_gather && is_loaded())
-		rr2_gather(cpu, level_of(prev), team_of(prev));
-	first = first_waiting(cpu, state);
-	if (pull_above(cpu, own < first ? own : first)) {
+	if (prev && state->may_gather && is_loaded()) {
+		state->may_gather = false;
+		came = gather(cpu, level_of(prev), team_of(prev));
+		COUNT_MANY(gathered, came);
+	}
+	first = first_waiting(cpu);
+	best = own < first ? own : first;
+	if (take_offered_above(cpu, best) || pull_above(cpu, best)) {
 		COUNT(pulled);
 		return;
 	}
-	if (goes_on && first >= own && balance(cpu, state, own)) {
+	if (goes_on && first >= own && balance(cpu, prev, own)) {
 		COUNT(balanced);
 		state->turn_ends_at = 0;
 		return;
 	}
 	if (first < IDLE && first <= own && scx_bpf_dsq_move_to_local(run_queue(cpu), 0)) {
 		limit_turn(cpu, TURN);
-		if (state->first != NO_LEVEL)
-			state->first = IDLE;
+		note_taken(cpu);
 		if (first == own)
 			state->turn_ends_at = 0;
 		return;
@@ -401,8 +320,8 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	 * The CPU declares itself idle, then searches for work; push() declares that a task waits,
 	 * then searches for an idle CPU. So one finds the other, at the next tick at the latest.
 	 */
-	set_level(cpu, state, IDLE);
-	if (!take_offered(cpu))
+	set_level(cpu, IDLE, true);
+	if (!take_offered_above(cpu, IDLE))
 		pull_above(cpu, IDLE);
 }
 
@@ -410,12 +329,9 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(rr2_running, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_state *state = cpu_state(cpu);
 
-	if (state->is_trickle)
-		scx_bpf_task_set_slice(p, tick_ns);
-	begin_turn(p, cpu, state);
-	if (state->first < state->level && !state->is_trickle)
+	begin_turn(p, cpu, cpu_state(cpu));
+	if (levels_on(cpu)->first < levels_on(cpu)->runs && !is_trickle(cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (is_loaded())
 		count_thread(p, cpu);
@@ -430,7 +346,7 @@ void BPF_STRUCT_OPS(rr2_quiescent, struct task_struct *p, u64 deq_flags)
 /* A CPU begins or ceases to idle. */
 void BPF_STRUCT_OPS(rr2_update_idle, s32 cpu, bool idle)
 {
-	set_level(cpu, cpu_state(cpu), idle ? IDLE : NO_LEVEL);
+	set_level(cpu, idle ? IDLE : NO_LEVEL, true);
 	if (idle)
 		set_load(cpu, 0);
 }
@@ -453,21 +369,16 @@ __noinline int rr2_push_waiting(s32 cpu)
 }
 
 /*
- * Return true if a task below others must have a turn. They are looked at once a trickle, and where
- * one was found, at the next tick again: of a thousand, many have waited for too long.
+ * Those behind the first ones, of which the very first has the level @first, may be the only ones
+ * that may run on the CPUs that are available.
  */
-static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level)
+static void offer_others(s32 cpu, u32 first)
 {
-	u64 now = scx_bpf_now(), every_ns = US_TO_NS(trickle_us) ?: LONGEST_NS / 10;
-	bool is_due = now - state->searched_at >= every_ns;
+	u64 levels = READ_ONCE(available_levels) & levels_below(first);
+	u32 last = levels ? last_level(levels) : NO_LEVEL;
 
-	if (!is_due && !state->has_starved)
-		return false;
-	state->starving = find_starving(cpu, level, is_due && trickle_us ? every_ns : LONGEST_NS);
-	state->has_starved = state->starving != NO_TASK;
-	if (is_due)
-		state->searched_at = now;
-	return state->has_starved;
+	if (levels)
+		offer_rest(&run_queues, available_at(last), cpu, PUSHES, kick_at(last));
 }
 
 /*
@@ -477,16 +388,15 @@ static bool finds_starving(s32 cpu, struct cpu_state *state, u32 level)
 void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_state *state = cpu_state(cpu);
 	u64 nr_here = nr_queued(run_queue(cpu));
-	u32 level = level_of(p);
+	u32 level = level_of(p), first;
 
-	set_level(cpu, state, level);
-	state->may_gather = true;
+	set_level(cpu, level, !is_trickle(cpu));
+	cpu_state(cpu)->may_gather = true;
 	/* An idle CPU has got two tasks at once. No other CPU finds the second one. */
-	if (find_held(cpu) || nr_queued(SCX_DSQ_LOCAL_ON | cpu))
+	if (find_held(cpu) || is_trickle(cpu) || nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		scx_bpf_task_set_slice(p, 0);
-	if (state->is_trickle)
+	if (is_trickle(cpu))
 		return;
 	set_load(cpu, nr_here);
 	set_turns(cpu, nr_here, nr_here, true);
@@ -494,21 +404,25 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 		return;
 	/* Events on two CPUs at once can miss each other. */
 	rr2_push_waiting(cpu);
-	/* A task that has waited so long is next, so that a thousand on a CPU are served in time.
-	 */
-	if (finds_starving(cpu, state, level) || first_level_on(cpu) < level ||
-	    first_waited_ns(run_queue(cpu)) >= LONGEST_NS)
+	first = first_level_in(run_queue(cpu));
+	offer_others(cpu, first);
+	if (finds_starving(cpu, level, nr_here) || first < level ||
+	    exceeds_bound(nr_here, first_waited_ns(run_queue(cpu)),
+			  US_TO_NS(slice_us) - p->scx.slice))
 		scx_bpf_task_set_slice(p, 0);
 }
 
 /* A task of a higher class takes the CPU. Other CPUs may take those that wait here. */
 void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	set_level(cpu, cpu_state(cpu), NO_LEVEL);
+	set_level(cpu, NO_LEVEL, true);
 	give_way(args);
 }
 
-/* All CPUs count as idle at first; a CPU that is not leaves the set at its next tick. */
+/*
+ * A CPU counts as idle when it says so: when a policy is attached the kernel has each CPU choose
+ * its next task. One that a higher class holds is not.
+ */
 s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 {
 	s32 cpu, err = 0;
@@ -516,9 +430,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rr2_init)
 	init_load();
 	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
 		err = err ?: create_queue(run_queue(cpu), cpu) ?: create_turn_timer(cpu);
-		cpu_state(cpu)->starving = NO_TASK;
-		cpu_state(cpu)->first = IDLE;
-		set_level(cpu, cpu_state(cpu), IDLE);
+		*levels_on(cpu) = (struct cpu_levels){.runs = NO_LEVEL, .first = IDLE};
 	}
 	return err;
 }

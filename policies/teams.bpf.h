@@ -22,7 +22,6 @@
 
 #define TEAM_GROUPS 16384
 #define LIST_TEAM   1ULL /* of those on the user's list */
-#define SCAN	    16	 /* tasks of another CPU's queue that are checked for co-threads */
 
 enum group_by { BY_PROCESS, BY_CGROUP, BY_PIDS };
 
@@ -195,28 +194,6 @@ __noinline int find_cothreads(u64 team, s32 cpu, u32 counted, struct cothreads *
 		break;
 	}
 	return 0;
-}
-
-/* Moves a thread of @team, with @static_prio, from the run queue of @from to that of @cpu. */
-__noinline bool gather_from(s32 from, s32 cpu, u64 team, int static_prio)
-{
-	struct task_struct *p;
-	bool gathered = false;
-	u32 tried = 0;
-
-	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
-		if (gathered || tried++ >= SCAN)
-			break;
-		if (p->static_prio != static_prio || team_of(p) != team ||
-		    is_migration_disabled(p) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		gathered = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, run_queue(cpu), 0);
-		if (gathered)
-			count_thread(p, cpu);
-	}
-	bpf_rcu_read_unlock();
-	return gathered;
 }
 
 #endif /* FLSCHED_TEAMS_BPF_H */

@@ -18,7 +18,7 @@ pub(crate) fn is_control(spec: &PolicySpec) -> bool {
 pub struct Held {
     /// The rules.
     pub rules: BTreeSet<Rule>,
-    /// How long a task of nice 0 may wait with up to 16 others on its CPU.
+    /// How long a task of nice 0 may wait among up to 16 on its CPU.
     pub max_delay: Ns,
     /// Only runs count in which at most 16 tasks are on a CPU and each blocks now and then.
     pub only_polite: bool,

@@ -24,7 +24,7 @@ pub enum Rule {
     Share,
     /// Tasks that yield in vain get at most half of a CPU while others have work.
     Yield,
-    /// A task of nice 0 waits no longer than [`Held::max_delay`] with up to 16 others on its CPU, in proportion beyond.
+    /// A task of nice 0 waits no longer than [`Held::max_delay`] among up to 16 on its CPU, in proportion beyond.
     Wait,
     /// No CPU idles for longer than two ticks while tasks wait that may run there.
     Work,

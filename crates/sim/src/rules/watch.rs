@@ -15,8 +15,8 @@ const SHORT_NS: Ns = 10_000_000;
 const EJECTED_AFTER: Ns = 30_000_000_000;
 /// No wait of a task of nice 0 may be longer, however many others there are.
 const LONGEST_WAIT: Ns = 25_000_000_000;
-/// With more others on its CPU a task may wait longer.
-const OTHERS: u64 = 16;
+/// With more tasks on its CPU one may wait longer.
+const CROWD: u64 = 16;
 /// What a switch costs at most.
 const SWITCH_NS: Ns = 20_000;
 /// In addition to two ticks: the time that CPUs need to find a task and to switch to it.
@@ -276,8 +276,8 @@ impl Watch {
         let watched = *self.watched(task.id);
         let before = if watched.since == since { watched.peak } else { 0 };
         let peak = self.cpus[watched.cpu].peak(from, now).max(self.cpus[cpu].peak(from, now)).max(before);
-        let others = u64::from(peak.saturating_sub(1));
-        let is_polite = others <= OTHERS;
+        let there = u64::from(peak);
+        let is_polite = there <= CROWD;
         if is_polite || !self.held.only_polite {
             self.note(Rule::Ejection, wait as f64 / EJECTED_AFTER as f64, now, Some(task), || {
                 format!("was runnable for {} and did not run; the kernel allows 30 s", display_ns(wait))
@@ -290,12 +290,12 @@ impl Watch {
         };
         // Before that it waited as another one.
         let wait = wait.min(now.saturating_sub(watched.group_since));
-        let in_proportion = self.held.max_delay * others.max(OTHERS) / OTHERS;
+        let in_proportion = self.held.max_delay * there.max(CROWD) / CROWD;
         let bound =
-            in_proportion.min(LONGEST_WAIT.max(self.held.max_delay)) + 2 * self.tick + others * SWITCH_NS;
+            in_proportion.min(LONGEST_WAIT.max(self.held.max_delay)) + 2 * self.tick + there * SWITCH_NS;
         self.note(rule, wait as f64 / bound as f64, now, Some(task), || {
             format!(
-                "waited for {} with up to {others} others on its CPU; at most {} are promised",
+                "waited for {} among up to {there} on its CPU; at most {} are promised",
                 display_ns(wait),
                 display_ns(bound)
             )
