@@ -174,14 +174,14 @@ mod tests {
     fn other_plans_and_broken_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         Shard::open(folder.path(), &plan(2), 1).unwrap().write().unwrap();
-        let error = Shard::open(folder.path(), &plan(3), 1).unwrap_err().to_string();
+        let error = crate::usage(&Shard::open(folder.path(), &plan(3), 1).unwrap_err());
         assert!(error.contains("00001.json") && error.contains("another plan"), "{error}");
         std::fs::write(folder.path().join("shards/00001.json"), "{").unwrap();
-        let error = Shard::open(folder.path(), &plan(2), 1).unwrap_err().to_string();
+        let error = crate::usage(&Shard::open(folder.path(), &plan(2), 1).unwrap_err());
         assert!(error.contains("remove the file"), "{error}");
         let newer = r#"{ "kind": "campaign-shard", "version": 99 }"#;
         std::fs::write(folder.path().join("shards/00001.json"), newer).unwrap();
-        let error = Shard::open(folder.path(), &plan(2), 1).unwrap_err().to_string();
+        let error = crate::usage(&Shard::open(folder.path(), &plan(2), 1).unwrap_err());
         assert!(error.contains("version 99") && error.contains("remove the file"), "{error}");
     }
 }

@@ -60,7 +60,7 @@ pub fn run(args: &args::Compare) -> Result<u8> {
                     None => "nothing was measured yet",
                 };
                 eprintln!("flsched: interrupted; {outcome}");
-                return Ok(crate::exit::INTERRUPTED);
+                return Ok(flsched_compare::exit::INTERRUPTED);
             }
             Err(error.into())
         }
@@ -74,7 +74,7 @@ fn code_of(report: &Report) -> u8 {
         return 0;
     }
     eprintln!("flsched: no time, see above: {}", without.join(", "));
-    crate::exit::FAILURE
+    flsched_compare::exit::FAILURE
 }
 
 /// Workloads without a time under all schedulers, and under some.

@@ -1,17 +1,17 @@
 //! `locks` and `costs`: what scheduling itself costs, the default scheduler beside a policy; and `locks --source`: the
 //! places in the kernel's source that take a lock.
 use crate::args::{Locks, Overhead};
-use crate::exit::{self, INTERRUPTED};
 use anyhow::{Context, Result};
 use flsched_base::reports::{self, Kept};
 use flsched_base::signals::stop_flag;
+use flsched_compare::exit::{self, INTERRUPTED};
 use flsched_host::policy_file;
 use flsched_probes::source_locks::FOLDER;
 use flsched_probes::{Error, Request, SourceLocks, default_command, render_locks, render_source_locks};
 use flsched_spec::UsageError;
 use flsched_vm::kernel::is_series;
 use flsched_vm::{Catalog, VmError};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -47,11 +47,7 @@ pub fn watch<R: Kept>(
         }
         Err(Error::Start { program, cause }) => {
             eprintln!("flsched-lab: {program}: {cause}");
-            return Ok(match cause.kind() {
-                ErrorKind::NotFound => exit::NOT_FOUND,
-                ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
-                _ => exit::FAILURE,
-            });
+            return Ok(exit::of_start(&cause));
         }
         Err(error) => return Err(error.into()),
     };
