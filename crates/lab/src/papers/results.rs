@@ -32,12 +32,12 @@ pub struct Simulated {
     pub outcome: serde_json::Value,
 }
 
-/// What `flsched-lab locks --source` counted, with the command line that it is of.
+/// What `flsched-lab locks --source --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountedInSource {
     /// With the program before the words: `flsched`, in results from before flsched-lab had the command.
     pub command_line: String,
-    /// All that `locks --source --json` prints.
+    /// The places in each part.
     pub counted: SourceLocks,
 }
 
