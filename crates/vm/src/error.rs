@@ -1,5 +1,5 @@
 //! Why a VM gave no exit code, each with its own message and exit code.
-use crate::{Arch, EmulatorError, KernelError, TopologyError};
+use crate::{Arch, EmulatorError, KernelError, TopologyError, qemu};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum VmError {
     /// No QEMU on this machine.
     #[error(
         "QEMU is missing: there is no `{}` in PATH; install it (on Debian and Ubuntu: `apt-get install {}`){}",
-        .0.qemu(), .0.qemu_package(), or_build(*.0)
+        qemu::program(*.0), qemu::package(*.0), or_build(*.0)
     )]
     NoQemu(Arch),
     /// There is no `flsched` for the machine's processor, which is process 1 there.

@@ -13,7 +13,7 @@ use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
 };
-use flsched_host::policy_file::{self, Processor};
+use flsched_host::policy_file;
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{Model, NpbProgram, Program};
@@ -107,10 +107,9 @@ pub struct Plan {
 }
 
 fn place_of_policies(on: Target, arch: Arch) -> policy_file::On {
-    match (on, arch) {
-        (Target::Sim, _) => policy_file::On::Simulator,
-        (_, Arch::X86) => policy_file::On::Kernel(Processor::X86),
-        (_, Arch::Arm64) => policy_file::On::Kernel(Processor::Arm64),
+    match on {
+        Target::Sim => policy_file::On::Simulator,
+        _ => policy_file::On::Kernel(arch),
     }
 }
 

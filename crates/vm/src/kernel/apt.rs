@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The suites with kernels new enough for sched_ext.
-pub(super) const fn kernels(arch: Arch) -> Archive {
+pub(super) fn kernels(arch: Arch) -> Archive {
     let folder = match arch {
         _ if !arch.is_foreign() => "apt",
         Arch::X86 => "apt-amd64",
