@@ -53,9 +53,9 @@ impl Error {
     }
 }
 
-/// What the user is told, without the file's name.
+/// What the user is told.
 #[cfg(test)]
 fn usage(error: &Error) -> String {
     let Error::Wrong { source, .. } = error else { panic!("{error}") };
-    source.to_string()
+    format!("{error}: {source}")
 }
