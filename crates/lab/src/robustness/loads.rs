@@ -1,7 +1,7 @@
 //! `loads.toml`: the loads, in the order in which they are run.
 use serde::Deserialize;
 
-const FILE: &str = include_str!("../loads.toml");
+const FILE: &str = include_str!("loads.toml");
 /// Instances a CPU, unless a load has its own.
 pub const PER_CPU: [u32; 3] = [1, 4, 32];
 

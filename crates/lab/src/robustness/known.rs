@@ -1,9 +1,9 @@
 //! `known.toml`: faults that are known, each with the reason why it is not mended.
-use crate::judge::Fault;
-use crate::report::Kind;
+use super::judge::Fault;
+use super::report::Kind;
 use serde::Deserialize;
 
-const FILE: &str = include_str!("../known.toml");
+const FILE: &str = include_str!("known.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +57,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loads::Load;
+    use crate::robustness::loads::Load;
 
     #[test]
     fn each_names_a_load_and_a_reason() {
