@@ -2,7 +2,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A processor's architecture.
+/// A processor's architecture, by its two common names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Arch {
     /// x86-64.
@@ -17,7 +17,7 @@ pub enum Arch {
 pub struct UnknownArch(String);
 
 impl Arch {
-    /// All of them.
+    /// In the order in which messages name them.
     pub const ALL: [Self; 2] = [Self::X86, Self::Arm64];
 
     /// This program's own.

@@ -2,6 +2,7 @@
 //! the form of those that are reports. [`process`] keeps child processes: they end with this program, and are waited for with
 //! a time limit. [`signals`] says when to stop, [`eprintln!`] ends nothing when nobody reads, and [`Arch`] is what programs
 //! are compiled for.
+#![warn(missing_docs)]
 mod arch;
 pub mod files;
 pub mod process;

@@ -26,16 +26,10 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// A file or folder that cannot be read or written.
     #[error("{}", path.display())]
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// What a file says is not possible; the user can correct it.
     #[error("{}", path.display())]
     Wrong {
-        /// The file's path.
         path: PathBuf,
         /// What is wrong, and the remedy.
         source: UsageError,

@@ -44,7 +44,6 @@ pub struct Planned {
     pub name: String,
     /// What follows `flsched compare`.
     pub arguments: Vec<String>,
-    /// Where it runs.
     pub on: Target,
     /// The number of its runs.
     pub runs: usize,

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 /// The folder of the shards' files in the campaign's folder.
 const FOLDER: &str = "shards";
 
-/// A shard's results.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
@@ -20,7 +19,6 @@ pub struct Shard {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    /// The plan's digest.
     plan: String,
     /// By comparison: runs in the simulator.
     runs: BTreeMap<String, Runs>,
@@ -70,7 +68,6 @@ impl Shard {
         Ok(Self { path, content })
     }
 
-    /// Stores the results.
     pub fn write(&self) -> Result<(), Error> {
         if let Some(folder) = self.path.parent() {
             create_folder(folder).map_err(Error::file(folder))?;
@@ -110,7 +107,6 @@ impl Shard {
         (self.content.runs, self.content.reports)
     }
 
-    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

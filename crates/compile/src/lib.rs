@@ -2,6 +2,7 @@
 //!
 //! The build compiles `policies/` with it (see [`build`]), and `--policy FILE.bpf.c` compiles the user's file at
 //! run time. The headers that policies include are part of this crate, so no checkout is needed; clang is.
+#![warn(missing_docs)]
 pub mod build;
 mod clang;
 mod headers;
@@ -47,9 +48,9 @@ pub enum Error {
     /// A temporary file cannot be written or read.
     #[error("{what}")]
     Io {
-        /// What was done.
+        /// What could not be done, with the path.
         what: String,
-        /// Why it failed.
+        /// The system's reason, in its words.
         source: io::Error,
     },
     /// The compiled object cannot be linked.
@@ -57,7 +58,7 @@ pub enum Error {
     Link {
         /// The path as given.
         path: PathBuf,
-        /// Why.
+        /// What libbpf said, with the path as given.
         message: String,
     },
 }
@@ -99,7 +100,7 @@ impl Compiler {
         Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()?, arch })
     }
 
-    /// Compiles a file.
+    /// Compiles a file; warnings are no errors.
     pub fn compile(&self, source: &Path, target: For) -> Result<Compiled, Error> {
         let scratch = self.headers.scratch()?;
         let (object, included) = (scratch.path().join("policy.o"), scratch.path().join("included"));

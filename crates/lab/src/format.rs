@@ -41,7 +41,6 @@ pub fn format(root: &Path) -> std::io::Result<Formatting> {
     Ok(formatting)
 }
 
-/// Replaces the files.
 pub fn write(root: &Path, formatting: &Formatting) -> std::io::Result<()> {
     formatting.changes.iter().try_for_each(|(name, bytes)| replace(&root.join(name), bytes))
 }

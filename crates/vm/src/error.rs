@@ -101,7 +101,6 @@ pub enum VmError {
     /// The guest cannot execute the command.
     #[error("`{command}` cannot be executed in the VM: {reason}")]
     CommandNotExecutable {
-        /// Its name.
         command: String,
         /// The guest kernel's reason.
         reason: String,
@@ -111,7 +110,6 @@ pub enum VmError {
     WorkFolder {
         /// The folder that was to contain it.
         parent: PathBuf,
-        /// The system's reason.
         kind: io::ErrorKind,
     },
     /// A file of this program could not be read or written.
@@ -119,9 +117,7 @@ pub enum VmError {
     Io {
         /// `read`, `create`, …
         doing: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's reason.
         cause: io::Error,
     },
 }

@@ -76,7 +76,6 @@ impl Engine {
     }
 }
 
-/// QEMU's name.
 pub(crate) const fn program(arch: Arch) -> &'static str {
     match arch {
         Arch::X86 => "qemu-system-x86_64",

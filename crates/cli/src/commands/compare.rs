@@ -101,7 +101,6 @@ pub fn making<'a>(tell: &'a dyn Fn(&str), cancel: &'a AtomicBool) -> Making<'a> 
 
 /// What a command line requests.
 pub struct Plan {
-    /// What to compare.
     pub spec: CompareSpec,
     place: Place,
 }
@@ -140,7 +139,6 @@ pub fn plan(args: &args::Compare, words: &[String], making: &Making<'_>) -> Resu
     Ok(Plan { spec, place })
 }
 
-/// Measures it.
 pub fn carry_out(
     args: &args::Compare,
     plan: &Plan,

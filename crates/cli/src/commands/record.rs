@@ -81,7 +81,6 @@ pub fn run(args: &Record) -> Result<u8> {
     Ok(code)
 }
 
-/// Writes the trace.
 fn draw(recording: &Recording, title: &str, out: &Path) -> Result<()> {
     let timeline = recording.timeline();
     let content = match out.extension().is_some_and(|extension| extension == "gz") {

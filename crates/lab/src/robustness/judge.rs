@@ -14,15 +14,11 @@ const DELAY_MS: f64 = 100.0;
 /// A fault of a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// Of which kind.
     pub kind: Kind,
-    /// The load.
     pub load: String,
     /// Instances a CPU.
     pub per_cpu: u32,
-    /// The scheduler.
     pub scheduler: String,
-    /// What was observed.
     pub text: String,
 }
 

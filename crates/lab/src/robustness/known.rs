@@ -12,13 +12,10 @@ struct File {
     known: Vec<Known>,
 }
 
-/// A known fault.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// The load.
     pub load: String,
-    /// Of which kind.
     pub kind: Kind,
     /// The schedulers that have it.
     pub schedulers: Vec<String>,
@@ -33,7 +30,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// All of them.
     pub fn all() -> Result<Vec<Self>, String> {
         let file: File = toml::from_str(FILE).map_err(|error| format!("known.toml: {error}"))?;
         Ok(file.known)

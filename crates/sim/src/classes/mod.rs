@@ -19,7 +19,6 @@ use crate::core::{Core, CpuId, TaskId};
 /// Why a CPU is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// A sleeper wakes.
     Up {
         /// The waker announces that it is about to sleep.
         sync: bool,

@@ -48,7 +48,6 @@ pub struct Cpu {
     pub clock: Ns,
     /// Since when `curr` computes, and when it will be done; `None` while the kernel computes.
     pub working: Option<(Ns, Ns)>,
-    /// Its present speed.
     pub pace: Pace,
     /// It must schedule as soon as possible.
     pub need_resched: bool,
@@ -72,7 +71,6 @@ pub struct Cpu {
     pub wake_list: Vec<TaskId>,
     /// Since when it idles; 0 if it does not.
     pub idle_since: Ns,
-    /// Time it idled.
     pub idled: Ns,
     /// Its frequency before its last tick, of [`FULL_SPEED`] at its best.
     pub(crate) perf_seen: u32,
@@ -80,22 +78,15 @@ pub struct Cpu {
     pub(crate) perf_target: Option<u32>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Core {
     /// The time of the event that is being handled.
     pub now: Ns,
-    /// Future events.
     pub queue: EventQueue,
-    /// The simulated machine.
     pub machine: Arc<Machine>,
-    /// By number.
     pub cpus: Vec<Cpu>,
-    /// By number.
     pub tasks: Vec<Task>,
-    /// All locks.
     pub locks: Locks,
-    /// All counts.
     pub counts: Counts,
     /// Those of what came before the measured part.
     pub(crate) before: Before,
@@ -376,7 +367,6 @@ impl Core {
         self.online.first_common_from(&self.online, cpu).unwrap_or(cpu)
     }
 
-    /// A thread ends.
     pub(crate) fn leave_process(&mut self, task: TaskId) {
         // SAFETY: its leader's, which exists as long as the run.
         unsafe { (*self.tasks[task].signal).nr_threads -= 1 };

@@ -37,7 +37,6 @@ pub(crate) struct Alike {
     pub tasks: Vec<Range<TaskId>>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Watch {
     held: Held,

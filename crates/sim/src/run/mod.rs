@@ -48,7 +48,6 @@ pub struct TaskCounts {
     pub migrations: u64,
 }
 
-/// A run.
 pub struct Simulation {
     setup: Setup,
     core: Core,
@@ -132,7 +131,6 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The simulated machine.
     pub fn machine(&self) -> &Machine {
         &self.setup.machine
     }

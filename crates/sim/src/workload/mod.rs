@@ -138,7 +138,6 @@ pub enum Step {
     LockMemory(MmapLockId, Access),
     /// Goes on with it as a reader.
     DowngradeMemory(MmapLockId),
-    /// Releases it.
     UnlockMemory(MmapLockId),
     /// Creates a task.
     Fork(Box<Child>),
@@ -146,7 +145,6 @@ pub enum Step {
     Prepare(Preparation),
     /// Waits until at most this number of its children exist.
     WaitChildren {
-        /// The number.
         at_most: usize,
     },
     /// May only run on these CPUs from now on.
@@ -172,7 +170,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// Creates this task.
     pub fn fork(child: Child) -> Self {
         Self::Fork(Box::new(child))
     }
@@ -221,7 +218,6 @@ pub struct Child {
     pub has_stack: bool,
     /// For `vfork()`: the call returns when the parent has taken one of this semaphore.
     pub vfork: Option<SemaphoreId>,
-    /// Its program.
     pub program: Box<dyn Program>,
 }
 
@@ -248,7 +244,6 @@ impl Child {
 
 /// What a program may read.
 pub struct View<'a> {
-    /// The present time.
     pub now: Ns,
     /// The workload's random numbers, separate from the policy's.
     pub random: &'a mut Random,
@@ -262,17 +257,12 @@ pub trait Program {
 
 /// The state of all programs and of the objects that they share.
 pub struct World {
-    /// By number.
     pub channels: Vec<Channel>,
     /// Whose pipes they are.
     kernel: Release,
-    /// By number.
     pub barriers: Vec<Barrier>,
-    /// By number.
     pub semaphores: Vec<Semaphore>,
-    /// By number.
     pub conditions: Vec<Condition>,
-    /// By number.
     pub mmap_locks: Vec<MmapLock>,
     /// Whether the machine's file says what it costs to start tasks.
     knows_startup: bool,
@@ -326,7 +316,6 @@ impl Actor {
 }
 
 impl World {
-    /// Without any objects.
     pub fn new(seed: u64, machine: &Machine) -> Self {
         Self {
             channels: Vec::new(),
@@ -383,7 +372,6 @@ impl World {
         self.semaphores.len() - 1
     }
 
-    /// A new condition.
     pub fn add_condition(&mut self) -> ConditionId {
         self.conditions.push(Condition::default());
         self.conditions.len() - 1

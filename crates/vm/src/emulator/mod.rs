@@ -73,7 +73,6 @@ fn configure(arch: Arch) -> Vec<&'static str> {
 /// A QEMU whose CPUs can run in parallel in virtual time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emulator {
-    /// The program.
     pub qemu: PathBuf,
 }
 

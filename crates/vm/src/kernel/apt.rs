@@ -49,9 +49,7 @@ pub(crate) struct Archive {
 
 /// An apt with its own configuration and state in a folder.
 pub(crate) struct Apt<'a> {
-    /// The cache folder.
     pub cache: PathBuf,
-    /// The archive.
     pub archive: Archive,
     pub cancel: &'a AtomicBool,
     pub report: &'a dyn Fn(&str),

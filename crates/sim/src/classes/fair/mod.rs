@@ -66,7 +66,6 @@ pub trait Rules {
     fn waiting(&self, cpu: CpuId) -> Vec<TaskId>;
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Fair<R> {
     rules: R,
