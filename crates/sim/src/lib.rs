@@ -5,6 +5,7 @@
 //! - [`core`]: what every scheduler shares: CPUs, tasks, run-queue locks, costs, counts
 //! - [`classes`]: the schedulers behind one interface; [`ext`] is sched_ext
 //! - [`env`]: what a policy consists of: its object, maps and timers; [`kfuncs`]: what it calls under [`ext`]
+//! - [`rest`]: the rest of the kernel, as far as it shows in counts: RCU's thread, `mmap_lock`, starts of tasks
 //! - [`workload`]: what the tasks do
 //! - [`Setup`]: what to run; [`load()`]: its workload, by name
 //! - [`run`]: puts them together: wake-ups, switches, ticks
@@ -12,7 +13,6 @@
 //! - [`scenario`]: runs in files, and fuzzing, which draws them
 //! - [`adversary`]: searches for scenarios that break a rule
 //! - [`sweep`]: the same run with several values of one number of the machine
-//! - [`startup`]: what a comparison of counts with the emulated machine needs
 //! - [`output`]: the results
 pub mod adversary;
 pub mod classes;
@@ -26,11 +26,11 @@ mod kfuncs;
 mod load;
 pub mod output;
 mod perf_script;
+pub mod rest;
 pub mod rules;
 pub mod run;
 pub mod scenario;
 mod setup;
-pub mod startup;
 pub mod sweep;
 pub mod workload;
 

@@ -1,8 +1,8 @@
 //! CPUs that go off- and online, like `kernel/cpu.c` and `sched_cpu_deactivate()`.
 use super::Simulation;
-use super::rcu::Freed;
 use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
+use crate::rest::Freed;
 use crate::workload::Disturbance;
 use flsched_machine::Price;
 

@@ -7,7 +7,7 @@ mod check;
 mod hotplug;
 mod locks;
 mod messages;
-mod rcu;
+mod rest;
 mod schedule;
 mod steps;
 mod waiting;
@@ -17,7 +17,6 @@ use crate::core::{Core, Cpu, CpuId, Footprint, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
 use crate::rules::{Scores, Watch};
-use crate::startup::TaskSlabs;
 use crate::workload::{Circumstances, Disturbance, Program, World};
 use crate::{Error, Setup, Violation};
 use flsched_machine::{CallbackCosts, Machine, Price};
@@ -56,8 +55,6 @@ pub struct Simulation {
     costs: Vec<CallbackCosts>,
     /// How many tasks of each class exist.
     alive: Vec<usize>,
-    task_slabs: TaskSlabs,
-    grace_periods: rcu::GracePeriods,
     world: World,
     /// Time between two checks of the whole state.
     check_every: Ns,
@@ -104,8 +101,6 @@ impl Simulation {
         let alive = vec![0; classes.len()];
         let mut simulation = Self {
             alive,
-            task_slabs: TaskSlabs::default(),
-            grace_periods: rcu::GracePeriods::default(),
             setup,
             core,
             classes,
