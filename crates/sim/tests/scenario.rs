@@ -1,7 +1,7 @@
 //! Scenarios: from files, at random, and shrunk.
-use flsched_sim::classes::keeps_cpus_busy;
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::{Scenario, draw, fuzz, shrink};
+use flsched_sim::schedulers::keeps_cpus_busy;
 use flsched_sim::workload::{Act, TaskPlan};
 use flsched_sim::{Error, Violation};
 use std::convert::Infallible;

@@ -7,7 +7,7 @@ use flsched_host::policy_file;
 use flsched_machine::{Machine, Setting, with_settings};
 use flsched_recording::timeline::{Colouring, Timeline, render_timeline, write_trace};
 use flsched_sim::scenario::Scenario;
-use flsched_sim::{Error, Setup, Simulation, classes, load, output};
+use flsched_sim::{Error, Setup, Simulation, load, output, schedulers};
 use flsched_spec::UsageError;
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
@@ -36,7 +36,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         setup.seed
     );
     refuse_constant(&args.showing.drawing, &setup.machine)?;
-    if let Some(warning) = classes::warning(&setup.scheduler, &setup.machine) {
+    if let Some(warning) = schedulers::warning(&setup.scheduler, &setup.machine) {
         eprintln!("flsched: warning: {warning}");
     }
     let against = args.against.as_deref().map(|path| against(path, &setup)).transpose()?;

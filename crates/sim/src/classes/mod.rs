@@ -6,12 +6,9 @@
 pub mod domains;
 mod fair;
 mod rt;
-mod spec;
 
 pub use fair::{Cfs, CfsOptions, Eevdf, EevdfOptions, Fair};
 pub use rt::{Rt, RtOptions};
-pub use spec::{keeps_cpus_busy, warning};
-pub(crate) use spec::{scheduling, set_up};
 
 use crate::Error;
 use crate::core::{Core, CpuId, TaskId};

@@ -6,6 +6,7 @@ mod frequency;
 mod lock;
 mod memory;
 mod meter;
+mod observer;
 mod perf;
 mod spent;
 mod task;
@@ -19,6 +20,7 @@ pub use frequency::Frequencies;
 pub use lock::{LockCounts, LockId, Locks};
 pub use memory::Memory;
 pub use meter::{Meter, STEP_MHZ};
+pub(crate) use observer::Observer;
 pub use perf::Pace;
 pub use spent::Spent;
 pub use task::{
@@ -31,7 +33,6 @@ pub use weight::{NICE_0, load_weight};
 use crate::Violation;
 pub use crate::engine::TaskId;
 use crate::engine::{Event, EventQueue, Ns, Random, random};
-use crate::rules::Watch;
 pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use flsched_recording::timeline::Timeline;
@@ -112,8 +113,8 @@ pub struct Core {
     pub violation: Option<Violation>,
     /// Which task ran where and when, if that was requested.
     pub timeline: Option<Box<Timeline>>,
-    /// Watches for what rules are about, if any are to be judged.
-    pub(crate) watch: Option<Box<Watch>>,
+    /// Is told what happens.
+    pub(crate) observer: Option<Box<dyn Observer>>,
 }
 
 impl Core {
@@ -160,7 +161,7 @@ impl Core {
             idle: CpuMask::first(count),
             violation: None,
             timeline: None,
-            watch: None,
+            observer: None,
         };
         (0..count).for_each(|cpu| core.renew_pace(cpu));
         core
@@ -262,8 +263,8 @@ impl Core {
         let nr_running = &mut self.cpus[task.cpu].nr_running;
         *nr_running = if is_queued { *nr_running + 1 } else { *nr_running - 1 };
         task.is_queued = is_queued;
-        if let Some(watch) = &mut self.watch {
-            watch.queued(task, is_queued, self.cpus[self.here].clock);
+        if let Some(observer) = &mut self.observer {
+            observer.queued(task, is_queued, self.cpus[self.here].clock);
         }
     }
 
@@ -306,8 +307,8 @@ impl Core {
             if task.is_queued {
                 self.cpus[task.cpu].nr_running -= 1;
                 self.cpus[cpu].nr_running += 1;
-                if let Some(watch) = &mut self.watch {
-                    watch.moved(task, task.cpu, cpu, self.cpus[self.here].clock);
+                if let Some(observer) = &mut self.observer {
+                    observer.moved(task, task.cpu, cpu, self.cpus[self.here].clock);
                 }
             }
             task.cpu = cpu;

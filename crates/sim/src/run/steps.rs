@@ -179,8 +179,8 @@ impl Simulation {
                     Some((self.core.clock(), self.core.tasks[task].switches()));
                 self.core.tasks[task].flags |= PF_EXITING;
                 let now = self.core.now;
-                if let Some(watch) = &mut self.core.watch {
-                    watch.exits(&self.core.tasks[task], now);
+                if let Some(observer) = &mut self.core.observer {
+                    observer.exits(&self.core.tasks[task], now);
                 }
             }
             Step::Exit => self.exit(cpu, task),

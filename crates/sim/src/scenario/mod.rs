@@ -17,11 +17,11 @@ pub(crate) use shrink::thin_out;
 
 use play::Play;
 
-use crate::classes::keeps_cpus_busy;
 use crate::engine::Ns;
 use crate::output::Outcome;
 use crate::rules::{Held, Rule};
 use crate::run::TaskCounts;
+use crate::schedulers::keeps_cpus_busy;
 use crate::workload::{self, Act, BarrierPlan, TaskPlan, Tasks, Workload};
 use crate::{Error, Setup, Simulation};
 use flsched_machine::{CpuId, Machine, Setting};
