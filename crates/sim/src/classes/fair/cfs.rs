@@ -182,16 +182,6 @@ impl Rules for Cfs {
         }
     }
 
-    fn is_delayed(&self, _task: TaskId) -> bool {
-        false
-    }
-
-    fn drop_delayed(&mut self, _task: TaskId) {}
-
-    fn take_left(&mut self, _cpu: CpuId) -> Option<TaskId> {
-        None
-    }
-
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool {
         let Some(curr) = self.queues[cpu].curr else { return false };
         let entity = &mut self.entities[curr];
