@@ -52,7 +52,7 @@ recordings)
 	;;
 robustness)
 	export FLSCHED_TEST_ROBUSTNESS="${FLSCHED_TEST_ROBUSTNESS:-all}"
-	set -- -p flsched --test robustness
+	set -- -p flsched-lab --test robustness
 	;;
 packages | service | slurm | campaign | kubernetes | pages)
 	exec "./dist/test/$suite.sh"
@@ -97,6 +97,10 @@ if [ "$suite" != units ]; then
 	) &
 	emulator=$!
 	trap 'kill "$emulator" 2>/dev/null || true; rm -rf "$marks"' EXIT
+fi
+if [ "$suite" = robustness ]; then
+	# It builds the emulator; the tests are an flsched of their own.
+	cargo build --release --locked -p flsched --features flsched/top >&2
 fi
 cargo test --release --locked --no-run --features flsched/top "$@" >&2
 if [ "$suite" != units ]; then

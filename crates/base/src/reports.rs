@@ -67,7 +67,7 @@ pub enum Unreadable {
     Fields {
         /// What was asked for.
         kind: &'static str,
-        /// The field.
+        /// Names the field.
         error: serde_json::Error,
     },
 }

@@ -73,7 +73,6 @@ impl Value {
 }
 
 impl Campaign {
-    /// Reads the file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
         Self::parse(&text).map_err(|message| Error::wrong(path, message))

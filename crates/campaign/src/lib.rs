@@ -18,6 +18,7 @@ pub use merge::Replay;
 pub use plan::{Part, Plan, Planned};
 pub use shard::Shard;
 
+use flsched_compare::UsageError;
 use std::path::{Path, PathBuf};
 
 /// Why a campaign cannot go on.
@@ -25,34 +26,30 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// A file or folder that cannot be read or written.
     #[error("{}", path.display())]
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// What a file says is not possible; the user can correct it.
-    #[error("{}: {message}", path.display())]
+    #[error("{}", path.display())]
     Wrong {
-        /// The file's path.
         path: PathBuf,
         /// What is wrong, and the remedy.
-        message: String,
+        source: UsageError,
     },
 }
 
 impl Error {
-    /// Whether the user's words are at fault.
-    pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Wrong { .. })
-    }
-
     fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File { path, source }
     }
 
     fn wrong(path: &Path, message: impl Into<String>) -> Self {
-        Self::Wrong { path: path.to_path_buf(), message: message.into() }
+        Self::Wrong { path: path.to_path_buf(), source: UsageError(message.into()) }
     }
+}
+
+/// What the user is told.
+#[cfg(test)]
+fn usage(error: &Error) -> String {
+    let Error::Wrong { source, .. } = error else { panic!("{error}") };
+    format!("{error}: {source}")
 }

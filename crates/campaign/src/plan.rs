@@ -44,7 +44,6 @@ pub struct Planned {
     pub name: String,
     /// What follows `flsched compare`.
     pub arguments: Vec<String>,
-    /// Where it runs.
     pub on: Target,
     /// The number of its runs.
     pub runs: usize,
@@ -209,7 +208,7 @@ pub(crate) mod tests {
         plan(3).write(folder.path()).unwrap();
         assert_eq!(Plan::read(folder.path()).unwrap(), plan(3));
         let error = plan(4).write(folder.path()).unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("another plan"), "{error}");
+        assert!(crate::usage(&error).contains("another plan"), "{error}");
         assert_ne!(plan(3).digest(), plan(4).digest());
     }
 
@@ -241,7 +240,7 @@ pub(crate) mod tests {
         assert!(written.starts_with("{\n  \"kind\": \"campaign-plan\",\n  \"version\": 2,\n"), "{written}");
         assert_eq!(Plan::read(folder.path()).unwrap().digest(), plan.digest());
         std::fs::write(folder.path().join(FILE), old.replace("\"version\": 1", "\"version\": 2")).unwrap();
-        let error = Plan::read(folder.path()).unwrap_err().to_string();
+        let error = crate::usage(&Plan::read(folder.path()).unwrap_err());
         assert!(error.contains("has version 2") && error.contains("plan again"), "{error}");
     }
 

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 /// The folder of the shards' files in the campaign's folder.
 const FOLDER: &str = "shards";
 
-/// A shard's results.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
@@ -20,7 +19,6 @@ pub struct Shard {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    /// The plan's digest.
     plan: String,
     /// By comparison: runs in the simulator.
     runs: BTreeMap<String, Runs>,
@@ -70,7 +68,6 @@ impl Shard {
         Ok(Self { path, content })
     }
 
-    /// Stores the results.
     pub fn write(&self) -> Result<(), Error> {
         if let Some(folder) = self.path.parent() {
             create_folder(folder).map_err(Error::file(folder))?;
@@ -110,7 +107,6 @@ impl Shard {
         (self.content.runs, self.content.reports)
     }
 
-    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -174,14 +170,14 @@ mod tests {
     fn other_plans_and_broken_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         Shard::open(folder.path(), &plan(2), 1).unwrap().write().unwrap();
-        let error = Shard::open(folder.path(), &plan(3), 1).unwrap_err().to_string();
+        let error = crate::usage(&Shard::open(folder.path(), &plan(3), 1).unwrap_err());
         assert!(error.contains("00001.json") && error.contains("another plan"), "{error}");
         std::fs::write(folder.path().join("shards/00001.json"), "{").unwrap();
-        let error = Shard::open(folder.path(), &plan(2), 1).unwrap_err().to_string();
+        let error = crate::usage(&Shard::open(folder.path(), &plan(2), 1).unwrap_err());
         assert!(error.contains("remove the file"), "{error}");
         let newer = r#"{ "kind": "campaign-shard", "version": 99 }"#;
         std::fs::write(folder.path().join("shards/00001.json"), newer).unwrap();
-        let error = Shard::open(folder.path(), &plan(2), 1).unwrap_err().to_string();
+        let error = crate::usage(&Shard::open(folder.path(), &plan(2), 1).unwrap_err());
         assert!(error.contains("version 99") && error.contains("remove the file"), "{error}");
     }
 }

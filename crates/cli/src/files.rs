@@ -1,6 +1,6 @@
 //! Files that the user names.
-use crate::exit::Usage;
 use anyhow::{Context, Result};
+use flsched_spec::UsageError;
 use std::path::{Path, PathBuf};
 
 /// Whether a file can be written, before the work that it is to hold.
@@ -11,13 +11,13 @@ pub fn check(path: &Path) -> Result<()> {
 /// Refuses options that name the same file: what is written last would be all that is left.
 pub fn check_distinct<'a>(
     named: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>,
-) -> Result<(), Usage> {
+) -> Result<(), UsageError> {
     let mut seen: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in named {
         let Some(path) = path else { continue };
         let place = place_of(path);
         if let Some((other, _)) = seen.iter().find(|(_, seen)| *seen == place) {
-            return Err(Usage(format!(
+            return Err(UsageError(format!(
                 "{other} and {option} name the same file, {}: one would be written over the other",
                 path.display()
             )));

@@ -6,16 +6,17 @@ extern crate flsched_base;
 
 mod args;
 mod commands;
-mod exit;
 mod files;
 mod machine;
 mod metrics;
+mod panics;
 mod progress;
 mod service_manager;
 mod signals;
 mod top;
 
 use clap::{CommandFactory, Parser};
+use flsched_compare::exit;
 use flsched_compare::workload::Making;
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ pub fn main() -> ExitCode {
     if flsched_vm::guest::is_guest_init() {
         flsched_vm::guest::main();
     }
-    exit::without_panics(dispatch)
+    panics::without_panics(dispatch)
 }
 
 fn dispatch() -> ExitCode {
@@ -50,7 +51,7 @@ fn dispatch() -> ExitCode {
         args::Command::Costs(args) => commands::moved::refuse("costs", &args),
         args::Command::Reproduce(args) => commands::moved::refuse("reproduce", &args),
     };
-    exit::report(outcome)
+    exit::report("flsched", outcome)
 }
 
 /// Checks a command line of `compare` or `sim` that a file contains: reads and plans it, and runs nothing.

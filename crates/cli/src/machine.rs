@@ -1,11 +1,11 @@
 //! The machine that the command line describes, virtual or simulated.
 use crate::args::{Accel, Cgroup};
-use crate::exit::Usage;
 use crate::progress::Progress;
 use anyhow::Result;
 use flsched_machine::{Machine, Setting};
 use flsched_sim::Error;
 use flsched_sim::scenario::Scenario;
+use flsched_spec::UsageError;
 use flsched_spec::workload::{Format, Model, ScriptFile};
 use flsched_vm::{Arch, BtfHealth, Catalog, Clock, Foreign, Kernel, KernelRequest, Memory, Topology};
 use std::fmt::Display;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// `--cpus` or `--topology`.
-pub fn topology(cpus: Option<u32>, topology: Option<&str>, clock: Clock) -> Result<Topology, Usage> {
+pub fn topology(cpus: Option<u32>, topology: Option<&str>, clock: Clock) -> Result<Topology, UsageError> {
     match topology {
         Some(text) => {
             let check = |topology: Topology| clock.check_topology(&topology).map(|()| topology);
-            text.parse().and_then(check).map_err(|e| Usage(format!("--topology {text}: {e}")))
+            text.parse().and_then(check).map_err(|e| UsageError(format!("--topology {text}: {e}")))
         }
         None => {
             let cpus = cpus.unwrap_or(clock.default_cpus());
-            let wrong = |e| Usage(format!("--cpus {cpus}: {e}"));
+            let wrong = |e| UsageError(format!("--cpus {cpus}: {e}"));
             Topology::flat(cpus).check().map_err(wrong)?;
             let topology = clock.topology(cpus).map_err(wrong)?;
             clock.check_topology(&topology).map_err(wrong)?;
@@ -31,9 +31,9 @@ pub fn topology(cpus: Option<u32>, topology: Option<&str>, clock: Clock) -> Resu
 }
 
 /// `--memory`, or what fits the CPUs.
-pub fn memory(text: Option<&str>, cpus: u32) -> Result<Memory, Usage> {
+pub fn memory(text: Option<&str>, cpus: u32) -> Result<Memory, UsageError> {
     let Some(text) = text else { return Ok(Memory::for_cpus(cpus)) };
-    text.parse().map_err(|e| Usage(format!("--memory {text}: {e}")))
+    text.parse().map_err(|e| UsageError(format!("--memory {text}: {e}")))
 }
 
 /// Finds the kernel, downloading it if need be, and warns of one on which no scheduler loads; and what a machine of another
@@ -44,7 +44,8 @@ pub fn kernel(
     progress: &Progress,
     cancel: &Arc<AtomicBool>,
 ) -> Result<(Kernel, Option<Foreign>)> {
-    let request: KernelRequest = request.parse().map_err(|e| Usage(format!("--kernel {request}: {e}")))?;
+    let request: KernelRequest =
+        request.parse().map_err(|e| UsageError(format!("--kernel {request}: {e}")))?;
     let catalog = catalog(progress, cancel)?.of(arch);
     let foreign = catalog.foreign()?;
     let kernel = catalog.resolve(&request).map_err(flsched_vm::VmError::from)?;

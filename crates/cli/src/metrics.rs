@@ -81,7 +81,6 @@ impl Metrics {
         }
     }
 
-    /// Removes the file.
     pub fn remove(mut self) {
         self.is_removed = true;
         if let Err(error) = std::fs::remove_file(&self.file) {

@@ -10,7 +10,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts it.
     pub fn start() -> Self {
         let interactive = console::user_attended_stderr();
         let target = if interactive { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -12,7 +12,6 @@ pub fn status(status: &str) {
     notify(&[Status(status)]);
 }
 
-/// The service ends.
 pub fn stopping() {
     notify(&[Stopping]);
 }

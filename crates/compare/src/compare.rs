@@ -24,14 +24,12 @@ const HUNG_ENOUGH: usize = 2;
 pub enum Event<'a> {
     /// The machine is ready; the runs begin.
     Started {
-        /// The machine.
         environment: &'a Environment,
         /// The seed of the order of runs.
         seed: u64,
         /// Runs to do, warm-ups included.
         runs: usize,
     },
-    /// A run begins.
     RunStarted(RunInfo<'a>),
     /// A run has ended.
     RunEnded(RunInfo<'a>, &'a RunOutcome),
@@ -83,7 +81,6 @@ pub enum CompareError {
     /// No further run is possible.
     #[error("the comparison cannot continue")]
     Executor {
-        /// The reason.
         source: ExecError,
         /// The results so far; `None`: no run was finished.
         report: Option<Box<Report>>,

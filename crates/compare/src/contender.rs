@@ -6,7 +6,6 @@ use std::fmt;
 /// A side of a comparison: `SCHEDULER` or `SCHEDULER+WAITS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contender {
-    /// The scheduler.
     pub scheduler: Scheduler,
     /// How the threads of parallel runtimes wait; `None`: the runtimes' default.
     pub waits: Option<Waits>,

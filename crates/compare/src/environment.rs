@@ -20,7 +20,6 @@ pub struct Environment {
     /// The CPUs' model name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
-    /// The CPUs' topology.
     pub topology: Topology,
     /// Memory in MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +64,6 @@ pub struct Environment {
     pub vm: Option<VmEnvironment>,
 }
 
-/// The CPUs' topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// Packages.
@@ -105,7 +103,6 @@ pub struct VmEnvironment {
     pub memory_mib: u32,
     /// Seconds from starting QEMU to the first command.
     pub boot_s: f64,
-    /// The host's kernel.
     pub host_kernel: String,
     /// The host's CPUs online.
     pub host_cpus: u32,

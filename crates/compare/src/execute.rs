@@ -11,12 +11,10 @@ use std::sync::Arc;
 /// One workload under one scheduler, once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// The scheduler.
     pub scheduler: Scheduler,
     /// How the threads of parallel runtimes wait, where the user's environment does not set it.
     #[serde(default)]
     pub waits: Option<Waits>,
-    /// The workload.
     pub workload: Workload,
     /// Seconds after which the run counts as hung and is killed.
     pub limit_s: f64,
@@ -64,10 +62,7 @@ pub enum Ending {
     },
     /// It was skipped, because the runs before it hung.
     #[serde(rename = "not tried")]
-    NotTried {
-        /// The reason.
-        reason: String,
-    },
+    NotTried { reason: String },
 }
 
 /// The result of a run.
@@ -189,7 +184,6 @@ pub enum ExecError {
     Agent(String),
 }
 
-/// Carries out runs.
 pub trait Executor {
     /// The machine on which the runs are done.
     fn environment(&mut self) -> Result<Environment, ExecError>;

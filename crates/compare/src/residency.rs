@@ -35,7 +35,6 @@ pub struct Residency {
 /// The time of one CPU at the frequencies of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Time {
-    /// The CPU's number.
     pub cpu: usize,
     /// The lowest frequency of the step.
     pub mhz: u64,

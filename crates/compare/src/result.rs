@@ -193,7 +193,6 @@ impl ArmResult {
 /// The breakdown of a run's CPU time. The run counts in no other figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Breakdown {
-    /// The run's time.
     pub time_s: f64,
     /// How much longer that is than the median of the runs without the probe, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,9 +257,7 @@ pub struct Values {
 pub struct Failure {
     /// The run's number in the order of all runs, from 1.
     pub run: usize,
-    /// How it failed.
     pub kind: FailureKind,
-    /// The reason.
     pub reason: String,
 }
 
@@ -296,7 +293,6 @@ pub struct AttachedProof {
 pub struct RunProof {
     /// The run's number in the order of all runs, from 1.
     pub run: usize,
-    /// The kernel's report.
     #[serde(flatten)]
     pub proof: Proof,
 }

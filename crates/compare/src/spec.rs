@@ -7,7 +7,6 @@ use flsched_vm::Arch;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What to compare.
 #[derive(Debug, Clone)]
 pub struct CompareSpec {
     /// The first is the one that the others are compared with.
@@ -24,7 +23,6 @@ pub struct CompareSpec {
     pub limit: Duration,
     /// Where the runs are done.
     pub on: Target,
-    /// The clock.
     pub clock: Clock,
     /// Whether to break down by cause the CPU time of one more run of each.
     pub why: bool,
@@ -35,9 +33,7 @@ pub struct CompareSpec {
 }
 
 impl CompareSpec {
-    /// The default schedulers.
     pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
-    /// The default workloads.
     pub const WORKLOADS: [&str; 2] = ["hackbench", "spin-barrier"];
     /// The default number of runs.
     pub const RUNS: u32 = 5;

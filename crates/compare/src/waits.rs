@@ -43,7 +43,6 @@ const SLEEP: [Setting; 6] = [
 ];
 
 impl Waits {
-    /// All of them.
     pub const ALL: [Self; 1] = [Self::Sleep];
 
     /// The name that users write.

@@ -1,5 +1,5 @@
 //! What build scripts do with it.
-use crate::{Compiler, For, Processor};
+use crate::{Arch, Compiler, For};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -15,7 +15,7 @@ pub fn objects(policies: &Path, target: For) {
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo runs this"));
     let names = names(policies).unwrap_or_else(|error| panic!("{}: {error}", policies.display()));
-    let compiler = Compiler::of(Processor::of_build()).unwrap_or_else(|error| panic!("{error}"));
+    let compiler = Compiler::of(arch()).unwrap_or_else(|error| panic!("{error}"));
     let mut table = String::from("&[\n");
     for name in names {
         let source = policies.join(format!("{name}{EXTENSION}"));
@@ -36,4 +36,12 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
         files.iter().filter_map(|file| file.strip_suffix(EXTENSION)).map(str::to_owned).collect();
     names.sort();
     Ok(names)
+}
+
+/// What cargo builds for.
+fn arch() -> Arch {
+    match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("aarch64") => Arch::Arm64,
+        _ => Arch::X86,
+    }
 }

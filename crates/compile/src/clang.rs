@@ -1,5 +1,5 @@
 //! The compiler, and how it is called.
-use crate::{For, Processor};
+use crate::{Arch, For};
 use std::process::Command;
 
 /// Where no environment variable names one: the version that the build prefers first.
@@ -30,7 +30,7 @@ impl Clang {
 
     /// Without file names and include paths. For BPF these are the options that scx_cargo chooses for the policies
     /// of the build.
-    pub(crate) fn command(&self, target: For, processor: Processor) -> Command {
+    pub(crate) fn command(&self, target: For, arch: Arch) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["-O2", "-Wall"]);
         match target {
@@ -48,14 +48,14 @@ impl Clang {
                 if self.version >= 22 {
                     command.args(["-mllvm", "-disable-gotox"]);
                 }
-                let name = processor.of_kernel();
+                let name = arch.of_kernel();
                 command.args([format!("-D__TARGET_ARCH_{name}"), format!("-D__SCX_TARGET_ARCH_{name}")]);
             }
             For::Simulator => {
-                if processor != Processor::of_this_program() {
-                    command.arg(format!("--target={}-linux-gnu", processor.name()));
+                if arch != Arch::HOST {
+                    command.arg(format!("--target={}-linux-gnu", arch.name()));
                 }
-                if processor == Processor::Arm64 {
+                if arch == Arch::Arm64 {
                     // Atomics would be in the compiler's own library, which is not linked. And the simulator writes
                     // constants, which makes their pages writable and no longer executable: they share none with code.
                     command.args(["-mno-outline-atomics", "-Wl,-z,separate-code"]);

@@ -1,5 +1,5 @@
 //! The headers that policies include, in a temporary folder.
-use crate::{Error, For, Processor};
+use crate::{Arch, Error, For};
 use flate2::read::GzDecoder;
 use libbpf_rs::libbpf_sys::API_HEADERS;
 use std::fs;
@@ -40,8 +40,8 @@ impl Headers {
     }
 
     /// Where the compiler finds them.
-    pub(crate) fn options(&self, target: For, processor: Processor) -> Vec<String> {
-        let types = format!("kernel/arch/{}", processor.of_kernel());
+    pub(crate) fn options(&self, target: For, arch: Arch) -> Vec<String> {
+        let types = format!("kernel/arch/{}", arch.of_kernel());
         let folders: &[(&str, &str)] = match target {
             For::Kernel => &[
                 ("-I", "policies"),

@@ -2,15 +2,15 @@
 //!
 //! The build compiles `policies/` with it (see [`build`]), and `--policy FILE.bpf.c` compiles the user's file at
 //! run time. The headers that policies include are part of this crate, so no checkout is needed; clang is.
+#![warn(missing_docs)]
 pub mod build;
 mod clang;
 mod headers;
-mod processor;
 
 use clang::Clang;
+pub use flsched_base::Arch;
 use headers::Headers;
 use libbpf_rs::PrintLevel;
-pub use processor::Processor;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -48,9 +48,9 @@ pub enum Error {
     /// A temporary file cannot be written or read.
     #[error("{what}")]
     Io {
-        /// What was done.
+        /// What could not be done, with the path.
         what: String,
-        /// Why it failed.
+        /// The system's reason, in its words.
         source: io::Error,
     },
     /// The compiled object cannot be linked.
@@ -58,7 +58,7 @@ pub enum Error {
     Link {
         /// The path as given.
         path: PathBuf,
-        /// Why.
+        /// What libbpf said, with the path as given.
         message: String,
     },
 }
@@ -75,7 +75,7 @@ impl Error {
 pub struct Compiler {
     clang: Clang,
     headers: Headers,
-    processor: Processor,
+    arch: Arch,
 }
 
 /// A policy's file, compiled.
@@ -92,20 +92,20 @@ pub struct Compiled {
 impl Compiler {
     /// With the clang that BPF_CLANG names, else the best one in PATH.
     pub fn new() -> Result<Self, Error> {
-        Self::of(Processor::of_this_program())
+        Self::of(Arch::HOST)
     }
 
     /// The same for kernels of another processor.
-    pub fn of(processor: Processor) -> Result<Self, Error> {
-        Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()?, processor })
+    pub fn of(arch: Arch) -> Result<Self, Error> {
+        Ok(Self { clang: Clang::find().ok_or(Error::NoClang)?, headers: Headers::unpack()?, arch })
     }
 
-    /// Compiles a file.
+    /// Compiles a file; warnings are no errors.
     pub fn compile(&self, source: &Path, target: For) -> Result<Compiled, Error> {
         let scratch = self.headers.scratch()?;
         let (object, included) = (scratch.path().join("policy.o"), scratch.path().join("included"));
-        let mut command = self.clang.command(target, self.processor);
-        command.args(self.headers.options(target, self.processor)).arg("-MMD").arg("-MF").arg(&included);
+        let mut command = self.clang.command(target, self.arch);
+        command.args(self.headers.options(target, self.arch)).arg("-MMD").arg("-MF").arg(&included);
         let libraries = if target == For::Simulator { &["-lc"][..] } else { &[] };
         let run = command.arg(source).arg("-o").arg(&object).args(libraries).output();
         let run = run.map_err(Error::io("cannot run clang"))?;

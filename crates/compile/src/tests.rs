@@ -29,7 +29,7 @@ fn a_copy_of_a_policy_compiles_anywhere() {
 fn a_policy_compiles_for_another_processor() {
     let (_folder, path) = file("#include \"common.bpf.h\"\nint size = sizeof(struct pt_regs);\n");
     let compiled = |processor| Compiler::of(processor).unwrap().compile(&path, For::Kernel).unwrap();
-    let (x86, arm64) = (compiled(Processor::X86), compiled(Processor::Arm64));
+    let (x86, arm64) = (compiled(Arch::X86), compiled(Arch::Arm64));
     assert_ne!(x86.object, arm64.object);
     assert_eq!(x86.sha256, arm64.sha256);
 }
@@ -117,7 +117,7 @@ fn atomics(object: &[u8]) -> Vec<(String, &'static str)> {
 fn atomics_are_ordered() {
     for name in ["flsched", "flsched_paper", "smove", "rr2"] {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../policies/{name}.bpf.c"));
-        let object = Compiler::of(Processor::Arm64).unwrap().compile(&source, For::Kernel).unwrap().object;
+        let object = Compiler::of(Arch::Arm64).unwrap().compile(&source, For::Kernel).unwrap().object;
         let found = atomics(&object);
         let unordered: Vec<_> =
             found.iter().filter(|(_, what)| !what.starts_with("fetch_") && !what.ends_with("xchg")).collect();

@@ -112,10 +112,7 @@ pub enum Error {
     #[error(
         "sched_ext refuses to attach, as isolcpus= keeps CPUs {cpus} out of scheduling: {ISOLATED_REMEDY}"
     )]
-    Isolated {
-        /// Which.
-        cpus: String,
-    },
+    Isolated { cpus: String },
     /// A kernel with PREEMPT_RT.
     #[error(
         "sched_ext refuses to attach on this kernel ({release}), which is built with PREEMPT_RT: {REAL_TIME_REMEDY}"
@@ -126,26 +123,19 @@ pub enum Error {
     },
     /// Tasks of SCHED_DEADLINE have reserved too much.
     #[error("{found}: {DEADLINES_REMEDY}")]
-    NoRoom {
-        /// How much.
-        found: String,
-    },
+    NoRoom { found: String },
     /// Real-time tasks that do not sleep, on a kernel whose sched_ext has no deadline server.
     #[error(
         "real-time tasks keep all {cpus} CPUs busy, and beside such tasks a scheduler stops this machine, as its sched_ext \
          has no deadline server: attach it when they have ended, leave them a CPU less, or boot Linux 7.0 or newer"
     )]
-    RealTimeHogs {
-        /// How many.
-        cpus: usize,
-    },
+    RealTimeHogs { cpus: usize },
     /// The CPUs changed between opening and attaching; the caller should try again.
     #[error("CPUs went on- or offline while the scheduler was being attached")]
     HotplugRace,
     /// The kernel refused the program.
     #[error("the kernel refused policy {policy}: {cause:#}{}", indented(log))]
     Load {
-        /// The policy.
         policy: String,
         /// libbpf's error.
         cause: anyhow::Error,
@@ -154,12 +144,7 @@ pub enum Error {
     },
     /// The object file is not what this loader expects: a defect of the build.
     #[error("policy {policy}'s object is malformed: {what}")]
-    Object {
-        /// The policy.
-        policy: String,
-        /// What is missing.
-        what: String,
-    },
+    Object { policy: String, what: String },
     /// A share was asked for where nobody gives it.
     #[error(
         "--share sets the kernel's deadline server for sched_ext, and this kernel has none: boot 7.3, or schedule the whole \
@@ -168,14 +153,7 @@ pub enum Error {
     NoDeadlineServer,
     /// The kernel's deadline server cannot be set.
     #[error("the kernel's deadline servers cannot be set to {percent} %: {cause}; {remedy}")]
-    Share {
-        /// What was wanted.
-        percent: u64,
-        /// The system's reason.
-        cause: std::io::Error,
-        /// What to do.
-        remedy: &'static str,
-    },
+    Share { percent: u64, cause: std::io::Error, remedy: &'static str },
     /// In partial mode its tasks would starve.
     #[error("{0}; {REMEDY}; to attach nevertheless: --force")]
     CpusBusy(Obstacle),
@@ -184,12 +162,7 @@ pub enum Error {
         "the kernel ejected {policy} as soon as it was attached: {}{}", report.reason,
         indented(&report.dump.iter().flat_map(|dump| dump.lines().take(20)).map(str::to_owned).collect::<Vec<_>>())
     )]
-    EjectedAtOnce {
-        /// The policy.
-        policy: String,
-        /// The kernel's report.
-        report: Box<ExitReport>,
-    },
+    EjectedAtOnce { policy: String, report: Box<ExitReport> },
 }
 
 impl Error {

@@ -41,11 +41,9 @@ impl ExitReport {
 pub struct Waiter {
     /// Its name, in printable characters: any user can give it any name.
     pub task: String,
-    /// Its number.
     pub pid: u32,
     /// Whose it is; `None`: it has ended.
     pub uid: Option<u32>,
-    /// That user's name.
     pub user: Option<String>,
 }
 

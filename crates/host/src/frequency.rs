@@ -81,7 +81,6 @@ impl Frequencies {
             .then(|| format!("governor {} of driver {} pins the frequencies", first.governor, first.driver))
     }
 
-    /// The policies' tables.
     pub(crate) fn clocks(&self) -> Clocks {
         let clock = |(&cpu, &domain): (&usize, &usize)| {
             let scaling = self.cpus.get(&cpu).and_then(Option::as_ref);

@@ -179,7 +179,6 @@ fn malformed(policy: &Policy, what: impl ToString) -> Error {
 }
 
 impl Running {
-    /// The attached policy.
     pub fn policy(&self) -> &'static Policy {
         self.policy
     }

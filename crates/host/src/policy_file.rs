@@ -1,7 +1,6 @@
 //! `--policy FILE.bpf.c`: policies of the user's own, compiled and made known before names are read.
 use anyhow::{Context, Result};
-pub use flsched_compile::Processor;
-use flsched_compile::{Compiler, For};
+use flsched_compile::{Arch, Compiler, For};
 use flsched_spec::{Policy, PolicyFile, PolicySpec, UsageError};
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +9,7 @@ use std::path::Path;
 #[derive(Clone, Copy)]
 pub enum On {
     /// Under a kernel of this processor.
-    Kernel(Processor),
+    Kernel(Arch),
     /// In the simulator, too.
     Simulator,
 }
@@ -22,8 +21,8 @@ pub fn add_all(paths: &[String], on: On) -> Result<()> {
     }
     let names = paths.iter().map(|path| check(path)).collect::<Result<Vec<_>, _>>()?;
     let compiler = Compiler::of(match on {
-        On::Kernel(processor) => processor,
-        On::Simulator => Processor::of_this_program(),
+        On::Kernel(arch) => arch,
+        On::Simulator => Arch::HOST,
     })?;
     for (path, name) in paths.iter().zip(names) {
         add(&compiler, path, name, on)?;
@@ -38,7 +37,7 @@ pub fn read(text: &str) -> Result<PolicySpec> {
         return Ok(text.parse()?);
     }
     let name = check(policy)?;
-    add(&Compiler::new()?, policy, name, On::Kernel(Processor::of_this_program()))?;
+    add(&Compiler::new()?, policy, name, On::Kernel(Arch::HOST))?;
     Ok(format!("{name}:{settings}").parse()?)
 }
 

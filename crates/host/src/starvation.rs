@@ -25,12 +25,10 @@ const COST: u32 = 100;
 pub struct StarvationWatch {
     is_of_command: bool,
     due: Instant,
-    /// By number.
     seen: BTreeMap<u32, Seen>,
     command: Still,
 }
 
-/// What starves.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Starving {
     /// The command: it has runnable tasks, and none has run for 2 s.

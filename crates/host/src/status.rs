@@ -143,7 +143,6 @@ pub struct Ejection {
     pub number: u64,
     /// The scheduler, as the kernel names it.
     pub scheduler: String,
-    /// The kernel's reason.
     pub reason: String,
     /// Whose wait was the reason.
     pub waiter: Option<Waiter>,

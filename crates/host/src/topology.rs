@@ -47,7 +47,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of this machine.
     pub fn of_this_machine() -> Self {
         Self { machine: Sysfs::of_folder(Path::new(ROOT)).ok(), places: of_this_machine() }
     }

@@ -41,7 +41,6 @@ pub fn format(root: &Path) -> std::io::Result<Formatting> {
     Ok(formatting)
 }
 
-/// Replaces the files.
 pub fn write(root: &Path, formatting: &Formatting) -> std::io::Result<()> {
     formatting.changes.iter().try_for_each(|(name, bytes)| replace(&root.join(name), bytes))
 }
@@ -61,7 +60,7 @@ pub fn formatted(bytes: &[u8]) -> Result<Vec<u8>, String> {
         CountedInSource::KIND => as_now::<CountedInSource>(bytes),
         Record::KIND => as_now::<Record>(bytes),
         Replays::KIND => as_now::<Replays>(bytes),
-        flsched_robustness::report::Report::KIND => as_now::<flsched_robustness::report::Report>(bytes),
+        crate::robustness::report::Report::KIND => as_now::<crate::robustness::report::Report>(bytes),
         other => Err(format!("is a report of kind `{other}`, which is not published")),
     }
 }
@@ -93,7 +92,7 @@ fn kind_of_version_1(bytes: &[u8]) -> Result<&'static str, String> {
         ("functions", CostsReport::KIND),
         ("counted", CountedInSource::KIND),
         ("recordings", Replays::KIND),
-        ("date", flsched_robustness::report::Report::KIND),
+        ("date", crate::robustness::report::Report::KIND),
         ("entries", Record::KIND),
     ];
     let fields: Fields =

@@ -2,8 +2,8 @@
 //!
 //! [`sets`] defines what is measured, [`measure`] does it, [`store`] reads the reports, and [`render`] puts
 //! [`blocks`] made of them between [`markers`] in the documentation. No figure there is typed in. [`site`] makes pages of
-//! all of it. [`mod@format`] keeps the files small and in one form. [`papers`] runs the experiments of the papers and judges their claims. [`program`] is the `flsched` that
-//! measures.
+//! all of it. [`mod@format`] keeps the files small and in one form. [`papers`] runs the experiments of the papers and judges
+//! their claims. [`program`] is the `flsched` that measures. [`robustness`] is what `./test.sh robustness` runs and allows.
 #[macro_use(eprintln)]
 extern crate flsched_base;
 
@@ -21,6 +21,7 @@ pub mod patched;
 pub mod program;
 pub mod project;
 pub mod render;
+pub mod robustness;
 pub mod sets;
 pub mod site;
 pub mod store;

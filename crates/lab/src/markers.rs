@@ -95,7 +95,6 @@ fn next_marker(line: &str) -> Option<usize> {
 /// The kind and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The first word.
     pub kind: String,
     parameters: Vec<(String, String)>,
 }

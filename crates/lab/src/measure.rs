@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What to measure.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Names of sets; none: all.
@@ -24,12 +23,10 @@ pub struct Choice {
     pub missing: bool,
 }
 
-/// How measuring ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     /// With a line for each that failed.
     Done(Vec<String>),
-    /// By a signal.
     Interrupted,
 }
 

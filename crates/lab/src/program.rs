@@ -22,10 +22,8 @@ pub enum Gives {
     Output,
 }
 
-/// What it reported.
 #[derive(Debug)]
 pub struct Reported {
-    /// The report.
     pub bytes: Vec<u8>,
     /// How it ended, if that is no success: a comparison in which a scheduler hangs or is ejected fails, and its report may
     /// be complete.
@@ -48,7 +46,6 @@ impl Program {
         }
     }
 
-    /// This file.
     #[cfg(test)]
     pub fn at(path: &Path) -> Self {
         Self(path.into())

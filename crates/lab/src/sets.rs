@@ -160,7 +160,6 @@ impl Sets {
         self.sets.iter()
     }
 
-    /// By name.
     pub fn get(&self, name: &str) -> Result<&Set, UsageError> {
         let names = || self.sets.iter().map(|set| set.name.clone()).collect::<Vec<_>>();
         let found = self.sets.iter().find(|set| set.name == name);

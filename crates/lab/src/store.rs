@@ -23,7 +23,6 @@ impl Store {
         Self { root: root.into(), folder: root.join(FOLDER), read: RefCell::default() }
     }
 
-    /// The project's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }

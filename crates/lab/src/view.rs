@@ -26,7 +26,6 @@ pub(crate) struct Selection<'a> {
 /// Reports of the same clock, kernel and CPUs, side by side.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// One each file.
     pub(crate) reports: Vec<Rc<Report>>,
     /// Of the work on one CPU.
     pub(crate) floors: Vec<Rc<Report>>,
@@ -38,7 +37,6 @@ pub(crate) struct View {
     pub(crate) subject: Option<usize>,
 }
 
-/// A workload.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) workload: String,

@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 /// The knob that is a frequency; its range depends on the machine.
 pub const THRESHOLD: &str = "threshold_mhz";
 
-/// A CPU's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
-    /// The CPU's number.
     pub cpu: usize,
     /// The first of the CPUs that run at its frequency.
     pub domain: usize,

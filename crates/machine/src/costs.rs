@@ -58,11 +58,8 @@ impl ByKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelCosts {
-    /// Creating a channel.
     pub make: Ns,
-    /// Writing a message.
     pub write: Ns,
-    /// Reading a message.
     pub read: Ns,
 }
 
@@ -77,7 +74,6 @@ pub struct Costs {
     pub wakeup_ns: Sourced<Ns>,
     /// A system call that does little work.
     pub syscall_ns: Sourced<Ns>,
-    /// A pipe.
     pub pipe_ns: Sourced<ChannelCosts>,
     /// A pair of sockets.
     pub socket_ns: Sourced<ChannelCosts>,

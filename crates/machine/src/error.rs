@@ -13,7 +13,6 @@ pub enum Error {
     File {
         /// The path as given.
         path: String,
-        /// Why.
         cause: std::io::Error,
     },
 }

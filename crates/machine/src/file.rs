@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml_edit::Item;
 
-/// A machine's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
@@ -48,7 +47,6 @@ pub struct MachineFile {
     pub tick_hz: Sourced<u64>,
     /// An idle CPU has no ticks.
     pub tickless_idle: Sourced<bool>,
-    /// What things cost.
     pub costs: Costs,
     /// What starting programs and tasks costs beside; `None`: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]

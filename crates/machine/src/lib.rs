@@ -45,7 +45,6 @@ pub use startup::{MemoryCall, Startup};
 pub use sysfs::{Distances, Sysfs, read_cpu_list, write_cpu_list};
 pub use topology::{Distance, Numbering, Place, Small, Topology};
 
-/// A CPU's number.
 pub type CpuId = usize;
 /// Nanoseconds.
 pub type Ns = u64;

@@ -11,14 +11,11 @@ use crate::topology::{Distance, Place};
 use crate::{Clock, Clocks, CpuId, CpuLocation, Error, FULL_SPEED, MAX_CPUS, Ns, Places, Price};
 use std::collections::BTreeMap;
 
-/// A machine.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// As in `machines/NAME.toml`.
     pub name: String,
-    /// What it is.
     pub description: String,
-    /// By number.
     pub places: Vec<Place>,
     /// Threads of a core, by core.
     pub threads: Vec<Vec<CpuId>>,
@@ -30,7 +27,6 @@ pub struct Machine {
     pub tickless_idle: bool,
     /// What makes CPUs unequal.
     pub speed: Speed,
-    /// What things cost.
     pub costs: Costs,
     /// For the parallel clock's model of memory; `None`: it has not been described so far.
     pub memory: Option<Hierarchy>,
@@ -42,7 +38,6 @@ pub struct Machine {
     certainties: [Option<Certainty>; Price::COUNT],
 }
 
-/// The built-in machines.
 const KNOWN: &[(&str, &str)] = &[
     ("epyc-2s-768t", include_str!("../../../machines/epyc-2s-768t.toml")),
     ("i7-2670qm", include_str!("../../../machines/i7-2670qm.toml")),

@@ -61,13 +61,11 @@ struct Group {
 /// Where a CPU is, as the machine reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuLocation {
-    /// The CPU's number.
     pub cpu: usize,
     /// Its core's, on the whole machine.
     pub core: usize,
     /// Its last-level cache's, on the whole machine.
     pub llc: usize,
-    /// Its node's.
     pub node: usize,
 }
 

@@ -49,7 +49,6 @@ pub enum Domain {
     Core,
     /// The cores at a last-level cache.
     Cache,
-    /// A socket.
     Package,
 }
 
@@ -66,7 +65,6 @@ impl Domain {
 
 const MAX_MHZ: u32 = 100_000;
 
-/// How frequencies change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frequency {

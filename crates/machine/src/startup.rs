@@ -95,7 +95,6 @@ pub struct ByMemoryCall {
 }
 
 impl ByMemoryCall {
-    /// Of this one.
     pub fn of(&self, call: MemoryCall) -> Ns {
         match call {
             MemoryCall::Enter => self.enter,

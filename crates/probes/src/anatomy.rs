@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// A policy, taken apart.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Anatomy {
-    /// Each callback.
     pub callbacks: Vec<Callback>,
     /// The policy shares memory with other programs (an arena). Locks in it are plain memory, which
     /// the analysis of calls cannot exclude.
@@ -25,7 +24,6 @@ pub struct Anatomy {
 pub struct Callback {
     /// Its name in the ops table.
     pub name: String,
-    /// The program's name.
     pub program: String,
     /// BPF helpers.
     pub helpers: Vec<String>,

@@ -25,11 +25,9 @@ pub struct CostsReport {
     /// Where it was measured.
     #[serde(flatten)]
     pub machine: Machine,
-    /// What ran.
     pub command: String,
     /// The policy with its knobs.
     pub policy: String,
-    /// Its version.
     pub policy_version: String,
     /// What the probe adds to each call that it measures.
     pub probe: Overhead,
@@ -81,13 +79,9 @@ pub enum Cost {
     /// This class has no such function on this kernel, or the compiler removed it.
     Absent,
     /// The kernel does not allow a probe on it.
-    NotTraceable {
-        /// Its name.
-        symbol: String,
-    },
+    NotTraceable { symbol: String },
     /// Measured.
     Measured {
-        /// Its name.
         symbol: String,
         /// How often it was called.
         calls: u64,
@@ -109,7 +103,6 @@ pub struct CallbackCost {
     pub mean_ns: f64,
 }
 
-/// Measures the costs.
 pub fn costs(request: &Request<'_>) -> Result<CostsReport, Error> {
     check_machine()?;
     Purpose::FUNCTIONS.check()?;

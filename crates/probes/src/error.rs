@@ -9,30 +9,12 @@ pub enum Error {
     Policy(#[from] flsched_host::Error),
     /// The kernel ended the policy while it was measured.
     #[error("the kernel ejected {policy} while the command ran ({reason}): nothing was measured")]
-    Ejected {
-        /// The policy.
-        policy: String,
-        /// The kernel's reason.
-        reason: String,
-    },
+    Ejected { policy: String, reason: String },
     /// The command could not be started.
     #[error("cannot start `{program}`: {cause}")]
-    Start {
-        /// Its first word.
-        program: String,
-        /// The system's reason.
-        cause: std::io::Error,
-    },
-    /// The command failed.
+    Start { program: String, cause: std::io::Error },
     #[error("`{program}` failed under {scheduler} ({status}): nothing was measured")]
-    Failed {
-        /// Its first word.
-        program: String,
-        /// Under which scheduler.
-        scheduler: String,
-        /// How it ended.
-        status: std::process::ExitStatus,
-    },
+    Failed { program: String, scheduler: String, status: std::process::ExitStatus },
     /// Ctrl-C or another signal to end.
     #[error("interrupted; the default scheduler is back")]
     Interrupted,
@@ -43,12 +25,7 @@ pub enum Error {
     NoSymbols,
     /// The kernel refused a probe.
     #[error("the kernel refused the probe {probe}: {refusal}")]
-    Probe {
-        /// Which.
-        probe: &'static str,
-        /// Its reason.
-        refusal: Refusal,
-    },
+    Probe { probe: &'static str, refusal: Refusal },
     /// The probe's own cost could not be measured, so it could not be subtracted.
     #[error(
         "the probe saw no call of {function}, with which it measures its own cost: it cannot be used on this kernel"
@@ -59,12 +36,7 @@ pub enum Error {
     },
     /// The object file is not as expected: a defect of the build.
     #[error("policy {policy}'s object is malformed: {what}")]
-    Object {
-        /// The policy.
-        policy: String,
-        /// What is wrong.
-        what: String,
-    },
+    Object { policy: String, what: String },
     /// A system call failed.
     #[error(transparent)]
     System(#[from] std::io::Error),

@@ -28,11 +28,9 @@ pub struct LocksReport {
     /// Where it was measured.
     #[serde(flatten)]
     pub machine: Machine,
-    /// What ran.
     pub command: String,
     /// The policy with its knobs.
     pub policy: String,
-    /// Its version.
     pub policy_version: String,
     /// What the policy's object shows without being run.
     pub anatomy: Anatomy,
@@ -52,13 +50,11 @@ impl Kept for LocksReport {
 /// What was counted under one scheduler.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct SchedulerLocks {
-    /// Its name.
     pub scheduler: String,
     /// Time of the command while waits were timed, in seconds.
     pub timed_run_s: f64,
     /// Time of the command while acquisitions were counted, in seconds.
     pub counted_run_s: f64,
-    /// Waits for locks.
     pub waits: Waits,
     /// The locks that scheduling took.
     pub locks: Vec<LockUse>,
@@ -79,7 +75,6 @@ pub struct LockUse {
     pub callback: Option<String>,
     /// The kfunc that the callback had called.
     pub kfunc: Option<String>,
-    /// The lock.
     pub lock: String,
     /// The kernel function that took it.
     pub taken_by: String,
@@ -89,7 +84,6 @@ pub struct LockUse {
     pub instances: usize,
     /// The largest number of CPUs that took the same one.
     pub most_cpus: usize,
-    /// How often.
     pub acquisitions: u64,
     /// How often for each call of the innermost function named here.
     pub per_call: Option<f64>,
@@ -97,7 +91,6 @@ pub struct LockUse {
     pub busiest_cpu_percent: f64,
 }
 
-/// Measures.
 pub fn locks(request: &Request<'_>) -> Result<LocksReport, Error> {
     check_machine()?;
     Purpose::FUNCTIONS.check()?;

@@ -5,7 +5,6 @@ use libbpf_rs::btf::{Btf, BtfType, types};
 use libbpf_rs::{HasSize, ReferencesType};
 use std::ops::Range;
 
-/// Names locks.
 pub(crate) struct LockNames<'a> {
     symbols: &'a Symbols,
     types: Option<Btf<'static>>,

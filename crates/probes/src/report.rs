@@ -116,7 +116,6 @@ pub enum LocksPart<'a> {
 pub enum CostsPart {
     /// The functions of the scheduling classes.
     Functions,
-    /// The policy's callbacks.
     Callbacks,
 }
 

@@ -11,11 +11,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What to measure.
 pub struct Request<'a> {
     /// The policy that is compared with the default scheduler.
     pub spec: PolicySpec,
-    /// The command.
     pub command: Vec<OsString>,
     /// Set to stop early.
     pub stop: &'a AtomicBool,
@@ -96,9 +94,7 @@ impl Request<'_> {
 /// The machine on which something was measured.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct Machine {
-    /// Kernel release.
     pub kernel: String,
-    /// CPUs.
     pub cpus: usize,
     /// The clock with its settings, as on the command line of `flsched vm`, if this is such a machine.
     pub clock: Option<String>,

@@ -79,22 +79,13 @@ pub struct SourceLocks {
 pub enum SourceError {
     /// A file is missing or unreadable.
     #[error("{}: {cause}; it should be a file of a kernel's source", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        cause: std::io::Error,
-    },
+    Unreadable { path: PathBuf, cause: std::io::Error },
     /// The Makefile names no version.
     #[error("{} names no kernel version; is this the top folder of a kernel's source?", path.display())]
-    NoVersion {
-        /// The Makefile.
-        path: PathBuf,
-    },
+    NoVersion { path: PathBuf },
 }
 
 impl PartLocks {
-    /// All places.
     pub fn total(&self) -> usize {
         self.places.values().sum()
     }

@@ -9,7 +9,6 @@ mod probe {
     include!(concat!(env!("OUT_DIR"), "/tally_skel.rs"));
 }
 
-/// What they did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// How often one of them left its CPU to another one, to the idle task or to their parent.

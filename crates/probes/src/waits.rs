@@ -12,7 +12,6 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contention.bpf.
 /// All waits for locks in the whole kernel, while the command ran.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Waits {
-    /// Waits by spinning.
     pub spins: u64,
     /// Time in them, over all CPUs, in seconds.
     pub spin_s: f64,
@@ -33,7 +32,6 @@ pub struct Site {
     pub functions: Vec<String>,
     /// Whether it spins or sleeps.
     pub spins: bool,
-    /// How often.
     pub waits: u64,
     /// How long, in seconds.
     pub wait_s: f64,

@@ -44,7 +44,6 @@ impl From<libbpf_rs::Error> for Error {
 pub struct Look {
     /// `CLOCK_MONOTONIC`, in ns.
     pub at_ns: u64,
-    /// The online CPUs.
     pub cpus: Vec<CpuCount>,
     /// How many wake-ups had a latency of each [`bucket`](bucket_from_ns).
     pub wake_ups: Vec<u64>,
@@ -55,7 +54,6 @@ pub struct Look {
 /// What a CPU has done.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuCount {
-    /// Its number.
     pub cpu: u32,
     /// Switches from one task to another one, or to or from idling.
     pub switches: u64,
@@ -66,11 +64,9 @@ pub struct CpuCount {
 /// A task that runs or waits for a CPU.
 #[derive(Debug, Clone, Default)]
 pub struct Runnable {
-    /// Its number.
     pub pid: u32,
     /// That of its process.
     pub tgid: u32,
-    /// Its name.
     pub name: String,
     /// Where it runs or waits.
     pub cpu: u32,

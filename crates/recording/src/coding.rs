@@ -1,6 +1,5 @@
 //! Numbers in the file: seven bits a byte, the lowest first, so that small numbers take little room.
 
-/// Appends a number.
 pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -3,12 +3,10 @@
 /// Why there is no recording; the text names the file and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system's reason.
     #[error("{path}: {cause}")]
     File {
         /// The path as given.
         path: String,
-        /// Why.
         cause: std::io::Error,
     },
     /// Another kind of file.
@@ -24,9 +22,7 @@ pub enum Error {
     Version {
         /// The path as given.
         path: String,
-        /// Its format.
         found: u64,
-        /// Ours.
         known: u64,
     },
     /// Cut off or damaged.
@@ -34,7 +30,6 @@ pub enum Error {
     Damaged {
         /// The path as given.
         path: String,
-        /// What was found.
         what: String,
     },
 }

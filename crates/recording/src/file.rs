@@ -17,7 +17,6 @@ const LONGEST_HEADER: u64 = 16 << 20;
 /// The longest recording: about 11 days. Sums of many times do not overflow.
 const MOST_NS: Ns = 1_000_000_000_000_000;
 
-/// The first line.
 #[derive(Serialize, Deserialize)]
 struct Line {
     flsched_recording: u64,

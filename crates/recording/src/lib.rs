@@ -29,10 +29,8 @@ pub type Ns = u64;
 /// The number of a task in [`Recording::tasks`].
 pub type TaskId = u32;
 
-/// What was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    /// When, where, how.
     pub header: Header,
     /// Who; none of them is the idle task.
     pub tasks: Vec<Task>,
@@ -60,7 +58,6 @@ pub struct Header {
     pub schedulers: [String; 2],
     /// The command that was recorded; `None`: there was none, or it is kept back.
     pub command: Option<String>,
-    /// Its first task.
     pub command_task: Option<TaskId>,
     /// Whether names were hashed.
     pub is_anonymous: bool,
@@ -77,7 +74,6 @@ pub struct Header {
     pub counters: Vec<Counter>,
 }
 
-/// A policy's counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     /// Its name in the policy.
@@ -160,7 +156,6 @@ pub struct RealTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The load's.
     Load,
     /// A thread of the kernel that works for the load.
     Kernel,
@@ -184,7 +179,6 @@ pub struct Event {
     pub at: Ns,
     /// A number in [`Header::cpus`].
     pub cpu: u32,
-    /// What.
     pub what: What,
 }
 
@@ -195,7 +189,6 @@ pub enum What {
     Switch {
         /// The task that left.
         prev: Option<TaskId>,
-        /// Why.
         left: Left,
         /// The task that came.
         next: Option<TaskId>,
@@ -203,15 +196,9 @@ pub enum What {
         calls: Calls,
     },
     /// What ran on the CPU, or an interrupt there, made a task able to run.
-    Wake {
-        /// Which.
-        woken: TaskId,
-        /// By what.
-        by: By,
-    },
+    Wake { woken: TaskId, by: By },
     /// What ran on the CPU created a task, which can run.
     Fork {
-        /// Which.
         child: TaskId,
         /// The same call waits until the child has ended or begun another program: `vfork`.
         waits: bool,
@@ -254,6 +241,5 @@ pub enum Left {
     Preempted,
     /// It called `sched_yield`.
     Yielded,
-    /// It has ended.
     Exited,
 }

@@ -11,12 +11,9 @@ use crate::{By, Calls, Event, Left, Ns, Recording, TaskId, What};
 /// By how much the clocks of two CPUs differ at most. On hardware they hardly do; emulated CPUs take turns of up to 2 µs.
 const SKEW_NS: Ns = 10_000;
 
-/// A task's part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// How it came.
     pub begin: Begin,
-    /// What it did.
     pub deeds: Vec<Deed>,
     /// It ended before the recording did.
     pub has_exited: bool,
@@ -132,7 +129,6 @@ enum Where {
     Running {
         since: Ns,
     },
-    /// It could run.
     Ready,
     Asleep {
         since: Ns,

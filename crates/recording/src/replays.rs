@@ -12,7 +12,6 @@ const SLACK: f64 = 0.1;
 /// All entries of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replays {
-    /// The kernel's release.
     pub kernel: String,
     /// The clock of the emulated machine.
     pub clock: String,
@@ -35,11 +34,8 @@ impl Kept for Replays {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The load's name.
     pub load: String,
-    /// Its command.
     pub command: String,
-    /// The scheduler.
     pub scheduler: String,
     /// Medians of the recordings.
     pub recorded: Figures,
@@ -55,7 +51,6 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratios {
-    /// Context switches.
     pub switches: f64,
     /// Utilisation of the CPUs.
     pub utilisation: f64,
@@ -83,7 +78,6 @@ impl Ratios {
         }
     }
 
-    /// By name.
     pub fn named(self) -> [(&'static str, f64); 3] {
         [("switches", self.switches), ("utilisation", self.utilisation), ("p99", self.p99)]
     }

@@ -43,7 +43,6 @@ impl Figures {
     /// The name of each, in the order of [`Figures::all`].
     pub const NAMES: [&str; 5] = ["time", "switches", "migrations", "p50", "p99"];
 
-    /// All five.
     pub fn all(&self) -> [f64; 5] {
         [self.time_us, self.switches, self.migrations, self.wakeup_p50_us, self.wakeup_p99_us]
     }
@@ -127,22 +126,18 @@ fn range(runs: &[Figures], of: fn(&Figures) -> f64) -> [f64; 2] {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The scenario's name.
     pub scenario: String,
     /// The number of CPUs.
     pub cpus: usize,
-    /// The scheduler.
     pub scheduler: String,
     /// Runs on the kernel.
     pub plays: usize,
     /// Runs in the simulator, each with a seed of its own.
     pub seeds: u64,
-    /// There.
     pub kernel: Figures,
     /// There once more, in a machine booted anew: how far a measurement is from the next one of the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Figures>,
-    /// Here.
     pub simulator: Figures,
 }
 
@@ -157,7 +152,6 @@ impl Entry {
         self.again.as_ref().map(|again| self.kernel.apart(again))
     }
 
-    /// All figures agree.
     pub fn agrees(&self) -> bool {
         agree(self.deviations())
     }
@@ -180,7 +174,6 @@ impl Entry {
 /// All entries of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The kernel's release.
     pub kernel: String,
     /// The clock of the emulated machine.
     pub clock: String,

@@ -12,20 +12,10 @@ pub enum Error {
     Usage(String),
     /// A file cannot be read.
     #[error("{path}: {cause}")]
-    File {
-        /// As given.
-        path: String,
-        /// Why.
-        cause: std::io::Error,
-    },
+    File { path: String, cause: std::io::Error },
     /// A policy's object cannot be loaded.
     #[error("policy {policy}: {what}")]
-    Policy {
-        /// Its name.
-        policy: String,
-        /// Why.
-        what: String,
-    },
+    Policy { policy: String, what: String },
     /// The workload was not done in time.
     #[error("the run has not ended within {} of simulated time", display_ns(*.0))]
     Limit(Ns),
@@ -67,13 +57,11 @@ impl From<flsched_machine::Error> for Error {
 /// Where and why the simulation stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// What was wrong.
     pub what: String,
     /// In which callback; empty outside any.
     pub callback: &'static str,
     /// Name and pid of the task it was about.
     pub task: Option<String>,
-    /// When.
     pub at: Ns,
 }
 

@@ -3,7 +3,6 @@
 use crate::core::CpuId;
 use crate::engine::Ns;
 
-/// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     /// From 1.
@@ -18,12 +17,22 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum What {
     /// `sched_switch`; `state`: `R` if `prev` can go on.
-    Switch { prev: String, state: char, next: String },
+    Switch {
+        prev: String,
+        state: char,
+        next: String,
+    },
     /// `sched_wakeup` and its kin.
-    Wake { waker: String, woken: String, to: CpuId },
+    Wake {
+        waker: String,
+        woken: String,
+        to: CpuId,
+    },
     /// `cpu_frequency`: what was set, for that CPU.
-    Frequency { cpu: CpuId, mhz: u32 },
-    /// Something else.
+    Frequency {
+        cpu: CpuId,
+        mhz: u32,
+    },
     Other,
 }
 

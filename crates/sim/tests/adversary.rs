@@ -1,7 +1,6 @@
 //! The adversary has to find for itself what breaks a rule.
 mod common;
 
-use common::rude;
 use flsched_sim::adversary::{Finding, Search};
 use flsched_sim::rules::{Held, Rule};
 use flsched_sim::scenario::Scenario;
@@ -9,7 +8,7 @@ use flsched_sim::{Error, Violation};
 use flsched_spec::{Scheduler, Target};
 
 fn search(scheduler: &str, jobs: usize) -> Vec<Finding> {
-    rude();
+    common::add("rude");
     let search = Search { generations: 2, population: 6, jobs, ..Search::of(scheduler, 10).unwrap() };
     search.run(|_| {}).unwrap()
 }

@@ -3,6 +3,7 @@ use flsched_machine::Machine;
 use flsched_recording::timeline::Slice;
 use flsched_sim::core::{CpuMask, Scheduling};
 use flsched_sim::output::Outcome;
+use flsched_sim::rest::Detail;
 use flsched_sim::workload::{Child, Program, Step, View, Workload, World, load};
 use flsched_sim::{Error, Setup, Simulation};
 use flsched_spec::workload::Model;
@@ -578,7 +579,12 @@ fn waiting_takes_longer_for_a_younger_child() {
 fn synchronize_rcu_returns_at_the_second_tick() {
     let notes = Notes::default();
     let recorder = notes.clone();
-    let mut steps = vec![Step::Exit, Step::SynchronizeRcu, Step::Run(5 * MS), Step::SynchronizeRcu];
+    let mut steps = vec![
+        Step::Exit,
+        Step::Rest(Detail::SynchronizeRcu),
+        Step::Run(5 * MS),
+        Step::Rest(Detail::SynchronizeRcu),
+    ];
     let main = Does(move |view: &mut View<'_>| {
         recorder.add("now", view.now / MS);
         steps.pop().unwrap()

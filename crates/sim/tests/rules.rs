@@ -1,7 +1,6 @@
 //! Each rule on tiny scenarios: one that breaks it and one that keeps it.
 mod common;
 
-use common::rude;
 use flsched_sim::rules::{Held, Rule, Scores};
 use flsched_sim::scenario::Scenario;
 use flsched_sim::{Error, Violation};
@@ -10,7 +9,7 @@ const HOG: &str = "steps = [{ run_us = 100000000 }]";
 const EVENTS: u64 = 3_000_000;
 
 fn scenario(scheduler: &str, cpus: usize, end_ms: u64, text: &str) -> Scenario {
-    rude();
+    common::add("rude");
     let text = format!(
         "seed = 1\nmachine = \"parallel-clock\"\ncpus = {cpus}\nscheduler = \"{scheduler}\"\nlimit_ms = {end_ms}\n\
          end_ms = {end_ms}\n{text}"

@@ -1,5 +1,4 @@
 //! Scenarios: from files, at random, and shrunk.
-use flsched_sim::classes::keeps_cpus_busy;
 use flsched_sim::run::TaskCounts;
 use flsched_sim::scenario::{Scenario, draw, fuzz, shrink};
 use flsched_sim::workload::{Act, TaskPlan};
@@ -33,20 +32,6 @@ fn fuzzing_finds_nothing() {
     }
 }
 
-/// Two tasks a CPU, on 24 caches: a CPU that is done finds those that wait far away.
-#[test]
-fn no_cpu_idles_while_a_task_waits() {
-    for scheduler in ["flsched", "smove", "rr2"] {
-        let text = format!(
-            "seed = 1\nmachine = \"epyc-2s-768t\"\ncpus = 768\nscheduler = \"{scheduler}\"\n\
-             limit_ms = 10000\nworkload = \"hogs:1536:50\"\n"
-        );
-        let scenario = Scenario::parse(&text, "it").unwrap();
-        assert!(keeps_cpus_busy(&scenario.scheduler().unwrap()));
-        scenario.run().unwrap();
-    }
-}
-
 /// FLSCHED as published only pushes tasks, so it breaks the rule. This test checks that the rule is checked.
 #[test]
 fn a_cpu_that_idles_while_a_task_waits_is_found() {
@@ -57,61 +42,6 @@ fn a_cpu_that_idles_while_a_task_waits_is_found() {
         matches!(simulation.run(), Err(Error::Violation(violation)) if violation.what.contains("idles"))
     });
     assert!(found.is_some());
-}
-
-/// Found by fuzzing: a task was enqueued twice as its affinity changed, and had claimed an idle CPU the
-/// first time, which then never came to know of it.
-#[test]
-fn an_idle_cpu_is_found_again_after_an_affinity_has_changed() {
-    let mut text = "seed = 24969\nmachine = \"xeon-e7-8870v4-4s\"\ncpus = 4\nscheduler = \"flsched\"\n\
-                    limit_ms = 1000\n"
-        .to_owned();
-    for (cpus, steps) in [
-        ("", "{ run_us = 425 }"),
-        ("", ""),
-        ("", ""),
-        ("", "{ run_us = 343 }"),
-        ("", "{ run_us = 18113 }"),
-        ("", "{ run_us = 20000 }"),
-        ("2", ""),
-    ] {
-        text += &format!("[[task]]\nstart_us = 4861\ncpus = [{cpus}]\nsteps = [{steps}]\n");
-    }
-    text += "[[event]]\nat_us = 34375\naffinity = { task = 7, cpus = [1, 3] }\n";
-    Scenario::parse(&text, "it").unwrap().run().unwrap();
-}
-
-/// Found by fuzzing: the kernel kept tasks that exit from the policy's queues, and SCHED_RR2 let two of them
-/// interrupt each other for ever.
-#[test]
-fn tasks_that_exit_do_not_interrupt_each_other() {
-    let mut text =
-        "seed = 14387\nmachine = \"ryzen-3400g\"\ncpus = 5\nscheduler = \"rr2\"\nlimit_ms = 1000\n"
-            .to_owned();
-    for (nice, run_us) in [(0, 200), (0, 69), (0, 34), (13, 1), (8, 1), (0, 0)] {
-        let steps = if run_us > 0 { format!("{{ run_us = {run_us} }}") } else { String::new() };
-        let is_thread = run_us < 2;
-        text += &format!(
-            "[[task]]\nstart_us = 28226\nnice = {nice}\nis_thread = {is_thread}\nsteps = [{steps}]\n"
-        );
-    }
-    Scenario::parse(&text, "it").unwrap().run().unwrap();
-}
-
-/// Found by fuzzing: a CPU that is offline had the place of CPU 0, so a task that had run there took the
-/// bit of CPU 0 out of the set of idle CPUs.
-#[test]
-fn an_idle_cpu_is_found_while_another_is_offline() {
-    let text = "seed = 25848\nmachine = \"ryzen-3400g\"\ncpus = 3\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
-                [[task]]\nsteps = [{ run_us = 11973 }]\n\
-                [[task]]\nstart_us = 6374\nsteps = []\n\
-                [[task]]\nstart_us = 26397\nsteps = [{ run_us = 5791 }]\n\
-                [[task]]\nstart_us = 28628\nsteps = [{ run_us = 20000 }]\n\
-                [[task]]\nstart_us = 37031\nsteps = []\n\
-                [[event]]\nat_us = 1303\noffline = 0\n[[event]]\nat_us = 7310\nonline = 0\n\
-                [[event]]\nat_us = 7516\noffline = 2\n[[event]]\nat_us = 28818\nonline = 2\n\
-                [[event]]\nat_us = 36937\noffline = 1\n";
-    Scenario::parse(text, "it").unwrap().run().unwrap();
 }
 
 #[test]
@@ -130,14 +60,6 @@ fn all_that_is_not_needed_to_fail_is_left_out() {
     assert_eq!((small.events.len(), small.cpus, &*small.scheduler), (0, 1, "flsched"));
     let again = Scenario::parse(&small.to_toml().unwrap(), "small.toml").unwrap();
     assert_eq!(failure(&again).what, violation.what);
-}
-
-/// Found by fuzzing: FLSCHED once left it in the waiting room of a CPU that idled.
-#[test]
-fn a_lone_background_task_that_yields_continues() {
-    let text = "seed = 1\nmachine = \"ryzen-3400g\"\ncpus = 6\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
-                [[task]]\nnice = 18\ncpus = [5]\nsteps = [{ yields = 1 }]\n";
-    Scenario::parse(text, "it").unwrap().run().unwrap();
 }
 
 /// Also played on the kernel. A CPU on which all tasks wait borrows one that waits behind a computing one.

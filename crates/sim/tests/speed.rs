@@ -1,8 +1,8 @@
 //! Whole runs in which CPUs are not equally fast: SMT, frequencies, caches, small cores.
 use flsched_machine::Machine;
-use flsched_sim::classes::warning;
 use flsched_sim::output::Outcome;
 use flsched_sim::scenario::Scenario;
+use flsched_sim::schedulers::warning;
 use flsched_sim::workload::load;
 use flsched_sim::{Setup, Simulation};
 use flsched_spec::workload::Model;

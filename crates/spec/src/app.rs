@@ -40,14 +40,14 @@ static CATALOGUE: LazyLock<Vec<AppFile>> = LazyLock::new(|| {
 /// The user's own that have been read.
 static OWN: Mutex<Vec<&'static AppFile>> = Mutex::new(Vec::new());
 
-/// An application.
+/// An application as its file describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppFile {
     /// As in `NAME.toml`; of the user's own, the path as given.
     #[serde(skip)]
     pub name: String,
-    /// The file itself.
+    /// The file as it was read, which reports keep.
     #[serde(skip)]
     pub text: String,
     /// Files that belong to it: name and text.
@@ -93,7 +93,7 @@ pub struct AppFile {
     /// What is done before each run, untimed, in the run's folder.
     #[serde(default)]
     pub before: String,
-    /// What is timed.
+    /// The command line that is timed.
     pub run: String,
     /// What is done after each run, untimed.
     #[serde(default)]
@@ -115,7 +115,7 @@ pub struct Parameter {
     pub name: String,
     /// What it is, in a few words.
     pub what: String,
-    /// Values.
+    /// What a user may give for it.
     pub values: Values,
 }
 
@@ -162,34 +162,34 @@ pub enum Values {
     PerCpu {
         /// How many for each.
         per_cpu: u64,
-        /// The greatest.
+        /// The greatest value that is allowed.
         to: u64,
     },
-    /// A number.
+    /// A whole number with a default.
     Number {
         /// What it is if it is left out.
         default: u64,
-        /// The greatest.
+        /// The greatest value that is allowed.
         to: u64,
     },
     /// One of these words; the first if it is left out.
     Choice {
-        /// The words.
+        /// The words that are allowed.
         choices: Vec<String>,
     },
 }
 
-/// One condition.
+/// A condition that a run must meet to count.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// What is checked.
+    /// What is checked, in the words of messages.
     pub what: String,
     /// Pattern of a line that must be there; the last one counts.
     pub line: String,
     /// The least number that its first group may be.
     pub from: Option<f64>,
-    /// The greatest.
+    /// The greatest number that it may be.
     pub to: Option<f64>,
 }
 

@@ -69,7 +69,7 @@ const CFS: &[Setting] = &[
 ];
 
 impl Kernel {
-    /// All kernel schedulers.
+    /// In the order in which help lists them.
     pub const ALL: [Self; 5] = [Self::Eevdf, Self::Batch, Self::Fifo, Self::Rr, Self::Cfs];
 
     /// The name that users write.
@@ -137,7 +137,7 @@ impl Setting {
 /// One of the kernel's own schedulers, and its settings that differ from the defaults. Each has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSpec {
-    /// The scheduler.
+    /// Which of the kernel's own schedulers.
     pub kernel: Kernel,
     settings: BTreeMap<&'static str, u64>,
 }

@@ -10,9 +10,9 @@ pub struct Knob {
     pub name: String,
     /// Its description, with the unit.
     pub doc: String,
-    /// Least value.
+    /// The least value, in the unit of its name.
     pub min: u64,
-    /// Greatest value.
+    /// The greatest value, in the same unit.
     pub max: u64,
     /// Value if not set.
     pub default: u64,
@@ -23,7 +23,7 @@ pub struct Knob {
 /// An event that the policy counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Statistic {
-    /// Its name.
+    /// Its name, with the unit last.
     pub name: String,
     /// Which event is counted.
     pub doc: String,

@@ -7,6 +7,7 @@
 //! names go to the loader and to the simulator.
 //!
 //! To add a policy, put `NAME.bpf.c` into `policies/`: the build finds it there.
+#![warn(missing_docs)]
 pub mod app;
 mod describe;
 mod kernel;

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A list of processes that the user may name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PidList {
-    /// Its name.
+    /// As in the policy's file.
     pub name: String,
     /// What it is for.
     pub doc: String,

@@ -28,7 +28,7 @@ pub struct Policy {
     pub file: Option<PolicyFile>,
 }
 
-/// A policy's file.
+/// A file that `--policy` names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyFile {
     /// The path as the user gave it.

@@ -24,9 +24,9 @@ pub enum Scheduler {
 /// A program called `scx_…`, which attaches its scheduler for as long as it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// The program's name.
+    /// The program, as it is found in PATH.
     pub program: String,
-    /// Its arguments.
+    /// What is passed on to it, unchanged.
     pub arguments: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PolicySpec {
-    /// The policy.
+    /// The policy that it is a setting of.
     pub policy: &'static Policy,
     knobs: BTreeMap<String, u64>,
     pids: BTreeMap<String, Vec<u32>>,

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// On this machine.
+    /// On this machine, under its own kernel.
     Host,
     /// In a virtual machine on this machine.
     Vm,
-    /// In the simulator.
+    /// In the simulator, without a kernel.
     Sim,
 }
 
 impl Target {
-    /// All of them.
+    /// In the order in which help lists them.
     pub const ALL: [Self; 3] = [Self::Host, Self::Vm, Self::Sim];
 
     /// The name that users write.
@@ -26,7 +26,7 @@ impl Target {
         }
     }
 
-    /// What it is.
+    /// A line for help texts.
     pub fn doc(self) -> &'static str {
         match self {
             Self::Host => "This machine and its kernel",

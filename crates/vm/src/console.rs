@@ -34,7 +34,6 @@ impl Console {
         self.panic.clone()
     }
 
-    /// All of it.
     pub fn text(&self) -> String {
         self.read_from(0)
     }

@@ -1,5 +1,5 @@
 //! Why a VM gave no exit code, each with its own message and exit code.
-use crate::{Arch, EmulatorError, KernelError, TopologyError};
+use crate::{Arch, EmulatorError, KernelError, TopologyError, qemu};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum VmError {
     /// No QEMU on this machine.
     #[error(
         "QEMU is missing: there is no `{}` in PATH; install it (on Debian and Ubuntu: `apt-get install {}`){}",
-        .0.qemu(), .0.qemu_package(), or_build(*.0)
+        qemu::program(*.0), qemu::package(*.0), or_build(*.0)
     )]
     NoQemu(Arch),
     /// There is no `flsched` for the machine's processor, which is process 1 there.
@@ -101,7 +101,6 @@ pub enum VmError {
     /// The guest cannot execute the command.
     #[error("`{command}` cannot be executed in the VM: {reason}")]
     CommandNotExecutable {
-        /// Its name.
         command: String,
         /// The guest kernel's reason.
         reason: String,
@@ -111,7 +110,6 @@ pub enum VmError {
     WorkFolder {
         /// The folder that was to contain it.
         parent: PathBuf,
-        /// The system's reason.
         kind: io::ErrorKind,
     },
     /// A file of this program could not be read or written.
@@ -119,9 +117,7 @@ pub enum VmError {
     Io {
         /// `read`, `create`, …
         doing: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's reason.
         cause: io::Error,
     },
 }

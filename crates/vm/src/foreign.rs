@@ -124,7 +124,17 @@ pub(crate) fn of_file(file: &Path) -> Option<Arch> {
     use std::io::Read;
     let mut head = [0; 20];
     fs::File::open(file).ok()?.read_exact(&mut head).ok()?;
-    Arch::of_elf(&head)
+    of_elf(&head)
+}
+
+/// The machine in an ELF file's header.
+fn of_elf(head: &[u8; 20]) -> Option<Arch> {
+    let machine = head.strip_prefix(b"\x7fELF")?.get(14..)?.try_into().ok()?;
+    match object::elf::Machine(u16::from_le_bytes(machine)) {
+        object::elf::EM_X86_64 => Some(Arch::X86),
+        object::elf::EM_AARCH64 => Some(Arch::Arm64),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

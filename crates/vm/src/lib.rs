@@ -9,7 +9,6 @@
 //! between the two. On failure [`console`] finds the kernel's last messages, [`error`] reports the failure, and
 //! [`logs`] keeps the log.
 mod accel;
-mod arch;
 mod clock;
 mod console;
 mod delay;
@@ -29,10 +28,10 @@ mod start;
 pub mod topology;
 
 pub use accel::Accel;
-pub use arch::{Arch, UnknownArch};
 pub use clock::{Clock, ClockError, Parallel};
 pub use emulator::EmulatorError;
 pub use error::{KeptLog, VmError};
+pub use flsched_base::{Arch, UnknownArch};
 pub use foreign::Foreign;
 pub use hierarchy::MemoryModel;
 pub use initramfs::programs_in;

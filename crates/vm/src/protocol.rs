@@ -71,7 +71,6 @@ pub enum GuestMessage {
         /// CPUs online.
         cpus: u32,
     },
-    /// The command runs.
     Started {
         /// Its process id in the guest.
         pid: i32,
@@ -85,7 +84,6 @@ pub enum GuestMessage {
     },
     /// The command is over and all its output handed to the ports.
     Exit {
-        /// How it ended.
         outcome: Outcome,
         /// Bytes written to [`STDOUT_PORT`] in all.
         stdout: u64,
@@ -93,10 +91,7 @@ pub enum GuestMessage {
         stderr: u64,
     },
     /// Process 1 could not do its work.
-    Fault {
-        /// What failed.
-        reason: String,
-    },
+    Fault { reason: String },
 }
 
 /// From the host to process 1.
@@ -109,10 +104,7 @@ pub enum HostMessage {
     /// where it counts instructions, so a guest cannot know when a second is over.
     Ping,
     /// Send this signal to the command's process group.
-    Signal {
-        /// The signal's number.
-        number: i32,
-    },
+    Signal { number: i32 },
     /// Write into the kernel's log where each task is: the command takes too long.
     ShowTasks,
     /// The command's standard output has no reader any more: close the pipe, so that the command

@@ -76,9 +76,24 @@ impl Engine {
     }
 }
 
+pub(crate) const fn program(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 => "qemu-system-x86_64",
+        Arch::Arm64 => "qemu-system-aarch64",
+    }
+}
+
+/// The Debian package that has it.
+pub(crate) const fn package(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86 => "qemu-system-x86",
+        Arch::Arm64 => "qemu-system-arm",
+    }
+}
+
 /// Finds QEMU in PATH.
 pub fn find(arch: Arch) -> Result<PathBuf, VmError> {
-    which::which(arch.qemu()).map_err(|_| VmError::NoQemu(arch))
+    which::which(program(arch)).map_err(|_| VmError::NoQemu(arch))
 }
 
 /// The first line of `--version`.

@@ -35,7 +35,6 @@ pub struct VmSpec {
     pub kernel: Kernel,
     /// What it needs if its processor is not this machine's.
     pub foreign: Option<Foreign>,
-    /// The CPUs.
     pub topology: Topology,
     /// Guest memory in MiB.
     pub memory_mib: u32,

@@ -39,7 +39,6 @@ pub enum TopologyError {
     /// A part of it is 0.
     #[error("topology `{topology}`: {part} must be at least 1")]
     Without {
-        /// All of it.
         topology: Topology,
         /// `cores`, for example.
         part: &'static str,
@@ -68,7 +67,6 @@ pub enum TopologyError {
          takes {max_cores} and {max_caches} at most: use fewer, or the clock without memory"
     )]
     BeyondModel {
-        /// All of it.
         topology: Topology,
         /// In all nodes.
         cores: u32,
@@ -87,7 +85,6 @@ impl Topology {
         Self { nodes: 1, sockets: 1, cores: cpus, threads: 1 }
     }
 
-    /// CPUs in all.
     pub fn cpus(&self) -> u32 {
         // Saturating, so that an absurd request is refused by `check` and not by an overflow.
         [self.sockets, self.cores, self.threads].iter().fold(self.nodes, |n, &f| n.saturating_mul(f))

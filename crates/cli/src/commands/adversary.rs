@@ -1,10 +1,10 @@
 //! `flsched sim fuzz --adversary`: searches for scenarios that break a rule.
 use crate::args;
-use crate::exit::{FAILURE, INTERRUPTED};
 use crate::files::write;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::Result;
+use flsched_compare::exit::{FAILURE, INTERRUPTED};
 use flsched_sim::adversary::{Finding, Search, Told};
 use flsched_sim::scenario::Seeds;
 use flsched_spec::Policy;

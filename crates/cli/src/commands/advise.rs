@@ -1,12 +1,13 @@
 //! `flsched advise -- CMD`: which scheduler to use for CMD.
 use super::compare;
 use crate::args;
-use crate::exit::{self, Usage};
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Result, anyhow};
+use flsched_compare::exit;
 use flsched_compare::report::advice::{Advice, CONTENDERS};
 use flsched_compare::{CompareError, Outputs};
+use flsched_spec::UsageError;
 use flsched_spec::app::AppFile;
 use flsched_vm::Clock;
 use std::io::{self, Write};
@@ -14,7 +15,7 @@ use std::io::{self, Write};
 pub fn run(args: args::Advise) -> Result<u8> {
     if args.clock == Some(Clock::Work) {
         let what = "advise judges by speed, and the work clock does not show it: valid are parallel and wall";
-        return Err(Usage(what.into()).into());
+        return Err(UsageError(what.into()).into());
     }
     let words: Vec<String> = std::env::args().collect();
     let command: Vec<String> = match args.command.is_empty() {

@@ -1,13 +1,13 @@
 //! `flsched attach POLICY [knobs]`: system-wide until Ctrl-C or SIGTERM.
 use super::run::set_free;
 use crate::args::Attach;
-use crate::exit;
 use crate::metrics::Metrics;
 use crate::service_manager;
 use crate::signals;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use flsched_compare::exit;
 use flsched_host::policy_file;
 use flsched_host::{
     Change, Running, Scope, StarvationWatch, Starving, Supervisor, check_machine, check_partial,

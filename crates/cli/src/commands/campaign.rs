@@ -1,14 +1,15 @@
 //! `flsched campaign`: comparisons in shards.
 use super::compare;
 use crate::args::{self, CampaignMerge, CampaignPlan, CampaignRun, CampaignStep, Cli, Command};
-use crate::exit::{self, Usage};
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use flsched_campaign::{Campaign, Part, Plan, Planned, Replay, Shard, engines, merge, plan};
+use flsched_compare::exit;
 use flsched_compare::workload::Making;
 use flsched_compare::{CompareError, Event, ExecError, Outputs, RunRequest, Target, requests};
+use flsched_spec::UsageError;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -68,9 +69,9 @@ fn make_plan(args: &CampaignPlan) -> Result<u8> {
 fn read(planned: &Planned) -> Result<(args::Compare, compare::Plan)> {
     let words = planned.words();
     let command =
-        Cli::try_parse_from(&words).map_err(|error| Usage(first_lines(&error.to_string())))?.command;
+        Cli::try_parse_from(&words).map_err(|error| UsageError(first_lines(&error.to_string())))?.command;
     let Command::Compare(args) = command else { unreachable!("the words begin with `flsched compare`") };
-    check(&args).map_err(|message| Usage(message.into()))?;
+    check(&args).map_err(|message| UsageError(message.into()))?;
     let plan = compare::plan(&args, &words, &Making::quietly())?.whole()?;
     Ok((args, plan))
 }
@@ -102,10 +103,10 @@ fn run_shards(args: &CampaignRun) -> Result<u8> {
     let plan = Plan::read(&args.folder)?;
     let count = plan.count();
     if let Some(shard) = args.shards.iter().find(|shard| **shard > count) {
-        return Err(Usage(format!("shard {shard}: this campaign has 1 to {count}")).into());
+        return Err(UsageError(format!("shard {shard}: this campaign has 1 to {count}")).into());
     }
     let program = std::env::current_exe().context("cannot find this program's file")?;
-    plan.check_program(&plan::digest_of(&program)?).map_err(Usage)?;
+    plan.check_program(&plan::digest_of(&program)?).map_err(UsageError)?;
     let folder = args.folder.canonicalize().with_context(|| args.folder.display().to_string())?;
     std::env::set_current_dir(&plan.folder).with_context(|| {
         format!(

@@ -13,7 +13,7 @@ use flsched_compare::{
     Clock, CompareError, CompareSpec, Event, Executor, HostExecutor, Outputs, Report, SimExecutor,
     VmExecutor, Workload, compare,
 };
-use flsched_host::policy_file::{self, Processor};
+use flsched_host::policy_file;
 use flsched_host::sched_ext;
 use flsched_spec::Target;
 use flsched_spec::workload::{Model, NpbProgram, Program};
@@ -60,7 +60,7 @@ pub fn run(args: &args::Compare) -> Result<u8> {
                     None => "nothing was measured yet",
                 };
                 eprintln!("flsched: interrupted; {outcome}");
-                return Ok(crate::exit::INTERRUPTED);
+                return Ok(flsched_compare::exit::INTERRUPTED);
             }
             Err(error.into())
         }
@@ -74,7 +74,7 @@ fn code_of(report: &Report) -> u8 {
         return 0;
     }
     eprintln!("flsched: no time, see above: {}", without.join(", "));
-    crate::exit::FAILURE
+    flsched_compare::exit::FAILURE
 }
 
 /// Workloads without a time under all schedulers, and under some.
@@ -101,16 +101,14 @@ pub fn making<'a>(tell: &'a dyn Fn(&str), cancel: &'a AtomicBool) -> Making<'a> 
 
 /// What a command line requests.
 pub struct Plan {
-    /// What to compare.
     pub spec: CompareSpec,
     place: Place,
 }
 
 fn place_of_policies(on: Target, arch: Arch) -> policy_file::On {
-    match (on, arch) {
-        (Target::Sim, _) => policy_file::On::Simulator,
-        (_, Arch::X86) => policy_file::On::Kernel(Processor::X86),
-        (_, Arch::Arm64) => policy_file::On::Kernel(Processor::Arm64),
+    match on {
+        Target::Sim => policy_file::On::Simulator,
+        _ => policy_file::On::Kernel(arch),
     }
 }
 
@@ -141,7 +139,6 @@ pub fn plan(args: &args::Compare, words: &[String], making: &Making<'_>) -> Resu
     Ok(Plan { spec, place })
 }
 
-/// Measures it.
 pub fn carry_out(
     args: &args::Compare,
     plan: &Plan,

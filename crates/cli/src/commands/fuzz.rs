@@ -1,10 +1,11 @@
 //! `flsched sim fuzz`: random scenarios.
 use crate::args;
-use crate::exit::{FAILURE, Usage};
 use crate::files::write;
 use anyhow::Result;
+use flsched_compare::exit::FAILURE;
 use flsched_host::policy_file;
 use flsched_sim::scenario::{self, Scenario, Seeds};
+use flsched_spec::UsageError;
 use flsched_spec::{Scheduler, Target};
 use nix::unistd::{AccessFlags, access};
 use std::io::{self, Write};
@@ -19,11 +20,12 @@ pub fn fuzz(args: &args::Fuzz) -> Result<u8> {
         Scheduler::read(scheduler, Target::Sim)?;
     }
     if !args.out.is_dir() {
-        return Err(Usage(format!("--out: {} is not a folder", args.out.display())).into());
+        return Err(UsageError(format!("--out: {} is not a folder", args.out.display())).into());
     }
     // Before hours of fuzzing, not at the first failure.
-    access(&args.out, AccessFlags::W_OK)
-        .map_err(|errno| Usage(format!("--out: cannot write to {}: {}", args.out.display(), errno.desc())))?;
+    access(&args.out, AccessFlags::W_OK).map_err(|errno| {
+        UsageError(format!("--out: cannot write to {}: {}", args.out.display(), errno.desc()))
+    })?;
     if args.adversary {
         return super::adversary::search(args);
     }

@@ -1,17 +1,18 @@
 //! `flsched record`: what all tasks of this machine do, into a file that the simulator replays, or a trace to look at.
 use super::compare;
 use crate::args::Record;
-use crate::exit::{self, Usage};
 use crate::files;
 use crate::progress::Progress;
 use crate::signals::{self, Forwarder};
 use anyhow::{Context, Result};
 use flsched_base::process::wait_for;
+use flsched_compare::exit;
 use flsched_compare::workload::{build, runnable};
 use flsched_host::Attached;
 use flsched_probes::record::{Limits, Watch, recorded};
 use flsched_recording::timeline::{packed_trace, write_trace};
 use flsched_recording::{Counter, Recording};
+use flsched_spec::UsageError;
 use flsched_spec::{Target, Workload};
 use flsched_vm::Arch;
 use indicatif::{HumanBytes, HumanCount};
@@ -54,11 +55,7 @@ pub fn run(args: &Record) -> Result<u8> {
                 "flsched: {}: {error}",
                 first.unwrap_or(args.workload.as_deref().unwrap_or_default().into())
             );
-            return Ok(match error.kind() {
-                io::ErrorKind::NotFound => exit::NOT_FOUND,
-                io::ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
-                _ => exit::FAILURE,
-            });
+            return Ok(exit::of_start(&error));
         }
     };
     if let Some(name) = &args.workload {
@@ -84,7 +81,6 @@ pub fn run(args: &Record) -> Result<u8> {
     Ok(code)
 }
 
-/// Writes the trace.
 fn draw(recording: &Recording, title: &str, out: &Path) -> Result<()> {
     let timeline = recording.timeline();
     let content = match out.extension().is_some_and(|extension| extension == "gz") {
@@ -137,7 +133,7 @@ fn record_workload(name: &str, limits: Limits, progress: &Progress) -> Result<En
     let stop = signals::stop_flag()?;
     build(&mut workload, Arch::HOST, &compare::making(&|line| progress.report(line), &stop))?;
     let Workload::Program(program) = &workload else {
-        return Err(Usage(format!("{name}: only programs can be recorded")).into());
+        return Err(UsageError(format!("{name}: only programs can be recorded")).into());
     };
     // Removed when this returns.
     let scratch = tempfile::Builder::new().prefix("flsched-").tempdir().context("no temporary folder")?;

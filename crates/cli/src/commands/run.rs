@@ -1,14 +1,15 @@
 //! `flsched run -- CMD`: attached while CMD runs; its exit code and its signals are passed through.
 use crate::args::Run;
-use crate::exit::{self, Usage};
 use crate::signals::Forwarder;
 use anyhow::{Context, Result};
 use flsched_base::process::wait_for;
+use flsched_compare::exit;
 use flsched_host::policy_file;
 use flsched_host::{
     Change, Scope, Share, StarvationWatch, StarvedTask, Starving, Supervisor, check_partial, release,
     release_children, start_in_sched_ext,
 };
+use flsched_spec::UsageError;
 use nix::unistd::Pid;
 use std::io;
 use std::process::{Child, Command};
@@ -22,7 +23,8 @@ const CHECK: Duration = Duration::from_millis(200);
 pub fn run(args: &Run) -> Result<u8> {
     let spec = policy_file::read(&args.policy)?;
     let scope = if args.partial { Scope::Partial } else { Scope::Machine };
-    let (program, words) = args.command.split_first().ok_or_else(|| Usage("no command to run".into()))?;
+    let (program, words) =
+        args.command.split_first().ok_or_else(|| UsageError("no command to run".into()))?;
     let waits = args.waits.map(|waits| (waits, waits.choose_here()));
 
     if args.partial && !args.force {
@@ -51,11 +53,7 @@ pub fn run(args: &Run) -> Result<u8> {
         Err(error) => {
             detach(&mut supervisor)?;
             eprintln!("flsched: {}: {error}", program.to_string_lossy());
-            return Ok(match error.kind() {
-                std::io::ErrorKind::NotFound => exit::NOT_FOUND,
-                std::io::ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
-                _ => exit::FAILURE,
-            });
+            return Ok(exit::of_start(&error));
         }
     };
     let status = loop {

@@ -1,6 +1,5 @@
 //! `flsched sim`, and `replay`: a workload, or a scenario, on a simulated machine.
 use crate::args::{self, Drawing, Showing, SvgColours};
-use crate::exit::Usage;
 use crate::files::{check, check_distinct, write};
 use crate::{machine, signals};
 use anyhow::Result;
@@ -8,7 +7,8 @@ use flsched_host::policy_file;
 use flsched_machine::{Machine, Setting, with_settings};
 use flsched_recording::timeline::{Colouring, Timeline, render_timeline, write_trace};
 use flsched_sim::scenario::Scenario;
-use flsched_sim::{Error, Setup, Simulation, classes, load, output};
+use flsched_sim::{Error, Setup, Simulation, load, output, schedulers};
+use flsched_spec::UsageError;
 use flsched_spec::workload::Model;
 use flsched_spec::{Scheduler, Target};
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub fn run(args: &args::Sim) -> Result<u8> {
         setup.seed
     );
     refuse_constant(&args.showing.drawing, &setup.machine)?;
-    if let Some(warning) = classes::warning(&setup.scheduler, &setup.machine) {
+    if let Some(warning) = schedulers::warning(&setup.scheduler, &setup.machine) {
         eprintln!("flsched: warning: {warning}");
     }
     let against = args.against.as_deref().map(|path| against(path, &setup)).transpose()?;
@@ -48,10 +48,10 @@ fn against(path: &Path, setup: &Setup) -> Result<flsched_recording::Recording> {
     if setup.workload.recorded().is_none() {
         let what =
             format!("--against: {} was not recorded; it goes with --workload trace:FILE", setup.workload);
-        return Err(Usage(what).into());
+        return Err(UsageError(what).into());
     }
     Ok(flsched_recording::Recording::read(&path.display().to_string())
-        .map_err(|error| Usage(error.to_string()))?)
+        .map_err(|error| UsageError(error.to_string()))?)
 }
 
 /// The run that the options describe.
@@ -99,7 +99,7 @@ fn replay(args: &args::Replay) -> Result<u8> {
 fn check_files<'a>(
     drawing: &'a Drawing,
     read: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>,
-) -> Result<(), Usage> {
+) -> Result<(), UsageError> {
     let written = [("--trace", drawing.trace.as_ref()), ("--svg", drawing.svg.as_ref())];
     check_distinct(read.into_iter().chain(written))
 }
@@ -108,7 +108,7 @@ fn check_files<'a>(
 fn refuse_constant(drawing: &Drawing, machine: &Machine) -> Result<()> {
     if drawing.svg_colours == SvgColours::Frequency && machine.speed.frequency.is_none() {
         let what = format!("--svg-colours frequency: the frequencies of {} do not change", machine.name);
-        return Err(Usage(what).into());
+        return Err(UsageError(what).into());
     }
     Ok(())
 }
@@ -133,7 +133,7 @@ fn play(
         outcome
     };
     let mut outcome = match outcome {
-        Err(Error::Stopped) => return Ok(crate::exit::INTERRUPTED),
+        Err(Error::Stopped) => return Ok(flsched_compare::exit::INTERRUPTED),
         outcome => outcome?,
     };
     if let (Some(replayed), Some(recording)) = (&mut outcome.replayed, against) {
@@ -152,14 +152,14 @@ fn play(
 fn draw_real(args: &args::Draw) -> Result<u8> {
     let Drawing { trace, svg, svg_colours } = &args.drawing;
     if trace.is_none() && svg.is_none() {
-        return Err(Usage("draw: nothing to write; add --svg FILE or --trace FILE".into()).into());
+        return Err(UsageError("draw: nothing to write; add --svg FILE or --trace FILE".into()).into());
     }
     check_files(&args.drawing, [("FILE", Some(&args.file))])?;
     let (path, text) = read(&args.file)?;
     let timeline = output::read_perf_script(&text, &path)?;
     if *svg_colours == SvgColours::Frequency && timeline.tunings.is_empty() {
         let what = format!("--svg-colours frequency: {path} has no event power:cpu_frequency");
-        return Err(Usage(what).into());
+        return Err(UsageError(what).into());
     }
     draw(&timeline, &path, &args.drawing)?;
     Ok(0)

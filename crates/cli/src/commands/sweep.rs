@@ -1,17 +1,18 @@
 //! `flsched sim sweep`: how a result depends on one number.
 use crate::args;
-use crate::exit::{INTERRUPTED, Usage};
 use crate::files::{check, check_distinct, write};
 use crate::progress::Progress;
 use crate::{machine, signals};
 use anyhow::Result;
 use flsched_base::reports;
 use flsched_compare::Contender;
+use flsched_compare::exit::INTERRUPTED;
 use flsched_host::policy_file;
 use flsched_machine::Setting;
 use flsched_sim::sweep::{self, Point, Range, Report, Sweep, Variant};
 use flsched_sim::{Error, load};
 use flsched_spec::Target;
+use flsched_spec::UsageError;
 use flsched_spec::workload::Model;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -116,11 +117,11 @@ fn range_of(settings: &[Setting]) -> Result<(Range, Vec<Setting>)> {
         Ok([range]) => Ok((range, others)),
         Err(ranges) if ranges.is_empty() => {
             let what = "sweep: no --set has a range, such as costs.switch_ns=3000..30000:10";
-            Err(Usage(what.into()).into())
+            Err(UsageError(what.into()).into())
         }
         Err(ranges) => {
             let paths: Vec<&str> = ranges.iter().map(|range| range.path.as_str()).collect();
-            Err(Usage(format!("sweep: one range at a time, not {}", paths.join(" and "))).into())
+            Err(UsageError(format!("sweep: one range at a time, not {}", paths.join(" and "))).into())
         }
     }
 }

@@ -45,7 +45,6 @@ pub enum Order {
     Cpu,
     /// Least nice value first.
     Nice,
-    /// By name.
     Name,
 }
 

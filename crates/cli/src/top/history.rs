@@ -13,11 +13,9 @@ const KEPT: usize = 8;
 pub struct Event {
     /// UTC.
     pub at: String,
-    /// What.
     pub what: String,
 }
 
-/// The last events.
 pub struct History {
     ejections: u64,
     events: Vec<Event>,

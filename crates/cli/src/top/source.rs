@@ -24,9 +24,7 @@ pub struct InForce {
 /// The machine and its scheduler at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Moment {
-    /// Tasks and CPUs.
     pub look: Look,
-    /// The scheduler.
     pub in_force: InForce,
     /// How long it has been attached, if that is known.
     pub attached_for: Option<Duration>,
@@ -45,7 +43,6 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// From now on.
     pub fn new(watcher: &'a Watcher<'a>) -> Result<Self> {
         let caches = cpu_locations().iter().map(|cpu| (cpu.cpu as u32, cpu.llc as u32)).collect();
         let history = History::new(status::last_ejection());

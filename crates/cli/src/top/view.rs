@@ -39,7 +39,6 @@ pub struct View {
     pub wake_ups: WakeUps,
     /// What the policy counts, per second.
     pub counters: Vec<Counter>,
-    /// The CPUs.
     pub cpus: Vec<CpuView>,
     /// The tasks that have waited longest.
     pub longest_waits: Vec<TaskView>,
@@ -75,11 +74,9 @@ pub struct WakeUps {
 pub struct Bar {
     /// At least so long, and less than twice that; the bar from 0: less than 1,024 ns.
     pub from_ns: u64,
-    /// How many.
     pub count: u64,
 }
 
-/// A policy's counter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counter {
     /// As in the policy's source.
@@ -88,10 +85,8 @@ pub struct Counter {
     pub per_s: f64,
 }
 
-/// A CPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CpuView {
-    /// Its number.
     pub cpu: u32,
     /// The number of its last-level cache.
     pub cache: u32,
@@ -110,11 +105,9 @@ pub struct CpuView {
 /// A task that runs or waits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskView {
-    /// Its number.
     pub pid: u32,
     /// That of its process.
     pub process: u32,
-    /// Its name.
     pub name: String,
     /// -20 to 19.
     pub nice: i32,

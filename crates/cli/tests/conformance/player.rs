@@ -151,7 +151,6 @@ pub fn wait_for_tick(later_ns: u64) {
 }
 
 impl Stage {
-    /// One task's life.
     fn act(&self, plan: &TaskPlan, is_moved: bool) {
         call(TASK);
         let meets = plan.steps.iter().any(|act| matches!(act, Act::Barrier(_)));

@@ -82,7 +82,6 @@ pub(super) fn clock(report: &Report) -> String {
 /// The terms for a clock's figures: on the work clock no figure is a time, and no scheduler is
 /// faster.
 pub(super) struct Terms {
-    /// What is measured.
     pub noun: &'static str,
     /// The same with a capital letter.
     pub title: &'static str,

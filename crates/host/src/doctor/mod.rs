@@ -21,11 +21,9 @@ const ONE_AT_A_TIME: &str = "stop it first: one sched_ext scheduler runs a machi
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing to do.
     Ok,
     /// Something does not work, or not as well as it could.
     Warning,
-    /// No policy runs.
     Failure,
 }
 
@@ -34,9 +32,7 @@ pub enum Verdict {
 pub struct Finding {
     /// A short name of the check.
     pub check: &'static str,
-    /// What it means.
     pub verdict: Verdict,
-    /// What was found.
     pub found: String,
     /// What to do about it.
     pub remedy: Option<String>,

@@ -31,7 +31,6 @@ pub const SUBJECT: &str = "flsched";
 /// The reports and settings that blocks are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The reports.
     pub store: &'a Store,
     /// What the reports are of.
     pub sets: &'a Sets,
@@ -53,7 +52,6 @@ pub struct Rendered {
 pub struct Picture {
     /// Under the project's folder.
     pub path: PathBuf,
-    /// The whole file.
     pub svg: String,
 }
 
@@ -68,7 +66,6 @@ pub struct Kind {
     render: fn(&Context<'_>, &Request) -> Result<Rendered, String>,
 }
 
-/// All kinds.
 pub const KINDS: [Kind; 20] = [
     Kind {
         name: "table",

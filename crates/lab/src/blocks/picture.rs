@@ -78,7 +78,6 @@ pub(crate) fn relative(document: &Path, picture: &Path) -> PathBuf {
     up.chain(target[common..].iter().copied()).collect()
 }
 
-/// The whole file.
 pub(super) fn svg(view: &View) -> Result<String, String> {
     let mut text = String::new();
     draw(view, &mut text).map_err(|error| format!("cannot draw: {error}"))?;

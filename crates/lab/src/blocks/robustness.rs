@@ -2,11 +2,11 @@
 use super::table::{head, line};
 use super::{Context, Rendered, required};
 use crate::markers::Request;
+use crate::robustness::judge::{Fault, bound_ms, faults, ratio};
+use crate::robustness::known::Known;
+use crate::robustness::report::{BASE, BASE_AGAIN, Entry, Report, is_policy};
 use crate::store::kept;
 use flsched_compare::stats::Estimate;
-use flsched_robustness::judge::{Fault, bound_ms, faults, ratio};
-use flsched_robustness::known::Known;
-use flsched_robustness::report::{BASE, BASE_AGAIN, Entry, Report, is_policy};
 use flsched_spec::UsageError;
 
 const SHOWN: [&str; 2] = ["faults", "loads"];
@@ -110,7 +110,7 @@ fn row(report: &Report, entry: &Entry, policies: &[&str]) -> Vec<String> {
         wait(entry, BASE),
     ];
     for policy in policies {
-        use flsched_robustness::report::Kind;
+        use crate::robustness::report::Kind;
         let text = ratio(entry, policy).map_or("–".into(), times);
         cells.push(bold(text, is_fault(policy, Kind::Throughput)));
         let bound = entry.arm(policy).and_then(|arm| bound_ms(policy, arm.runnable()));
@@ -160,7 +160,7 @@ fn measured_with(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flsched_robustness::report::{Arm, Run};
+    use crate::robustness::report::{Arm, Run};
 
     fn report() -> Report {
         let arm = |scheduler: &str, rate, longest_wait_ms| Arm {

@@ -1,17 +1,18 @@
 //! `locks` and `costs`: what scheduling itself costs, the default scheduler beside a policy; and `locks --source`: the
 //! places in the kernel's source that take a lock.
 use crate::args::{Locks, Overhead};
-use crate::exit::{self, INTERRUPTED};
 use anyhow::{Context, Result};
 use flsched_base::reports::{self, Kept};
 use flsched_base::signals::stop_flag;
+use flsched_compare::exit::{self, INTERRUPTED};
 use flsched_host::policy_file;
+use flsched_lab::papers::results::CountedInSource;
 use flsched_probes::source_locks::FOLDER;
 use flsched_probes::{Error, Request, SourceLocks, default_command, render_locks, render_source_locks};
 use flsched_spec::UsageError;
 use flsched_vm::kernel::is_series;
 use flsched_vm::{Catalog, VmError};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,9 +22,10 @@ pub fn locks(args: &Locks) -> Result<u8> {
         None => watch(&args.overhead, flsched_probes::locks, render_locks),
         Some(source) => {
             let counted = count(source, &stop_flag().context("cannot catch signals")?)?;
-            let json =
-                |it: &SourceLocks| Ok(serde_json::to_vec_pretty(it).map(|it| [it, b"\n".to_vec()].concat())?);
-            print(&counted, args.overhead.json.then_some(json), render_source_locks)?;
+            let command_line = format!("flsched-lab locks --source {}", shell_words::quote(source));
+            print(&CountedInSource { command_line, counted }, args.overhead.json, |it, columns| {
+                render_source_locks(&it.counted, columns)
+            })?;
             Ok(0)
         }
     }
@@ -47,15 +49,11 @@ pub fn watch<R: Kept>(
         }
         Err(Error::Start { program, cause }) => {
             eprintln!("flsched-lab: {program}: {cause}");
-            return Ok(match cause.kind() {
-                ErrorKind::NotFound => exit::NOT_FOUND,
-                ErrorKind::PermissionDenied => exit::NOT_EXECUTABLE,
-                _ => exit::FAILURE,
-            });
+            return Ok(exit::of_start(&cause));
         }
         Err(error) => return Err(error.into()),
     };
-    print(&report, args.json.then_some(reports::bytes), render)?;
+    print(&report, args.json, render)?;
     Ok(0)
 }
 
@@ -74,13 +72,10 @@ pub fn count(source: &str, cancel: &Arc<AtomicBool>) -> Result<SourceLocks> {
     Ok(SourceLocks::count(&top)?)
 }
 
-/// What makes a report's JSON.
-type ToBytes<R> = fn(&R) -> std::io::Result<Vec<u8>>;
-
-fn print<R>(report: &R, json: Option<ToBytes<R>>, render: fn(&R, u16) -> String) -> Result<()> {
+fn print<R: Kept>(report: &R, json: bool, render: fn(&R, u16) -> String) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    if let Some(bytes) = json {
-        out.write_all(&bytes(report)?)?;
+    if json {
+        out.write_all(&reports::bytes(report)?)?;
     } else {
         let (_, columns) = console::Term::stdout().size();
         let columns = if console::user_attended() { columns.max(80) } else { 110 };

@@ -1,9 +1,9 @@
 //! `measure`, `render`, `format`, `site` and `reproduce`: what is published.
 use super::cost::count;
 use crate::args;
-use crate::exit::{FAILURE, INTERRUPTED};
 use anyhow::{Context, Result};
 use flsched_base::signals::stop_flag;
+use flsched_compare::exit::{FAILURE, INTERRUPTED};
 use flsched_lab::format as formatting;
 use flsched_lab::measure::{Choice, Ended, chosen, is_measured, measure as measure_jobs};
 use flsched_lab::papers::run::{self, Request};

@@ -6,12 +6,10 @@ use flsched_compare::stats::Estimate;
 use flsched_spec::UsageError;
 use std::rc::Rc;
 
-/// A row, judged.
 #[derive(Debug)]
 pub struct Judged<'a> {
     /// The paper that it is of.
     pub paper: &'a Paper,
-    /// The claim.
     pub row: &'a Row,
     /// One for each way, and within it for each scheduler here that is the paper's; empty without a way.
     pub lines: Vec<Line<'a>>,
@@ -28,7 +26,6 @@ pub struct Line<'a> {
     pub found: Vec<Rc<Found>>,
     /// The figures here, in the order of the claim; `None` where there is none.
     pub here: Vec<(&'a str, Option<Estimate>)>,
-    /// What follows.
     pub verdict: Verdict,
     /// What decided it; empty: nothing differs.
     pub why: String,

@@ -13,7 +13,6 @@ pub struct Order {
 pub struct Group {
     /// At least one.
     pub items: Vec<Item>,
-    /// How they relate.
     pub together: Together,
 }
 
@@ -28,7 +27,6 @@ pub enum Together {
 
 /// A value's name, or a fixed number.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
 pub enum Item {
     Name(String),
     Number(f64),

@@ -12,7 +12,6 @@ use toml::{Table, Value};
 /// Where the papers are described, under the project's folder; the results are beside them.
 pub const FOLDER: &str = "results/papers";
 
-/// A paper.
 #[derive(Debug, Clone)]
 pub struct Paper {
     /// The file's name without `.toml`; results are called `ID-MEASUREMENT.json`.
@@ -25,7 +24,6 @@ pub struct Paper {
     pub subject: Subject,
     /// The commands that give its figures here.
     pub measurements: Vec<Measurement>,
-    /// What it reports.
     pub rows: Vec<Row>,
 }
 
@@ -80,7 +78,6 @@ impl Certainty {
     }
 }
 
-/// A claim.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Unique among all papers.
@@ -104,7 +101,6 @@ pub struct Row {
 pub enum Claim {
     /// Figures, in the file's order.
     Figures {
-        /// By name.
         values: Vec<(String, f64)>,
         /// Of all of them; may be empty.
         unit: String,
@@ -113,11 +109,8 @@ pub enum Claim {
         /// The figure that means no difference: 1 of a ratio, 0 of a gain.
         neutral: Option<f64>,
     },
-    /// An order.
     Order {
-        /// As written.
         text: String,
-        /// The same.
         order: Order,
         /// What the figures here are in; may be empty.
         unit: String,
@@ -169,7 +162,6 @@ pub struct Way {
     pub reason: Option<String>,
 }
 
-/// A result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// One of the paper's own measurements: its place in the list.

@@ -18,9 +18,7 @@ pub struct Choice {
 /// A measurement to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
-    /// Of which paper.
     pub paper: &'a Paper,
-    /// The command.
     pub measurement: &'a Measurement,
 }
 

@@ -19,13 +19,10 @@ use std::fmt;
 /// A figure of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfRun {
-    /// Its time.
     Time,
     /// How much more work than another scheduler's it does in the same time, in percent.
     Gain,
-    /// Context switches.
     Switches,
-    /// Migrations.
     Migrations,
     /// Calls of `sched_yield`.
     Yields,
@@ -132,9 +129,7 @@ impl fmt::Display for OfLocks {
 pub enum Reading {
     /// Of a workload in a comparison.
     Run {
-        /// Which figure.
         quantity: OfRun,
-        /// Whose.
         scheduler: String,
         /// Divided by this one's.
         over: Option<String>,
@@ -145,22 +140,15 @@ pub enum Reading {
     },
     /// Of a scheduler's function.
     Function {
-        /// Which figure.
         quantity: OfFunction,
         /// Its name in the result.
         function: String,
-        /// Whose.
         scheduler: String,
         /// Divided by this one's.
         over: Option<String>,
     },
     /// Of the locks that were counted.
-    Locks {
-        /// Which figure.
-        quantity: OfLocks,
-        /// Whose.
-        scheduler: String,
-    },
+    Locks { quantity: OfLocks, scheduler: String },
     /// Of the places in the kernel's source that take a lock.
     Places {
         /// `core`, `fair`, …
@@ -222,7 +210,6 @@ impl Reading {
         }
     }
 
-    /// With schedulers replaced.
     pub fn with_schedulers(&self, replaced: &dyn Fn(&str) -> String) -> Self {
         let mut reading = self.clone();
         let (scheduler, over) = match &mut reading {
@@ -275,7 +262,6 @@ pub enum Taken {
     One(Reading),
     /// The largest of all workloads that match.
     Largest(Reading),
-    /// The smallest.
     Smallest(Reading),
     /// How many of them are above this.
     CountAbove(f64, Reading),

@@ -32,12 +32,12 @@ pub struct Simulated {
     pub outcome: serde_json::Value,
 }
 
-/// What `flsched-lab locks --source` counted, with the command line that it is of.
+/// What `flsched-lab locks --source --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountedInSource {
     /// With the program before the words: `flsched`, in results from before flsched-lab had the command.
     pub command_line: String,
-    /// All that `locks --source --json` prints.
+    /// The places in each part.
     pub counted: SourceLocks,
 }
 
@@ -51,7 +51,6 @@ impl Kept for CountedInSource {
     const VERSION: u32 = 2;
 }
 
-/// A result file.
 #[derive(Debug)]
 pub enum Found {
     /// Of `flsched compare`.
@@ -71,7 +70,6 @@ pub enum Found {
 pub enum Gap {
     /// There is no result, or the scheduler took no part in it.
     Missing(String),
-    /// Its run failed.
     Failed(String),
     /// The row needs what such a result never has.
     Wrong(String),
@@ -331,7 +329,6 @@ fn percent(of: Estimate) -> Estimate {
     Estimate { value: percent(of.value), low: percent(of.low), high: percent(of.high) }
 }
 
-/// Of each run.
 fn values(report: &Report, workload: &str, quantity: &OfRun, scheduler: &str) -> Result<Vec<f64>, Gap> {
     let name = normal(scheduler);
     let is_it = |it: &&ArmResult| it.workload == workload && normal(&it.scheduler) == name;

@@ -24,7 +24,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What the user requests.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Which measurements.
     pub choice: Choice,
     /// Run nothing; show what there is to run.
     pub list: bool,
@@ -32,14 +31,12 @@ pub struct Request {
     pub out: Option<PathBuf>,
 }
 
-/// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// Whatever the verdicts are.
     Done,
     /// Not all could be measured; they have been named.
     Failed,
-    /// By a signal.
     Interrupted,
 }
 
@@ -96,7 +93,6 @@ fn write_page(path: &Path, judged: &[Vec<Judged<'_>>]) -> Result<()> {
     write(path, page::html(judged).as_bytes())
 }
 
-/// What measuring needs.
 struct Lab<'a> {
     root: &'a Path,
     count: &'a CountSource,

@@ -68,9 +68,7 @@ impl Tolerance {
 pub struct Pair<'a> {
     /// What it is, as the row calls it.
     pub name: &'a str,
-    /// The paper's.
     pub paper: f64,
-    /// Ours.
     pub here: Estimate,
 }
 

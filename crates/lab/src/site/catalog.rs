@@ -19,7 +19,6 @@ pub(crate) struct ResultPage {
     pub(crate) name: String,
     /// In the list of pages.
     pub(crate) about: String,
-    /// With empty markers.
     pub(crate) markdown: String,
 }
 

@@ -24,7 +24,6 @@ use std::path::{Component, Path, PathBuf};
 /// All files of the site, by path under its folder.
 #[derive(Debug, Default)]
 pub struct Site {
-    /// What each contains.
     pub files: BTreeMap<PathBuf, String>,
     /// A line for each marker that cannot be carried out.
     pub errors: Vec<String>,

@@ -42,7 +42,6 @@ fn sample(batches: usize, mut body: impl FnMut() -> Result<f64, Error>) -> Resul
     failed.map_or(Ok(sample), Err)
 }
 
-/// Creates a pipe.
 fn ends() -> Result<(OwnedFd, OwnedFd), Error> {
     pipe().map_err(|e| Error::System { what: "pipe".into(), cause: e.into() })
 }
@@ -83,11 +82,8 @@ pub fn syscall(batches: usize, cpu: usize) -> Result<Sample, Error> {
 /// Times of a kind of channel.
 #[derive(Debug)]
 pub struct Channels {
-    /// Creating a channel.
     pub make: Sample,
-    /// Writing a message.
     pub write: Sample,
-    /// Reading a message.
     pub read: Sample,
 }
 

@@ -18,7 +18,6 @@ const SMALL_PERCENT: u64 = 85;
 pub struct Layout {
     /// The online CPUs on which this process may run; at least one.
     pub cpus: Vec<usize>,
-    /// All online CPUs.
     online: BTreeMap<usize, CpuInfo>,
     /// The largest cache that belongs to one core, in KiB.
     pub core_kib: u64,

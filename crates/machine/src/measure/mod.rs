@@ -34,13 +34,11 @@ pub enum Error {
     System {
         /// The call and its object.
         what: String,
-        /// The system's reason.
         cause: std::io::Error,
     },
     /// The kernel's description of CPUs and caches is missing or wrong.
     #[error("{path}: {what}")]
     Topology {
-        /// The file.
         path: String,
         /// What is wrong with it.
         what: String,

@@ -42,7 +42,6 @@ impl Sysfs {
         read(&files).map_err(|what| Error::usage(format!("{}: {what}", path.display())))
     }
 
-    /// The policies' tables.
     pub fn places(&self) -> Places {
         let row = |node| self.distances.get(&node);
         let distance = |a, b| row(a).and_then(|row| row.get(&b)).copied().unwrap_or(usize::MAX);

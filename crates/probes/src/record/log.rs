@@ -11,7 +11,6 @@ const KIND_SHIFT: u32 = 28;
 /// The longest name of a task, and the byte that ends it.
 const NAME: usize = 16;
 
-/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A task left its CPU, because it waits.
@@ -40,7 +39,6 @@ pub enum Kind {
     InFutex,
 }
 
-/// An event.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct RawEvent {
@@ -60,7 +58,6 @@ impl RawEvent {
         self.other & ((1 << KIND_SHIFT) - 1)
     }
 
-    /// What happened.
     pub fn kind(&self) -> Kind {
         match self.other >> KIND_SHIFT {
             0 => Kind::Blocked,
@@ -83,7 +80,6 @@ impl RawEvent {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Chunk {
-    /// Its number.
     pub cpu: u32,
     /// How many events are in it.
     pub used: u32,
@@ -98,7 +94,6 @@ pub struct Chunk {
 pub struct Identity {
     /// When, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// Its number.
     pub task: u32,
     /// That of its process.
     pub process: u32,

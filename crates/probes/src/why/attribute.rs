@@ -69,7 +69,6 @@ impl Recording {
 struct Modes {
     busy: [f64; MODES],
     idle: f64,
-    /// Samples.
     in_user: f64,
     in_kernel: f64,
     vain: f64,
@@ -257,9 +256,7 @@ struct Machine {
     /// By CPU: waiting tasks that were sent there.
     sent: Vec<u32>,
     tasks: HashMap<u32, Task>,
-    /// CPUs that idle.
     idle: usize,
-    /// Tasks that wait.
     waiting: usize,
     /// CPUs that idle although a waiting task was sent there.
     late: usize,

@@ -8,7 +8,6 @@ pub struct Why {
     /// Seconds that were broken down: the time at the end of the run that the workload measures, or the
     /// whole run.
     pub span_s: f64,
-    /// CPUs.
     pub cpus: usize,
     /// Tasks in user space. Their share of the tasks' time was sampled.
     pub user: f64,
@@ -16,7 +15,6 @@ pub struct Why {
     pub kernel: f64,
     /// Of both: in runs of less than 10 µs that began after a `sched_yield` and ended with one.
     pub of_which_vain: f64,
-    /// Waking tasks.
     pub wake_ups: f64,
     /// In the scheduler, from its call until the next task runs.
     pub switching: f64,
@@ -24,7 +22,6 @@ pub struct Why {
     pub lock_waits: f64,
     /// Interrupts, in idle CPUs too.
     pub interrupts: f64,
-    /// The probe.
     pub probe: f64,
     /// CPUs idle while tasks waited for a CPU: at most as many CPUs as tasks.
     pub idle_task_waits: f64,

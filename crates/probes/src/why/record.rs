@@ -1,6 +1,5 @@
 //! What the probe writes, and what user space adds when it ends.
 
-/// So many modes.
 pub const MODES: usize = 8;
 
 /// What a CPU does; as in why.bpf.c.
@@ -70,7 +69,6 @@ impl Switched {
 pub struct Woken {
     /// In nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// Which.
     pub task: u32,
     /// The CPU that it was sent to.
     pub cpu: u32,
@@ -102,7 +100,6 @@ pub struct Recording {
 
 #[cfg(test)]
 impl Switched {
-    /// For tests.
     pub(crate) fn flagged(mut self, waits: bool, yielded: bool) -> Self {
         self.prev |= if waits { WAITS } else { 0 } | if yielded { YIELDED } else { 0 };
         self

@@ -23,13 +23,10 @@ pub type TaskId = usize;
 /// A period in which a task ran on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// The CPU.
     pub cpu: CpuId,
     /// The task that runs.
     pub task: TaskId,
-    /// The start.
     pub from: Ns,
-    /// The end.
     pub to: Ns,
 }
 
@@ -40,7 +37,6 @@ pub struct WakeUp {
     pub task: TaskId,
     /// The CPU to whose run queue it was added; in a recorded run, the CPU that woke it.
     pub cpu: CpuId,
-    /// The time.
     pub at: Ns,
     /// The task that woke it, if that is known.
     pub by: Option<TaskId>,
@@ -49,13 +45,10 @@ pub struct WakeUp {
 /// A period in which a task did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// The task.
     pub task: TaskId,
     /// For what it waited.
     pub what: WaitsFor,
-    /// The start.
     pub from: Ns,
-    /// The end.
     pub to: Ns,
 }
 
@@ -75,9 +68,7 @@ pub enum WaitsFor {
 /// How many tasks wait for a CPU, from this time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLength {
-    /// The CPU.
     pub cpu: CpuId,
-    /// The time.
     pub at: Ns,
     /// The number of tasks.
     pub waiting: i64,
@@ -86,11 +77,8 @@ pub struct QueueLength {
 /// The frequency at which a CPU runs, from this time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// The CPU.
     pub cpu: CpuId,
-    /// The time.
     pub at: Ns,
-    /// The frequency.
     pub mhz: u32,
 }
 
@@ -114,7 +102,6 @@ fn joined<K: PartialEq>(cells: impl IntoIterator<Item = (u64, K)>) -> Vec<(K, u6
 /// Entries of each kind, beyond which recording stops: a few hundred MB.
 const MOST: usize = 4_000_000;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
     /// In the order of their ends.

@@ -18,7 +18,6 @@ const LEGEND: u64 = 48;
 /// What the colours show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colouring {
-    /// The running task.
     Task,
     /// The frequency at which a task runs, in steps of 100 MHz; for recordings that have
     /// frequencies.

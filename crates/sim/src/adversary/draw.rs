@@ -50,7 +50,6 @@ pub enum Ingredient {
 }
 
 impl Ingredient {
-    /// All.
     pub const ALL: [Self; 12] = [
         Self::Crowd,
         Self::Background,

@@ -20,18 +20,14 @@ const PARENTS: usize = 4;
 /// Events of one run; the rest of a longer one is not judged.
 const EVENTS: u64 = 1_500_000;
 
-/// A search.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// Of all draws.
     pub seed: u64,
     /// As for `flsched sim --scheduler`.
     pub scheduler: String,
     /// What the scheduler is held to.
     pub held: Held,
-    /// How many generations.
     pub generations: u64,
-    /// Scenarios in each.
     pub population: usize,
     /// Runs at a time.
     pub jobs: usize,
@@ -42,9 +38,7 @@ pub struct Search {
 /// What came closest to breaking a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Which.
     pub rule: Rule,
-    /// How close.
     pub score: Score,
     /// In which generation, from 0.
     pub generation: u64,

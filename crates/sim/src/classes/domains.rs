@@ -8,13 +8,9 @@ use std::collections::BTreeMap;
 /// What the CPUs of a domain share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// A core.
     Core,
-    /// A last-level cache.
     Cache,
-    /// A memory node.
     Node,
-    /// The machine.
     Machine,
 }
 

@@ -6,12 +6,9 @@
 pub mod domains;
 mod fair;
 mod rt;
-mod spec;
 
 pub use fair::{Cfs, CfsOptions, Eevdf, EevdfOptions, Fair};
 pub use rt::{Rt, RtOptions};
-pub use spec::{keeps_cpus_busy, warning};
-pub(crate) use spec::{scheduling, set_up};
 
 use crate::Error;
 use crate::core::{Core, CpuId, TaskId};
@@ -19,7 +16,6 @@ use crate::core::{Core, CpuId, TaskId};
 /// Why a CPU is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// A sleeper wakes.
     Up {
         /// The waker announces that it is about to sleep.
         sync: bool,

@@ -5,7 +5,6 @@ use flsched_machine::Callback;
 /// Calls of one callback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallbackCount {
-    /// Number of calls.
     pub calls: u64,
     /// Their time, without waiting for locks.
     pub ns: Ns,
@@ -22,7 +21,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Adds one.
     pub fn add(&mut self, ns: Ns) {
         let index = Self::index(ns);
         if index >= self.buckets.len() {
@@ -81,7 +79,6 @@ pub struct Counts {
     pub migrations: u64,
     /// Wake-ups that found a sleeper.
     pub wakeups: u64,
-    /// Ticks.
     pub ticks: u64,
     /// Calls of `sched_yield()`.
     pub yields: u64,

@@ -14,7 +14,6 @@ use crate::engine::Ns;
 use flsched_machine::{Distance, Price};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A lock's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockId(usize);
 
@@ -84,7 +83,6 @@ fn book(moves: &mut VecDeque<(Ns, Ns)>, from: Ns, length: Ns) -> Ns {
     at
 }
 
-/// All locks.
 #[derive(Debug, Default)]
 pub struct Locks {
     /// None is waited for or fetched, for comparisons.

@@ -6,6 +6,7 @@ mod frequency;
 mod lock;
 mod memory;
 mod meter;
+mod observer;
 mod perf;
 mod spent;
 mod task;
@@ -19,6 +20,7 @@ pub use frequency::Frequencies;
 pub use lock::{LockCounts, LockId, Locks};
 pub use memory::Memory;
 pub use meter::{Meter, STEP_MHZ};
+pub(crate) use observer::Observer;
 pub use perf::Pace;
 pub use spent::Spent;
 pub use task::{
@@ -31,7 +33,6 @@ pub use weight::{NICE_0, load_weight};
 use crate::Violation;
 pub use crate::engine::TaskId;
 use crate::engine::{Event, EventQueue, Ns, Random, random};
-use crate::rules::Watch;
 pub use flsched_machine::CpuId;
 use flsched_machine::{Callback, CallbackCosts, FULL_SPEED, Machine, Price};
 use flsched_recording::timeline::Timeline;
@@ -48,7 +49,6 @@ pub struct Cpu {
     pub clock: Ns,
     /// Since when `curr` computes, and when it will be done; `None` while the kernel computes.
     pub working: Option<(Ns, Ns)>,
-    /// Its present speed.
     pub pace: Pace,
     /// It must schedule as soon as possible.
     pub need_resched: bool,
@@ -72,7 +72,6 @@ pub struct Cpu {
     pub wake_list: Vec<TaskId>,
     /// Since when it idles; 0 if it does not.
     pub idle_since: Ns,
-    /// Time it idled.
     pub idled: Ns,
     /// Its frequency before its last tick, of [`FULL_SPEED`] at its best.
     pub(crate) perf_seen: u32,
@@ -80,22 +79,15 @@ pub struct Cpu {
     pub(crate) perf_target: Option<u32>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Core {
     /// The time of the event that is being handled.
     pub now: Ns,
-    /// Future events.
     pub queue: EventQueue,
-    /// The simulated machine.
     pub machine: Arc<Machine>,
-    /// By number.
     pub cpus: Vec<Cpu>,
-    /// By number.
     pub tasks: Vec<Task>,
-    /// All locks.
     pub locks: Locks,
-    /// All counts.
     pub counts: Counts,
     /// Those of what came before the measured part.
     pub(crate) before: Before,
@@ -121,8 +113,8 @@ pub struct Core {
     pub violation: Option<Violation>,
     /// Which task ran where and when, if that was requested.
     pub timeline: Option<Box<Timeline>>,
-    /// Watches for what rules are about, if any are to be judged.
-    pub(crate) watch: Option<Box<Watch>>,
+    /// Is told what happens.
+    pub(crate) observer: Option<Box<dyn Observer>>,
 }
 
 impl Core {
@@ -169,7 +161,7 @@ impl Core {
             idle: CpuMask::first(count),
             violation: None,
             timeline: None,
-            watch: None,
+            observer: None,
         };
         (0..count).for_each(|cpu| core.renew_pace(cpu));
         core
@@ -271,8 +263,8 @@ impl Core {
         let nr_running = &mut self.cpus[task.cpu].nr_running;
         *nr_running = if is_queued { *nr_running + 1 } else { *nr_running - 1 };
         task.is_queued = is_queued;
-        if let Some(watch) = &mut self.watch {
-            watch.queued(task, is_queued, self.cpus[self.here].clock);
+        if let Some(observer) = &mut self.observer {
+            observer.queued(task, is_queued, self.cpus[self.here].clock);
         }
     }
 
@@ -315,8 +307,8 @@ impl Core {
             if task.is_queued {
                 self.cpus[task.cpu].nr_running -= 1;
                 self.cpus[cpu].nr_running += 1;
-                if let Some(watch) = &mut self.watch {
-                    watch.moved(task, task.cpu, cpu, self.cpus[self.here].clock);
+                if let Some(observer) = &mut self.observer {
+                    observer.moved(task, task.cpu, cpu, self.cpus[self.here].clock);
                 }
             }
             task.cpu = cpu;
@@ -376,7 +368,6 @@ impl Core {
         self.online.first_common_from(&self.online, cpu).unwrap_or(cpu)
     }
 
-    /// A thread ends.
     pub(crate) fn leave_process(&mut self, task: TaskId) {
         // SAFETY: its leader's, which exists as long as the run.
         unsafe { (*self.tasks[task].signal).nr_threads -= 1 };

@@ -19,7 +19,6 @@ pub enum State {
     Sleeping,
     /// Woken, and in the wake list of its CPU: [`Cpu::wake_list`](super::Cpu::wake_list).
     Waking,
-    /// Ended.
     Dead,
 }
 
@@ -61,7 +60,6 @@ pub enum Scheduling {
     Deadline {
         /// How long it may run in each period.
         runtime: Ns,
-        /// The period.
         period: Ns,
     },
 }
@@ -94,7 +92,6 @@ impl Scheduling {
 pub struct Budget {
     /// How long it may run in each period.
     pub runtime: Ns,
-    /// The period.
     pub period: Ns,
     /// When the present period ends.
     pub period_end: Ns,
@@ -117,11 +114,9 @@ pub struct TaskSpec {
     pub scheduling: Scheduling,
     /// The CPUs on which it may run; `None`: all.
     pub allowed: Option<CpuMask>,
-    /// Its data.
     pub footprint: Footprint,
 }
 
-/// A task.
 #[derive(Debug)]
 pub struct Task {
     shared: Shared,
@@ -139,7 +134,6 @@ pub struct Task {
     pub is_queued: bool,
     /// Work that is left until its next step, at full speed.
     pub work_left: Ns,
-    /// Its data.
     pub footprint: Footprint,
     /// Since when it has been in its present state: running, waiting or sleeping.
     pub since: Ns,
@@ -149,7 +143,6 @@ pub struct Task {
     pub ran: Ns,
     /// Time it waited for a CPU.
     pub waited: Ns,
-    /// Time it slept.
     pub slept: Ns,
     /// How often it moved from one CPU to another.
     pub migrations: u64,

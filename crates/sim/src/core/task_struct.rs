@@ -10,7 +10,6 @@ pub struct CpuMask {
 }
 
 impl CpuMask {
-    /// No CPU.
     pub const fn empty() -> Self {
         Self { bits: [0; MAX_CPUS / 64] }
     }
@@ -38,7 +37,6 @@ impl CpuMask {
         self.bits.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Their numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.bits.iter().enumerate().flat_map(|(index, &word)| {
             let mut left = word;
@@ -146,7 +144,6 @@ pub(crate) static ROOT_CGROUP: CssSet = CssSet(&&1);
 /// `struct task_struct`; the fields are the kernel's.
 #[repr(C)]
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the kernel's names")]
 pub struct TaskStruct {
     pub pid: i32,
     pub tgid: i32,
@@ -182,7 +179,6 @@ pub struct TaskStruct {
 }
 
 impl TaskStruct {
-    /// Its name.
     pub fn name(&self) -> String {
         self.comm.iter().take_while(|&&c| c != 0).map(|&c| c as u8 as char).collect()
     }

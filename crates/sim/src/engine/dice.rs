@@ -17,7 +17,6 @@ impl Dice {
         self.0.random_range(0..limit)
     }
 
-    /// One of several.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }

@@ -10,27 +10,21 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// The running task of a CPU has done its work.
     Work {
-        /// The CPU.
         cpu: CpuId,
     },
     /// A CPU's periodic tick.
     Tick {
-        /// The CPU.
         cpu: CpuId,
     },
     /// An interrupt from another CPU makes this one schedule.
     Resched {
-        /// The CPU.
         cpu: CpuId,
     },
     /// An interrupt from another CPU makes this one enqueue the tasks of its wake list.
     WakeList {
-        /// The CPU.
         cpu: CpuId,
     },
-    /// A sleep ends.
     WakeUp {
-        /// The sleeper.
         task: TaskId,
     },
     /// A timer of a scheduler fires.
@@ -51,7 +45,6 @@ pub enum Event {
     },
     /// A CPU goes on- or offline.
     Hotplug {
-        /// The CPU.
         cpu: CpuId,
         /// Whether it goes online.
         is_online: bool,
@@ -67,7 +60,6 @@ pub enum Event {
     Watchdog,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct EventQueue {
     heap: BinaryHeap<Reverse<(Ns, u64, Event)>>,

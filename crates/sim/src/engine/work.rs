@@ -23,7 +23,6 @@ fn number_of(entry: Entry) -> usize {
     entry as usize % NUMBERS
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct WorkTree {
     root: Entry,

@@ -15,7 +15,6 @@ use std::os::fd::{AsRawFd, FromRawFd};
 /// Finds the function that models the kfunc of this name; `None`: it is not modelled.
 pub(crate) type Kfuncs = fn(&str) -> Option<*const c_void>;
 
-/// A loaded policy.
 pub(crate) struct Instance {
     policy: &'static Policy,
     object: Object,

@@ -72,7 +72,6 @@ impl Map {
         Some(start(&mut entry.value))
     }
 
-    /// Removes an entry.
     fn remove(&mut self, key: &[u8]) -> Option<Value> {
         let entry = self.by_key.remove(key)?;
         self.by_use.remove(&entry.used);

@@ -62,7 +62,6 @@ pub struct Outcome {
     pub wakeup_latency_us: BTreeMap<&'static str, f64>,
     /// `None`: the machine's frequencies do not change.
     pub frequencies: Option<FrequencyReport>,
-    /// Locks by kind.
     pub locks: BTreeMap<&'static str, LockReport>,
     /// Callbacks in the order of the scheduling class's interface.
     pub callbacks: Vec<CallbackReport>,
@@ -92,7 +91,6 @@ pub struct LockReport {
     pub held_ns: Ns,
 }
 
-/// A scheduler's function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallbackReport {
     /// Its name as in machine files.

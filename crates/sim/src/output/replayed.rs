@@ -9,7 +9,6 @@ use serde::Serialize;
 pub struct Replayed {
     /// The scheduler under which it was recorded.
     pub recorded_under: String,
-    /// What was recorded.
     pub recorded: Figures,
     /// What the simulator made of it.
     pub simulated: Figures,

@@ -16,7 +16,6 @@ pub(crate) fn is_control(spec: &PolicySpec) -> bool {
 /// What a scheduler is held to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// The rules.
     pub rules: BTreeSet<Rule>,
     /// How long a task of nice 0 may wait among up to 16 on its CPU.
     pub max_delay: Ns,

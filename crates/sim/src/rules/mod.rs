@@ -39,7 +39,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All.
     pub const ALL: [Self; 9] = [
         Self::Ejection,
         Self::Share,
@@ -52,7 +51,6 @@ impl Rule {
         Self::Interface,
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ejection => "ejection",
@@ -87,7 +85,6 @@ impl Score {
         self.value >= 1.0
     }
 
-    /// As an error.
     pub fn violation(&self, rule: Rule) -> Violation {
         let what = format!("{}; this breaks the rule `{}`", self.what, rule.name());
         Violation { what, callback: "", task: self.task.clone(), at: self.at }

@@ -43,7 +43,6 @@ pub(crate) struct Shares {
     pub most_background: u32,
 }
 
-/// One CPU.
 #[derive(Debug)]
 pub(crate) struct Usage {
     /// Until when it has been accounted for.

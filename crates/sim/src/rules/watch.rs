@@ -1,7 +1,7 @@
 //! Watches a run for what its rules are about.
 use super::usage::{Group, Shares, Usage};
 use super::{Held, Rule, Score, Scores};
-use crate::core::{CpuId, PF_KTHREAD, SCHED_IDLE, State, Task, TaskId};
+use crate::core::{CpuId, Observer, PF_KTHREAD, SCHED_IDLE, State, Task, TaskId};
 use crate::engine::{Ns, display_ns};
 use std::ops::Range;
 
@@ -37,7 +37,6 @@ pub(crate) struct Alike {
     pub tasks: Vec<Range<TaskId>>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Watch {
     held: Held,
@@ -160,9 +159,10 @@ impl Watch {
         let watched = self.watched(task.id);
         (watched.cpu, watched.since, watched.peak) = (cpu, task.since, peak);
     }
+}
 
-    /// A task enters the run queue of its CPU, or leaves it.
-    pub fn queued(&mut self, task: &Task, is_queued: bool, now: Ns) {
+impl Observer for Watch {
+    fn queued(&mut self, task: &Task, is_queued: bool, now: Ns) {
         if is_queued {
             self.enters_group(task, now);
             self.waits_on(task, task.cpu, now);
@@ -172,8 +172,7 @@ impl Watch {
         self.judge(cpu, shares, now);
     }
 
-    /// A queued task goes to another CPU.
-    pub fn moved(&mut self, task: &Task, from: CpuId, to: CpuId, now: Ns) {
+    fn moved(&mut self, task: &Task, from: CpuId, to: CpuId, now: Ns) {
         let group = self.watched(task.id).group;
         self.waits_on(task, to, now);
         for (cpu, is_queued) in [(from, false), (to, true)] {
@@ -183,7 +182,7 @@ impl Watch {
     }
 
     /// A running task exits. Others wait for its end, whatever its nice value is.
-    pub fn exits(&mut self, task: &Task, now: Ns) {
+    fn exits(&mut self, task: &Task, now: Ns) {
         let before = self.watched(task.id).group;
         let after = self.enters_group(task, now);
         for (group, is_queued) in [(before, false), (after, true)] {
@@ -194,15 +193,13 @@ impl Watch {
         self.judge(task.cpu, shares, now);
     }
 
-    /// A running task goes on after a change of its attributes.
-    pub fn goes_on(&mut self, task: &Task, now: Ns) {
+    fn goes_on(&mut self, task: &Task, now: Ns) {
         let group = self.watched(task.id).group;
         let shares = self.cpus[task.cpu].runs(Some(group), now);
         self.judge(task.cpu, shares, now);
     }
 
-    /// The affinity of a task will change now.
-    pub fn may_run_elsewhere(&mut self, task: &Task, now: Ns) {
+    fn may_run_elsewhere(&mut self, task: &Task, now: Ns) {
         // It is in no queue while it is moved.
         let waits = task.state == State::Runnable && task.on_cpu == 0;
         let lost = if waits { self.lost(task, task.since, now) } else { 0 };
@@ -210,38 +207,77 @@ impl Watch {
         (watched.moved_at, watched.lost, watched.lost_since) = (now, lost, task.since);
     }
 
-    /// A CPU goes on- or offline.
-    pub fn hotplug(&mut self, cpu: CpuId, is_online: bool, now: Ns) {
+    fn hotplug(&mut self, cpu: CpuId, is_online: bool, now: Ns) {
         self.cpus[cpu].goes_online(is_online, now);
         self.hotplug_at = now;
     }
 
     /// What was before does not count.
-    pub fn forget(&mut self, now: Ns) {
+    fn attached(&mut self, now: Ns) {
         self.from = now;
         self.cpus.iter_mut().for_each(|cpu| cpu.forget(now));
     }
 
-    /// The running task leaves `cpu`.
-    pub fn leaves(&mut self, cpu: CpuId, now: Ns) {
+    fn leaves(&mut self, cpu: CpuId, now: Ns) {
         let shares = self.cpus[cpu].switches(now);
         self.judge(cpu, shares, now);
     }
 
-    /// `cpu` idles.
-    pub fn idles(&mut self, cpu: CpuId, now: Ns) {
+    fn idles(&mut self, cpu: CpuId, now: Ns) {
         let shares = self.cpus[cpu].runs(None, now);
         self.judge(cpu, shares, now);
     }
 
-    /// The task begins to run on `cpu`; it has waited since then.
-    pub fn begins(&mut self, task: &Task, cpu: CpuId, since: Ns, now: Ns) {
+    fn begins(&mut self, task: &Task, cpu: CpuId, since: Ns, now: Ns) {
         let group = self.watched(task.id).group;
         let shares = self.cpus[cpu].runs(Some(group), now);
         self.judge(cpu, shares, now);
         self.waited(task, cpu, since, now);
     }
 
+    /// For CPUs that idle, or run background, beside tasks that wait.
+    fn look(&mut self, tasks: &[Task], idle_since: &[Option<Ns>], now: Ns) {
+        if self.ran_before.is_none() && now >= self.compare_from {
+            self.ran_before = Some(tasks.iter().map(|task| ran(task, now)).collect());
+        }
+        if !self.held.rules.contains(&Rule::Work) && !self.held.rules.contains(&Rule::Background) {
+            return;
+        }
+        let mut beside = vec![None; self.cpus.len()];
+        let recent = now.saturating_sub(self.tick);
+        let free: Vec<(CpuId, Ns, bool)> = (0..self.cpus.len())
+            .filter_map(|cpu| match (idle_since[cpu], self.cpus[cpu].background_since()) {
+                (Some(since), _) => Some((cpu, since, true)),
+                (None, Some(since)) => Some((cpu, since, false)),
+                (None, None) => None,
+            })
+            .filter(|(_, since, _)| *since < recent)
+            .collect();
+        let waits = |task: &&Task| {
+            task.is_queued && task.on_cpu == 0 && task.class == BELOW_RT && task.state == State::Runnable
+        };
+        let tasks =
+            tasks.iter().filter(waits).filter(|task| !free.is_empty() && task.migration_disabled == 0);
+        for task in tasks {
+            let watched = *self.watched(task.id);
+            let since = task.since.max(watched.moved_at).max(self.hotplug_at).max(self.from);
+            if now.saturating_sub(since) < TO_START_NS {
+                continue;
+            }
+            for &(cpu, _, is_idle) in &free {
+                if task.may_run_on(cpu) && (is_idle || watched.group == Group::Normal) {
+                    let longest = beside[cpu].get_or_insert((since, task, is_idle));
+                    if since < longest.0 {
+                        *longest = (since, task, is_idle);
+                    }
+                }
+            }
+        }
+        self.note_work(&beside, now);
+    }
+}
+
+impl Watch {
     fn note(&mut self, rule: Rule, value: f64, at: Ns, task: Option<&Task>, what: impl FnOnce() -> String) {
         let is_worst = self.scores.get(&rule).is_none_or(|worst| worst.value < value);
         if value <= 0.0 || at < self.from || !is_worst || !self.held.rules.contains(&rule) {
@@ -328,47 +364,6 @@ impl Watch {
                 display_ns(shares.total)
             )
         });
-    }
-
-    /// Once a tick, between two: looks for CPUs that idle, or run background, beside tasks that wait. `idle_since`: by CPU, if it idles.
-    pub fn look(&mut self, tasks: &[Task], idle_since: &[Option<Ns>], now: Ns) {
-        if self.ran_before.is_none() && now >= self.compare_from {
-            self.ran_before = Some(tasks.iter().map(|task| ran(task, now)).collect());
-        }
-        if !self.held.rules.contains(&Rule::Work) && !self.held.rules.contains(&Rule::Background) {
-            return;
-        }
-        let mut beside = vec![None; self.cpus.len()];
-        let recent = now.saturating_sub(self.tick);
-        let free: Vec<(CpuId, Ns, bool)> = (0..self.cpus.len())
-            .filter_map(|cpu| match (idle_since[cpu], self.cpus[cpu].background_since()) {
-                (Some(since), _) => Some((cpu, since, true)),
-                (None, Some(since)) => Some((cpu, since, false)),
-                (None, None) => None,
-            })
-            .filter(|(_, since, _)| *since < recent)
-            .collect();
-        let waits = |task: &&Task| {
-            task.is_queued && task.on_cpu == 0 && task.class == BELOW_RT && task.state == State::Runnable
-        };
-        let tasks =
-            tasks.iter().filter(waits).filter(|task| !free.is_empty() && task.migration_disabled == 0);
-        for task in tasks {
-            let watched = *self.watched(task.id);
-            let since = task.since.max(watched.moved_at).max(self.hotplug_at).max(self.from);
-            if now.saturating_sub(since) < TO_START_NS {
-                continue;
-            }
-            for &(cpu, _, is_idle) in &free {
-                if task.may_run_on(cpu) && (is_idle || watched.group == Group::Normal) {
-                    let longest = beside[cpu].get_or_insert((since, task, is_idle));
-                    if since < longest.0 {
-                        *longest = (since, task, is_idle);
-                    }
-                }
-            }
-        }
-        self.note_work(&beside, now);
     }
 
     /// `beside`: by CPU that idles or runs background, the task that has waited longest, if any may run there.

@@ -63,8 +63,8 @@ impl Simulation {
     }
 
     fn change_affinity(&mut self, task: TaskId, mask: &CpuMask) {
-        if let Some(watch) = &mut self.core.watch {
-            watch.may_run_elsewhere(&self.core.tasks[task], self.core.now);
+        if let Some(observer) = &mut self.core.observer {
+            observer.may_run_elsewhere(&self.core.tasks[task], self.core.now);
         }
         self.put_back_after(task, Dequeue::Save, |run| {
             run.core.tasks[task].nr_cpus_allowed = mask.weight() as i32;

@@ -2,8 +2,9 @@
 //! tasks come at one moment.
 use super::Simulation;
 use crate::Error;
-use crate::classes::{Dequeue, Enqueue, set_up};
+use crate::classes::{Dequeue, Enqueue};
 use crate::core::{State, TaskId};
+use crate::schedulers::set_up;
 
 /// The number of the class below the real-time class.
 const BELOW_RT: usize = 1;
@@ -46,8 +47,8 @@ impl Simulation {
             }
             class.begin_change(&mut self.core, task);
         }
-        if let Some(watch) = &mut self.core.watch {
-            watch.forget(self.core.now);
+        if let Some(observer) = &mut self.core.observer {
+            observer.attached(self.core.now);
         }
         policy.start(&mut self.core)?;
         self.costs[BELOW_RT] = self.setup.machine.callbacks(policy.name());

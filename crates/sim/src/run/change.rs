@@ -32,8 +32,8 @@ impl Simulation {
             self.core.charge(&self.costs[class], Callback::SetNext);
             self.classes[class].set_next(&mut self.core, cpu, task);
             let now = self.core.cpus[self.core.here].clock;
-            if let Some(watch) = &mut self.core.watch {
-                watch.goes_on(&self.core.tasks[task], now);
+            if let Some(observer) = &mut self.core.observer {
+                observer.goes_on(&self.core.tasks[task], now);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! CPUs that go off- and online, like `kernel/cpu.c` and `sched_cpu_deactivate()`.
 use super::Simulation;
-use super::rcu::Freed;
 use crate::core::{CpuId, State, TaskId};
 use crate::engine::{Event, Ns};
+use crate::rest::Freed;
 use crate::workload::Disturbance;
 use flsched_machine::Price;
 
@@ -63,8 +63,8 @@ impl Simulation {
         self.changed_at = self.core.now;
         self.core.online.set(cpu, is_online);
         self.core.cpus[cpu].is_online = is_online;
-        if let Some(watch) = &mut self.core.watch {
-            watch.hotplug(cpu, is_online, self.core.now);
+        if let Some(observer) = &mut self.core.observer {
+            observer.hotplug(cpu, is_online, self.core.now);
         }
         let here = self.core.online_near(cpu + 1 - usize::from(cpu + 1 == self.core.nr_cpus()));
         self.interrupt(here);

@@ -1,8 +1,8 @@
-//! Waiting for semaphores, mutexes, and the lock of a process's memory.
-use super::{MAX_RT_PRIO, Simulation};
+//! Waiting for semaphores and mutexes.
+use super::Simulation;
 use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
-use crate::workload::{Access, Attempt, MmapLock, MmapLockId, Released, Semaphore, SemaphoreId, Step};
+use crate::workload::{Attempt, Semaphore, SemaphoreId, Step};
 use flsched_machine::Price;
 
 impl Simulation {
@@ -20,7 +20,7 @@ impl Simulation {
     }
 
     /// The task spins for so long, or until [`Simulation::cut_short`], and tries the step again.
-    fn spin(&mut self, task: TaskId, step: Step, ns: Ns, has_slept: bool) {
+    pub(super) fn spin(&mut self, task: TaskId, step: Step, ns: Ns, has_slept: bool) {
         self.core.tasks[task].work_left = ns;
         self.core.spent.assign(Price::Spin, ns);
         let actor = &mut self.world.actors[task];
@@ -43,49 +43,5 @@ impl Simulation {
             true => self.wake_for_message(task, woken, None),
             false => self.wake_all(task, woken),
         }
-    }
-
-    /// Takes the lock of a process's memory. A task that cannot take it spins or sleeps, and tries again.
-    pub(super) fn lock_memory(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        id: MmapLockId,
-        access: Access,
-        has_slept: bool,
-    ) {
-        let lock = &mut self.world.mmap_locks[id];
-        if lock.take(task, access, has_slept) {
-            return;
-        }
-        let runs = |writer: TaskId| self.core.cpus[self.core.tasks[writer].cpu].curr == Some(writer);
-        let writer_runs = lock.writer().map(runs);
-        let is_asked = self.core.cpus[cpu].need_resched;
-        let is_urgent = self.core.tasks[task].prio < MAX_RT_PRIO;
-        // `rwsem_optimistic_spin()`: while the writer runs, or for a while if readers have it.
-        let mut spins = match writer_runs {
-            _ if has_slept || access == Access::Read || is_asked => false,
-            Some(runs) => runs,
-            None => !is_urgent && lock.can_spin(task),
-        };
-        if !spins {
-            lock.queue(task, access, is_urgent);
-            // The first waiter gets the lock at the next release, so it spins, too.
-            spins = writer_runs == Some(true) && lock.is_handed_to(task);
-        }
-        let step = Step::LockMemory(id, access);
-        if spins {
-            lock.spin(task);
-            self.spin(task, step, MmapLock::SPIN_NS, has_slept);
-        } else {
-            lock.sleep(task);
-            self.retry(cpu, task, step);
-        }
-    }
-
-    /// `task` has released the lock, or goes on as a reader.
-    pub(super) fn pass_memory_on(&mut self, task: TaskId, released: Released) {
-        released.spinners.into_iter().for_each(|spinner| self.cut_short(spinner));
-        self.wake_all(task, released.sleepers);
     }
 }

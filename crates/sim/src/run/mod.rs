@@ -7,22 +7,23 @@ mod check;
 mod hotplug;
 mod locks;
 mod messages;
-mod rcu;
+mod rest;
 mod schedule;
 mod steps;
 mod waiting;
 
-use crate::classes::{Class, scheduling, set_up};
+use crate::classes::Class;
 use crate::core::{Core, Cpu, CpuId, Footprint, State, Task, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
 use crate::output::Outcome;
 use crate::rules::{Scores, Watch};
-use crate::startup::TaskSlabs;
+use crate::schedulers::{scheduling, set_up};
 use crate::workload::{Circumstances, Disturbance, Program, World};
 use crate::{Error, Setup, Violation};
 use flsched_machine::{CallbackCosts, Machine, Price};
 use flsched_recording::timeline::Timeline;
 use flsched_spec::{Scheduler, Target};
+use std::any::Any;
 use std::sync::Arc;
 
 /// A task with a lower `prio` is a real-time one.
@@ -48,7 +49,6 @@ pub struct TaskCounts {
     pub migrations: u64,
 }
 
-/// A run.
 pub struct Simulation {
     setup: Setup,
     core: Core,
@@ -57,8 +57,6 @@ pub struct Simulation {
     costs: Vec<CallbackCosts>,
     /// How many tasks of each class exist.
     alive: Vec<usize>,
-    task_slabs: TaskSlabs,
-    grace_periods: rcu::GracePeriods,
     world: World,
     /// Time between two checks of the whole state.
     check_every: Ns,
@@ -105,8 +103,6 @@ impl Simulation {
         let alive = vec![0; classes.len()];
         let mut simulation = Self {
             alive,
-            task_slabs: TaskSlabs::default(),
-            grace_periods: rcu::GracePeriods::default(),
             setup,
             core,
             classes,
@@ -132,7 +128,6 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The simulated machine.
     pub fn machine(&self) -> &Machine {
         &self.setup.machine
     }
@@ -181,7 +176,7 @@ impl Simulation {
     /// Makes it an error to break a rule.
     pub(crate) fn must_keep_rules(&mut self, watch: Watch) {
         self.check_every(self.core.machine.tick_ns);
-        self.core.watch = Some(Box::new(watch));
+        self.core.observer = Some(Box::new(watch));
         self.must_keep_rules = true;
         // It is one of the rules.
         self.keeps_cpus_busy = false;
@@ -193,10 +188,16 @@ impl Simulation {
         self.check_every(self.core.machine.tick_ns);
         self.end_after = events;
         self.keeps_cpus_busy = false;
-        self.core.watch = Some(Box::new(watch));
+        self.core.observer = Some(Box::new(watch));
         let outcome = self.finish();
-        let scores = self.core.watch.take().map(|watch| watch.finish(&self.core.tasks, self.core.now));
-        (outcome, scores.unwrap_or_default())
+        (outcome, self.scores())
+    }
+
+    /// How near the run came to breaking the rules that were watched.
+    fn scores(&mut self) -> Scores {
+        let watch = self.core.observer.take().map(|it| it as Box<dyn Any>);
+        let watch = watch.and_then(|it| it.downcast::<Watch>().ok());
+        watch.map(|it| it.finish(&self.core.tasks, self.core.now)).unwrap_or_default()
     }
 
     /// Runs to the end, and records which task ran where and when. After a failure it returns the
@@ -235,7 +236,7 @@ impl Simulation {
         self.wake_new(task);
         self.settle(0);
         // Not at the same time as the CPUs' ticks, at which tasks take turns.
-        let offset = if self.core.watch.is_some() { self.core.machine.tick_ns / 2 } else { 0 };
+        let offset = if self.core.observer.is_some() { self.core.machine.tick_ns / 2 } else { 0 };
         self.core.queue.push(self.core.now + self.check_every + offset, Event::Watchdog);
         let mut events = 0u64;
         while self.count_alive() > 0 && !self.world.is_over {
@@ -273,11 +274,10 @@ impl Simulation {
             }
         }
         self.check()?;
-        if let Some(watch) = self.core.watch.take_if(|_| self.must_keep_rules) {
-            let scores = watch.finish(&self.core.tasks, self.core.now);
-            if let Some((rule, score)) = scores.iter().find(|(_, score)| score.is_broken()) {
-                return Err(score.violation(*rule).into());
-            }
+        if self.must_keep_rules
+            && let Some((rule, score)) = self.scores().iter().find(|(_, score)| score.is_broken())
+        {
+            return Err(score.violation(*rule).into());
         }
         Ok(Outcome::of(&self.setup, &self.core, &self.classes, &self.world))
     }
@@ -332,11 +332,10 @@ impl Simulation {
 
     /// Checks the whole state. If rules are judged this happens at each tick, and what takes long only once a second.
     fn look_around(&mut self) {
-        if let Some(mut watch) = self.core.watch.take() {
+        if let Some(observer) = &mut self.core.observer {
             let idle = |cpu: &Cpu| (cpu.curr.is_none() && cpu.is_online).then_some(cpu.idle_since);
             let idle_since: Vec<Option<Ns>> = self.core.cpus.iter().map(idle).collect();
-            watch.look(&self.core.tasks, &idle_since, self.core.now);
-            self.core.watch = Some(watch);
+            observer.look(&self.core.tasks, &idle_since, self.core.now);
             if self.core.now < self.full_check_at {
                 return;
             }

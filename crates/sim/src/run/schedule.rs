@@ -290,7 +290,7 @@ impl Simulation {
         self.classes[class].put_prev(&mut self.core, cpu, prev, next);
         self.account(prev, Phase::Running);
         let at = self.core.clock();
-        self.core.watch.iter_mut().for_each(|watch| watch.leaves(cpu, at));
+        self.core.observer.iter_mut().for_each(|it| it.leaves(cpu, at));
         if self.core.tasks[prev].is_queued {
             self.keep_locked(prev);
             self.core.record_queue(self.core.tasks[prev].cpu, 1);
@@ -321,7 +321,7 @@ impl Simulation {
                 self.core.cpus[cpu].idle_since = self.core.clock();
                 self.core.idle.set(cpu, true);
                 self.core.set_busy(cpu, false);
-                self.core.watch.iter_mut().for_each(|watch| watch.idles(cpu, at));
+                self.core.observer.iter_mut().for_each(|it| it.idles(cpu, at));
                 self.update_idle(cpu, true, true);
             }
         }
@@ -341,8 +341,8 @@ impl Simulation {
         if let Some(woken_at) = task.woken_at.take() {
             self.core.counts.latency.add(clock.saturating_sub(woken_at));
         }
-        if let Some(watch) = &mut self.core.watch {
-            watch.begins(&self.core.tasks[next], cpu, waited_since, clock);
+        if let Some(observer) = &mut self.core.observer {
+            observer.begins(&self.core.tasks[next], cpu, waited_since, clock);
         }
         self.check_begin(cpu, next);
         self.core.charge(&self.costs[class], Callback::SetNext);

@@ -1,10 +1,9 @@
 //! Carries out the steps of tasks.
 use super::Simulation;
-use super::rcu::Freed;
 use crate::core::{Before, CpuId, State, TaskId, TaskSpec};
 use crate::engine::{Event, Ns};
-use crate::startup::{Preparation, before_fork_ns, first_work_ns, grace_period_end};
-use crate::workload::{Attempt, Child, Step, View};
+use crate::rest::Freed;
+use crate::workload::{Attempt, Child, Mark, Step, View};
 use flsched_machine::Price;
 use rand::RngExt;
 
@@ -70,7 +69,6 @@ impl Simulation {
     /// How long a task works on a step before it takes effect.
     fn cost_of(&mut self, task: TaskId, step: &Step) -> Ns {
         let costs = &self.core.machine.costs;
-        let startup = self.core.machine.startup.as_ref();
         let call = (Price::Syscall, *costs.syscall_ns);
         let nothing = (Price::Syscall, 0);
         let [(price, ns), (further, further_ns)] = match step {
@@ -79,18 +77,19 @@ impl Simulation {
             }
             Step::Make(channel) => [(self.price_of(*channel), self.costs_of(*channel).make), call],
             Step::Fork(child) => {
-                let done_ns = if child.has_stack { before_fork_ns(startup) } else { 0 };
+                let (done_ns, further_ns) = self.fork_ns(child.has_stack);
                 [
                     (Price::Fork, costs.fork_ns.of(child.is_thread).saturating_sub(done_ns)),
-                    (Price::Startup, self.task_slabs.ns(self.count_alive(), startup)),
+                    (Price::Startup, further_ns),
                 ]
             }
             Step::Exit => [(Price::Exit, costs.exit_ns.of(self.core.tasks[task].is_thread())), nothing],
-            Step::Prepare(preparation) => [(Price::Startup, preparation.ns(startup)), nothing],
-            Step::AwaitCallbacks => return 0,
+            Step::Rest(detail) => match self.detail_ns(*detail) {
+                Some(price) => [price, nothing],
+                None => return 0,
+            },
             Step::Sleep(_)
             | Step::SleepUntil(_)
-            | Step::SynchronizeRcu
             | Step::Yield
             | Step::YieldTo(_)
             | Step::Poll(_)
@@ -103,9 +102,8 @@ impl Simulation {
             Step::Meet(..) | Step::Await | Step::Down(_) | Step::Up(_) | Step::Send(_) => {
                 return 0;
             }
-            Step::LockMemory(..) | Step::DowngradeMemory(_) | Step::UnlockMemory(_) => return 0,
             Step::DisableMigration | Step::EnableMigration | Step::BeginExit | Step::Run(_) => return 0,
-            Step::Start | Step::Stop | Step::Figure(..) | Step::Time(_) | Step::EndRun => return 0,
+            Step::Mark(_) => return 0,
         };
         let all = self.ripple(ns + further_ns);
         self.core.spent.assign(price, all - all.min(further_ns));
@@ -115,7 +113,7 @@ impl Simulation {
 
     /// No call takes exactly as long as the last one. Otherwise two seeds of a workload that draws
     /// nothing would give the same run.
-    fn ripple(&mut self, ns: Ns) -> Ns {
+    pub(super) fn ripple(&mut self, ns: Ns) -> Ns {
         let most = ns * RIPPLE_PERCENT / 100;
         match most {
             0 => ns,
@@ -126,8 +124,7 @@ impl Simulation {
     fn carry_out(&mut self, cpu: CpuId, task: TaskId, step: Step) {
         let has_waited = std::mem::take(&mut self.world.actors[task].has_waited);
         match step {
-            Step::Prepare(Preparation::Exec | Preparation::ExecOwn) => self.call_rcu(Freed::Memory),
-            Step::Run(_) | Step::Prepare(_) | Step::Make(_) => {}
+            Step::Run(_) | Step::Make(_) => {}
             Step::Sleep(ns) => {
                 let at = self.core.clock() + ns;
                 self.core.queue.push(at, Event::WakeUp { task });
@@ -139,13 +136,6 @@ impl Simulation {
                     self.block(cpu, task);
                 }
             }
-            Step::SynchronizeRcu => {
-                self.call_rcu(Freed::Memory);
-                let at = grace_period_end(self.core.clock(), self.core.machine.tick_ns);
-                self.core.queue.push(at, Event::WakeUp { task });
-                self.block(cpu, task);
-            }
-            Step::AwaitCallbacks => self.await_callbacks(cpu, task),
             Step::Yield => self.yield_now(cpu, task),
             Step::YieldTo(number) => self.yield_to(cpu, task, number),
             Step::Write(channel) => self.write(cpu, task, channel, has_waited),
@@ -171,15 +161,7 @@ impl Simulation {
                 let woken = self.world.conditions[condition].signal(true);
                 self.wake_all(task, woken);
             }
-            Step::LockMemory(lock, access) => self.lock_memory(cpu, task, lock, access, has_waited),
-            Step::DowngradeMemory(lock) => {
-                let released = self.world.mmap_locks[lock].downgrade();
-                self.pass_memory_on(task, released);
-            }
-            Step::UnlockMemory(lock) => {
-                let released = self.world.mmap_locks[lock].release();
-                self.pass_memory_on(task, released);
-            }
+            Step::Rest(detail) => self.carry_out_detail(cpu, task, detail, has_waited),
             Step::Fork(child) => self.fork(cpu, task, *child),
             Step::WaitChildren { at_most } => {
                 if self.world.actors[task].children <= at_most {
@@ -191,24 +173,30 @@ impl Simulation {
             Step::SetAffinity(mask) => self.set_affinity(task, &mask),
             Step::DisableMigration => self.core.tasks[task].migration_disabled += 1,
             Step::EnableMigration => self.enable_migration(cpu, task),
-            Step::Start => {
-                self.world.started_at = Some(self.core.clock());
-                self.core.before = Before::now(&self.core);
-            }
-            Step::Stop => self.world.stopped_at = Some(self.core.clock()),
-            Step::Figure(name, value) => self.world.figures.push((name, value)),
-            Step::Time(seconds) => self.world.own_time_s = Some(seconds),
+            Step::Mark(mark) => self.note(mark),
             Step::BeginExit => {
                 self.core.tasks[task].program_end =
                     Some((self.core.clock(), self.core.tasks[task].switches()));
                 self.core.tasks[task].flags |= PF_EXITING;
                 let now = self.core.now;
-                if let Some(watch) = &mut self.core.watch {
-                    watch.exits(&self.core.tasks[task], now);
+                if let Some(observer) = &mut self.core.observer {
+                    observer.exits(&self.core.tasks[task], now);
                 }
             }
             Step::Exit => self.exit(cpu, task),
-            Step::EndRun => {
+        }
+    }
+
+    fn note(&mut self, mark: Mark) {
+        match mark {
+            Mark::Start => {
+                self.world.started_at = Some(self.core.clock());
+                self.core.before = Before::now(&self.core);
+            }
+            Mark::Stop => self.world.stopped_at = Some(self.core.clock()),
+            Mark::Figure(name, value) => self.world.figures.push((name, value)),
+            Mark::Time(seconds) => self.world.own_time_s = Some(seconds),
+            Mark::EndRun => {
                 self.world.stopped_at.get_or_insert(self.core.clock());
                 self.world.is_over = true;
             }
@@ -265,10 +253,7 @@ impl Simulation {
     }
 
     fn fork(&mut self, cpu: CpuId, parent: TaskId, child: Child) {
-        if child.is_thread {
-            self.call_rcu(Freed::Memory);
-        }
-        self.task_slabs.add(self.count_alive());
+        self.begin_fork(child.is_thread);
         let Child { name, is_thread, nice, scheduling, footprint, has_stack: _, vfork, program } = child;
         let scheduling = scheduling.unwrap_or(self.core.tasks[parent].scheduling());
         let allowed = Some(self.core.tasks[parent].cpus_mask.clone());
@@ -277,10 +262,7 @@ impl Simulation {
         if !is_thread {
             self.world.actors[parent].unreaped.push(task);
         }
-        let ns = first_work_ns(is_thread, self.core.machine.startup.as_ref());
-        let ns = self.ripple(ns);
-        self.core.spent.assign(Price::Startup, ns);
-        self.core.tasks[task].work_left = ns;
+        self.begin_task(task, is_thread);
         self.core.tasks[task].waker = Some(parent);
         self.wake_new(task);
         if let Some(semaphore) = vfork
@@ -298,7 +280,7 @@ impl Simulation {
             self.world.actors[task].pending = Some(Step::Exit);
             return;
         }
-        let waits_ns = self.world.tasklist_held_until.saturating_sub(self.core.clock());
+        let waits_ns = self.world.rest.tasklist_held_until.saturating_sub(self.core.clock());
         if waits_ns > 0 {
             self.retry_after_spin(task, Step::Exit, waits_ns);
             return;
@@ -313,52 +295,5 @@ impl Simulation {
             waiter.waits_for_children = None;
             self.wake(parent, Some(task), false);
         }
-    }
-
-    /// `wait4()` checks all children of `parent`, none of which has ended, once before `parent` sleeps.
-    fn wait_for_children(&mut self, cpu: CpuId, parent: TaskId, at_most: usize) {
-        let child_ns = self.core.machine.startup.as_ref().map_or(0, |costs| *costs.child_ns);
-        let actor = &mut self.world.actors[parent];
-        let has_checked = actor.waits_for_children.replace(at_most).is_some();
-        actor.pending = Some(Step::WaitChildren { at_most });
-        let checks_ns = child_ns * actor.children as Ns;
-        if has_checked || checks_ns == 0 {
-            self.block(cpu, parent);
-        } else {
-            self.wait4(parent, checks_ns, 0);
-        }
-    }
-
-    /// `wait4()`, until at most this number of processes is left: `parent` checks its children in the order of their birth,
-    /// and releases each that has ended.
-    fn reap(&mut self, parent: TaskId, at_most: usize) {
-        let Some(costs) = self.core.machine.startup.as_ref() else { return };
-        let actor = &mut self.world.actors[parent];
-        let mut left = actor.unreaped.len().saturating_sub(at_most);
-        let (mut alive, mut checks_ns, mut releases_ns) = (0, 0, 0);
-        actor.unreaped.retain(|&child| {
-            if left == 0 {
-                return true;
-            }
-            let has_ended = self.core.tasks[child].state == State::Dead;
-            if has_ended {
-                left -= 1;
-                checks_ns += alive * *costs.child_ns;
-                releases_ns += *costs.reap_ns;
-            } else {
-                alive += 1;
-            }
-            !has_ended
-        });
-        self.wait4(parent, checks_ns, releases_ns);
-    }
-
-    /// `parent` holds `tasklist_lock` while it checks its children, so no task ends meanwhile.
-    fn wait4(&mut self, parent: TaskId, checks_ns: Ns, releases_ns: Ns) {
-        let ns = checks_ns + releases_ns;
-        self.core.spent.assign(Price::Startup, ns);
-        self.core.tasks[parent].work_left += ns;
-        let until = &mut self.world.tasklist_held_until;
-        *until = (*until).max(self.core.clock() + checks_ns);
     }
 }

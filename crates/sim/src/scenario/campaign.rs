@@ -9,9 +9,7 @@ use std::sync::mpsc;
 /// A seed that failed.
 #[derive(Debug)]
 pub struct Finding {
-    /// Which.
     pub seed: u64,
-    /// How.
     pub violation: Violation,
     /// The shortest scenario that still does.
     pub scenario: Scenario,

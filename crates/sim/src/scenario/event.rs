@@ -13,13 +13,11 @@ use std::sync::Arc;
 pub struct Happening {
     /// When, in µs from the beginning.
     pub at_us: u64,
-    /// How often.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub times: u64,
     /// How long after the last time, in µs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub every_us: u64,
-    /// What.
     #[serde(flatten)]
     pub what: What,
 }
@@ -30,23 +28,19 @@ pub struct Happening {
 pub enum What {
     /// A CPU goes offline, unless it is the last one.
     Offline(CpuId),
-    /// It comes back.
     Online(CpuId),
     /// Tasks may run on these CPUs only.
     Affinity {
         /// The first of them.
         task: usize,
-        /// How many.
         #[serde(default = "one_task", skip_serializing_if = "is_one_task")]
         count: usize,
-        /// Where.
         cpus: Vec<CpuId>,
     },
     /// Tasks get this nice value.
     Nice {
         /// The first of them.
         task: usize,
-        /// How many.
         #[serde(default = "one_task", skip_serializing_if = "is_one_task")]
         count: usize,
         /// From -20 to 19.
@@ -56,15 +50,12 @@ pub enum What {
     Policy {
         /// The first of them.
         task: usize,
-        /// How many.
         #[serde(default = "one_task", skip_serializing_if = "is_one_task")]
         count: usize,
-        /// How.
         to: PolicyPlan,
     },
     /// A set of CPUs changes, and with it where its tasks may run.
     Cpuset {
-        /// Which.
         name: String,
         /// The CPUs that are in it from now on.
         cpus: Vec<CpuId>,
@@ -98,7 +89,6 @@ fn is_zero(us: &u64) -> bool {
 const MOST_CHANGES: u64 = 1_000_000;
 
 impl Happening {
-    /// That happens once.
     pub fn once(at_us: u64, what: What) -> Self {
         Self { at_us, times: 1, every_us: 0, what }
     }
@@ -125,7 +115,6 @@ impl What {
         }
     }
 
-    /// The same.
     pub(super) fn tasks_mut(&mut self) -> Option<(&mut usize, &mut usize)> {
         match self {
             Self::Affinity { task, count, .. }

@@ -17,11 +17,11 @@ pub(crate) use shrink::thin_out;
 
 use play::Play;
 
-use crate::classes::keeps_cpus_busy;
 use crate::engine::Ns;
 use crate::output::Outcome;
 use crate::rules::{Held, Rule};
 use crate::run::TaskCounts;
+use crate::schedulers::keeps_cpus_busy;
 use crate::workload::{self, Act, BarrierPlan, TaskPlan, Tasks, Workload};
 use crate::{Error, Setup, Simulation};
 use flsched_machine::{CpuId, Machine, Setting};
@@ -32,7 +32,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml_edit::Item;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -90,7 +89,6 @@ const MOST_EVENTS: u64 = 10_000_000;
 const MOST_MS: u64 = 1_000_000_000;
 
 impl Scenario {
-    /// Reads a file.
     pub fn read(path: &str) -> Result<Self, Error> {
         let text =
             std::fs::read_to_string(path).map_err(|cause| Error::File { path: path.to_owned(), cause })?;
@@ -104,7 +102,6 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// As a file.
     pub fn to_toml(&self) -> Result<String, Error> {
         let document = toml_edit::ser::to_document(self);
         let mut document =
@@ -155,7 +152,6 @@ impl Scenario {
         Tasks { jobs: self.jobs, barriers: self.barriers.clone(), tasks }
     }
 
-    /// Runs it.
     pub fn run(&self) -> Result<Outcome, Error> {
         self.simulation()?.run()
     }

@@ -7,7 +7,6 @@ use flsched_recording::Figures;
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Play {
     /// Its file, for messages.

@@ -11,7 +11,6 @@ fn kind(violation: &Violation) -> (&'static str, String) {
     (violation.callback, violation.what.chars().filter(letters).collect())
 }
 
-/// Does it fail?
 pub(super) fn violation(scenario: &Scenario) -> Option<Violation> {
     match scenario.run() {
         Err(Error::Violation(violation)) => Some(violation),

@@ -79,18 +79,15 @@ impl Range {
 /// What one value makes of the machine, the schedulers and the workload.
 #[derive(Clone)]
 pub struct Variant {
-    /// Where it runs.
     pub machine: Arc<Machine>,
     /// In the order of the curves.
     pub schedulers: Vec<Scheduler>,
-    /// What runs.
     pub workload: Arc<dyn Workload>,
 }
 
 /// A run for each value, scheduler and seed.
 #[derive(Debug)]
 pub struct Sweep {
-    /// The values.
     pub range: Range,
     /// Names of the schedulers, with the placeholder where the value is a setting of theirs.
     pub schedulers: Vec<String>,
@@ -102,11 +99,9 @@ pub struct Sweep {
 /// A run and its result.
 #[derive(Debug)]
 pub struct Point {
-    /// Of the range.
     pub value: String,
     /// By name, with its settings.
     pub scheduler: String,
-    /// Its result.
     pub outcome: Outcome,
 }
 
@@ -115,7 +110,6 @@ pub struct Point {
 #[error("{which}")]
 pub struct Failure {
     which: String,
-    /// Why.
     pub source: Error,
 }
 

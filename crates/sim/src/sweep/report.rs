@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// A sweep that is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Of the program.
     pub flsched_version: String,
     /// What was typed, without the files that were written.
     pub command_line: String,
@@ -18,7 +17,6 @@ pub struct Report {
     pub setting: String,
     /// Its values were listed: their distances mean nothing.
     pub is_list: bool,
-    /// All values.
     pub values: Vec<String>,
     /// The first seed; a run has the next one.
     pub seed: u64,
@@ -38,7 +36,6 @@ pub struct Curve {
     pub times_s: Vec<Vec<f64>>,
     /// Of the measured part or the whole run, as in other reports.
     pub context_switches: Vec<Vec<u64>>,
-    /// The same.
     pub migrations: Vec<Vec<u64>>,
 }
 

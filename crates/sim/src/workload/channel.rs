@@ -4,7 +4,6 @@ use crate::engine::Ns;
 use flsched_machine::Release;
 use std::collections::VecDeque;
 
-/// A channel's number.
 pub type ChannelId = usize;
 
 const PAGE: u32 = 4096;
@@ -169,7 +168,6 @@ impl Channel {
         Self::new(Capacity::Pages(Pages { per_page, used: 0, in_first: 0, in_last: 0, wakes_all }))
     }
 
-    /// A stream socket.
     pub fn socket(message_bytes: u32) -> Self {
         let buffer = (message_bytes + SOCKET_BUFFER_COST).max(SOCKET_BUFFER);
         Self::new(Capacity::Buffer { most: SEND_BUFFER.div_ceil(buffer) })
@@ -196,7 +194,6 @@ impl Channel {
         }
     }
 
-    /// Adds a message.
     pub fn write(&mut self, task: TaskId) -> Outcome {
         if self.is_full() {
             self.sleepers.push_back((task, For::Room));
@@ -221,7 +218,6 @@ impl Channel {
         Outcome::Done(woken)
     }
 
-    /// Takes a message.
     pub fn read(&mut self, task: TaskId) -> Outcome {
         if self.queued == 0 {
             self.sleepers.push_back((task, For::Message));

@@ -1,7 +1,7 @@
 //! The program of the SCHED_RR2 paper, section 4: processes with some threads each, which work for a
 //! fixed time on data that the threads of a process share. The result is how many operations they do.
 use super::team::Team;
-use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
+use super::{BarrierId, Child, Mark, Program, Step, View, Wait, Workload, World};
 use crate::core::Footprint;
 use crate::engine::Ns;
 use flsched_spec::workload::CoThreads;
@@ -24,8 +24,8 @@ impl Workload for CoThreads {
             let operations = done.get().max(1) as f64;
             let seconds = of.seconds as f64;
             vec![
-                Step::Figure("operations_per_s", operations / seconds),
-                Step::Time(seconds / operations * 1e6),
+                Step::Mark(Mark::Figure("operations_per_s", operations / seconds)),
+                Step::Mark(Mark::Time(seconds / operations * 1e6)),
             ]
         }))
     }

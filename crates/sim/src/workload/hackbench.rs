@@ -1,7 +1,7 @@
 //! `hackbench`: groups of senders and receivers; every sender sends every receiver of its group one
 //! message per loop. All wait for a common start, as in the program.
-use super::{ChannelId, Child, Program, Step, View, Workload, World};
-use crate::startup::{Preparation, grows_file_table};
+use super::{ChannelId, Child, Mark, Program, Step, View, Workload, World};
+use crate::rest::{Detail, Preparation, grows_file_table};
 use flsched_spec::workload::{self as named, Hackbench, Task};
 
 /// Bytes of a message.
@@ -94,7 +94,7 @@ impl Program for Main {
             match self.phase {
                 Phase::Exec => {
                     self.phase = Phase::Prepare;
-                    return Step::Prepare(Preparation::Exec);
+                    return Step::Rest(Detail::Prepare(Preparation::Exec));
                 }
                 Phase::Prepare => match self.inbox() {
                     None => self.phase = Phase::Fork,
@@ -102,7 +102,7 @@ impl Program for Main {
                         self.phase = Phase::Make(inbox);
                         let is_first = (self.group, self.member) == (0, 0);
                         if !self.has_threads() && !is_first {
-                            return Step::Prepare(Preparation::CopyOnWrite);
+                            return Step::Rest(Detail::Prepare(Preparation::CopyOnWrite));
                         }
                     }
                 },
@@ -114,7 +114,7 @@ impl Program for Main {
                     self.phase = Phase::Fork;
                     let made = self.group * HALF + self.member;
                     if self.has_threads() && grows_file_table(made) {
-                        return Step::SynchronizeRcu;
+                        return Step::Rest(Detail::SynchronizeRcu);
                     }
                 }
                 Phase::Fork => match self.child() {
@@ -131,7 +131,7 @@ impl Program for Main {
                 }
                 Phase::Begin => {
                     self.phase = Phase::Release;
-                    return Step::Start;
+                    return Step::Mark(Mark::Start);
                 }
                 Phase::Release => {
                     // Processes are waited for one by one, in any order; threads in the order of their
@@ -146,7 +146,7 @@ impl Program for Main {
                 }
                 Phase::End => {
                     self.phase = Phase::Gone;
-                    return Step::Stop;
+                    return Step::Mark(Mark::Stop);
                 }
                 Phase::Gone => return Step::Exit,
             }

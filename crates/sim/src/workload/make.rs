@@ -1,7 +1,7 @@
 //! A parallel build: `make` starts a number of compilers at a time. Each is a driver that starts the
 //! compiler proper, waits for it, starts the assembler and waits for that. Most tasks exist for
 //! milliseconds only.
-use super::{Child, Program, Step, View, Workload, World};
+use super::{Child, Mark, Program, Step, View, Workload, World};
 use crate::engine::Ns;
 use flsched_spec::workload::Make;
 use rand::RngExt;
@@ -42,7 +42,7 @@ impl Program for Main {
         match self.phase {
             Phase::Start => {
                 self.phase = Phase::Slot;
-                Step::Start
+                Step::Mark(Mark::Start)
             }
             Phase::Slot if self.started == self.make.files => {
                 self.phase = Phase::Stop;
@@ -63,7 +63,7 @@ impl Program for Main {
             }
             Phase::Stop => {
                 self.phase = Phase::Gone;
-                Step::Stop
+                Step::Mark(Mark::Stop)
             }
             Phase::Gone => Step::Exit,
         }

@@ -7,7 +7,6 @@ mod gate;
 mod hackbench;
 mod hogs;
 mod make;
-mod mmap_lock;
 mod npb;
 mod own_thread;
 mod perf_pipe;
@@ -22,7 +21,6 @@ mod work;
 
 pub use channel::{Channel, ChannelId, Outcome};
 pub use circumstances::{Circumstances, Disturbance};
-pub use mmap_lock::{Access, MmapLock, MmapLockId, Released};
 pub use script::{Act, BarrierPlan, BudgetPlan, PolicyPlan, TaskPlan, Tasks};
 pub use sync::{
     Arrival, Attempt, Barrier, BarrierId, Condition, ConditionId, Semaphore, SemaphoreId, Wait, Waiting,
@@ -31,7 +29,7 @@ pub use sync::{
 use crate::Error;
 use crate::core::{CpuMask, Footprint, Scheduling, TaskId};
 use crate::engine::{Ns, Random, random};
-use crate::startup::Preparation;
+use crate::rest::{Detail, Rest};
 use flsched_machine::{Machine, Release};
 use flsched_recording::Figures;
 use flsched_spec::workload::{Format, Model};
@@ -108,10 +106,6 @@ pub enum Step {
     YieldTo(usize),
     /// Creates a pipe or a pair of sockets; the channel exists already.
     Make(ChannelId),
-    /// Waits until no CPU reads earlier data any more: `synchronize_rcu()`.
-    SynchronizeRcu,
-    /// RCU's thread: waits until there is something to do for it.
-    AwaitCallbacks,
     /// Sends a message; waits while there is no room.
     Write(ChannelId),
     /// Receives one; waits while there is none.
@@ -134,27 +128,29 @@ pub enum Step {
     Signal(ConditionId),
     /// Wakes all waiters.
     Broadcast(ConditionId),
-    /// Takes the lock of a process's memory; waits until it is free.
-    LockMemory(MmapLockId, Access),
-    /// Goes on with it as a reader.
-    DowngradeMemory(MmapLockId),
-    /// Releases it.
-    UnlockMemory(MmapLockId),
     /// Creates a task.
     Fork(Box<Child>),
-    /// Prepares its work, or a fork.
-    Prepare(Preparation),
+    /// Calls the rest of the kernel.
+    Rest(Detail),
     /// Waits until at most this number of its children exist.
-    WaitChildren {
-        /// The number.
-        at_most: usize,
-    },
+    WaitChildren { at_most: usize },
     /// May only run on these CPUs from now on.
     SetAffinity(Box<CpuMask>),
     /// Stays on its CPU, whatever its affinity: `migrate_disable()`.
     DisableMigration,
     /// Ends that.
     EnableMigration,
+    /// Tells whoever measures.
+    Mark(Mark),
+    /// The task begins to exit: what it computes from here on is the kernel's work for that.
+    BeginExit,
+    /// The task ends.
+    Exit,
+}
+
+/// What a program tells whoever measures; it takes no time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mark {
     /// The measured part begins.
     Start,
     /// The measured part ends.
@@ -163,16 +159,11 @@ pub enum Step {
     Figure(&'static str, f64),
     /// The time that the workload measured itself, in seconds.
     Time(f64),
-    /// The task begins to exit: what it computes from here on is the kernel's work for that.
-    BeginExit,
-    /// The task ends.
-    Exit,
     /// The run ends, even if tasks are not done.
     EndRun,
 }
 
 impl Step {
-    /// Creates this task.
     pub fn fork(child: Child) -> Self {
         Self::Fork(Box::new(child))
     }
@@ -181,26 +172,15 @@ impl Step {
     pub(crate) fn is_call(&self) -> bool {
         match self {
             Self::Make(_) | Self::Write(_) | Self::Read(_) | Self::Poll(_) => true,
-            Self::Sleep(_)
-            | Self::SleepUntil(_)
-            | Self::SynchronizeRcu
-            | Self::AwaitCallbacks
-            | Self::Yield
-            | Self::YieldTo(_) => true,
+            Self::Sleep(_) | Self::SleepUntil(_) | Self::Yield | Self::YieldTo(_) => true,
             Self::WaitFor(..) | Self::Signal(_) | Self::Broadcast(_) => true,
             Self::Fork(_) | Self::WaitChildren { .. } | Self::SetAffinity(_) | Self::Exit => true,
-            Self::LockMemory(..) | Self::DowngradeMemory(_) | Self::UnlockMemory(_) => true,
-            Self::Prepare(Preparation::Memory(_)) => true,
-            // Most of a program's start is its libraries' work, in user space.
-            Self::Run(_)
-            | Self::Prepare(_)
-            | Self::Meet(..)
-            | Self::Await
-            | Self::Down(_)
-            | Self::Up(_)
-            | Self::Send(_) => false,
+            Self::Rest(detail) => detail.is_call(),
+            Self::Run(_) | Self::Meet(..) | Self::Await | Self::Down(_) | Self::Up(_) | Self::Send(_) => {
+                false
+            }
             Self::DisableMigration | Self::EnableMigration | Self::BeginExit => false,
-            Self::Start | Self::Stop | Self::Figure(..) | Self::Time(_) | Self::EndRun => false,
+            Self::Mark(_) => false,
         }
     }
 }
@@ -221,7 +201,6 @@ pub struct Child {
     pub has_stack: bool,
     /// For `vfork()`: the call returns when the parent has taken one of this semaphore.
     pub vfork: Option<SemaphoreId>,
-    /// Its program.
     pub program: Box<dyn Program>,
 }
 
@@ -248,7 +227,6 @@ impl Child {
 
 /// What a program may read.
 pub struct View<'a> {
-    /// The present time.
     pub now: Ns,
     /// The workload's random numbers, separate from the policy's.
     pub random: &'a mut Random,
@@ -262,26 +240,18 @@ pub trait Program {
 
 /// The state of all programs and of the objects that they share.
 pub struct World {
-    /// By number.
     pub channels: Vec<Channel>,
     /// Whose pipes they are.
     kernel: Release,
-    /// By number.
     pub barriers: Vec<Barrier>,
-    /// By number.
     pub semaphores: Vec<Semaphore>,
-    /// By number.
     pub conditions: Vec<Condition>,
-    /// By number.
-    pub mmap_locks: Vec<MmapLock>,
-    /// Whether the machine's file says what it costs to start tasks.
-    knows_startup: bool,
+    /// The rest of the kernel.
+    pub rest: Rest,
     /// The workload's random numbers.
     pub random: Random,
     /// By task.
     pub(crate) actors: Vec<Actor>,
-    /// Until when a task that checks its children holds `tasklist_lock`.
-    pub(crate) tasklist_held_until: Ns,
     /// When the measured part began.
     pub started_at: Option<Ns>,
     /// When the measured part ended.
@@ -326,7 +296,6 @@ impl Actor {
 }
 
 impl World {
-    /// Without any objects.
     pub fn new(seed: u64, machine: &Machine) -> Self {
         Self {
             channels: Vec::new(),
@@ -334,11 +303,9 @@ impl World {
             barriers: Vec::new(),
             semaphores: Vec::new(),
             conditions: Vec::new(),
-            mmap_locks: Vec::new(),
-            knows_startup: machine.startup.is_some(),
+            rest: Rest::new(machine),
             random: random(seed, 1),
             actors: Vec::new(),
-            tasklist_held_until: 0,
             started_at: None,
             stopped_at: None,
             figures: Vec::new(),
@@ -383,16 +350,9 @@ impl World {
         self.semaphores.len() - 1
     }
 
-    /// A new condition.
     pub fn add_condition(&mut self) -> ConditionId {
         self.conditions.push(Condition::default());
         self.conditions.len() - 1
-    }
-
-    /// A new lock of a process's memory.
-    pub fn add_mmap_lock(&mut self) -> MmapLockId {
-        self.mmap_locks.push(MmapLock::default());
-        self.mmap_locks.len() - 1
     }
 
     pub(crate) fn add_actor(&mut self, program: Box<dyn Program>, parent: Option<TaskId>) {

@@ -20,7 +20,6 @@ use super::phases::{Clock, Plan, Stage, wait_of};
 use super::{Program, Workload, World};
 use flsched_spec::workload::{Npb, NpbName};
 
-/// A program's shape.
 struct Shape {
     /// Of the whole run, in millions.
     operations_m: u64,

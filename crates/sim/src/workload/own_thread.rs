@@ -1,7 +1,7 @@
 //! What creating and ending a thread of the project's own programs does with the memory of their process: the C library
 //! maps a stack and an arena for it, Rust's a stack for signals. All of it happens under `mmap_lock`.
-use super::{Access, MmapLockId, Step, World};
-use crate::startup::{AT_FIRST, AT_LAST, BEFORE_FORK, Preparation};
+use super::{Step, World};
+use crate::rest::{AT_FIRST, AT_LAST, Access, BEFORE_FORK, Detail, MmapLockId, Preparation};
 use flsched_machine::MemoryCall;
 use std::slice::Iter;
 
@@ -15,7 +15,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(world: &mut World) -> Self {
-        Self { lock: world.add_mmap_lock(), is_known: world.knows_startup }
+        Self { lock: world.rest.add_mmap_lock(), is_known: world.rest.knows_startup }
     }
 
     pub(super) fn before_fork(self) -> Calls {
@@ -41,7 +41,7 @@ pub(super) struct Calls {
     lock: MmapLockId,
     calls: Iter<'static, MemoryCall>,
     /// Those of the present call, the next one last.
-    steps: Vec<Step>,
+    steps: Vec<Detail>,
 }
 
 impl Calls {
@@ -50,15 +50,15 @@ impl Calls {
         if self.steps.is_empty() {
             let call = *self.calls.next()?;
             let lock = self.lock;
-            self.steps.extend([Step::UnlockMemory(lock), Step::Prepare(Preparation::Memory(call))]);
+            self.steps.extend([Detail::UnlockMemory(lock), Detail::Prepare(Preparation::Memory(call))]);
             if call == MemoryCall::Unmap {
                 let removal = Preparation::Memory(MemoryCall::Remove);
-                self.steps.extend([Step::DowngradeMemory(lock), Step::Prepare(removal)]);
+                self.steps.extend([Detail::DowngradeMemory(lock), Detail::Prepare(removal)]);
             }
             let access = if call.is_change() { Access::Write } else { Access::Read };
             let before = Preparation::Memory(MemoryCall::Enter);
-            self.steps.extend([Step::LockMemory(lock, access), Step::Prepare(before)]);
+            self.steps.extend([Detail::LockMemory(lock, access), Detail::Prepare(before)]);
         }
-        self.steps.pop()
+        self.steps.pop().map(Step::Rest)
     }
 }

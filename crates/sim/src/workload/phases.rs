@@ -1,7 +1,7 @@
 //! OpenMP-style programs: a team of threads goes from parallel loop to parallel loop, with a barrier after
 //! each, and waits there as its runtime does.
 use super::team::Team;
-use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
+use super::{BarrierId, Child, Mark, Program, Step, View, Wait, Workload, World};
 use crate::engine::Ns;
 use flsched_spec::workload::{Phases, WaitStyle};
 use rand::RngExt;
@@ -112,10 +112,10 @@ impl Thread {
         let Clock::Thread0 { untimed_steps } = self.plan.clock else { return };
         let begins = self.step == untimed_steps;
         if self.id == 0 && begins {
-            self.first.push_back(Step::Start);
+            self.first.push_back(Step::Mark(Mark::Start));
         }
         if self.id == 0 && self.step == self.plan.all_steps() {
-            self.first.push_back(Step::Stop);
+            self.first.push_back(Step::Mark(Mark::Stop));
         }
         if begins {
             self.first.push_back(self.meet());

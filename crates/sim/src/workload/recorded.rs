@@ -6,7 +6,7 @@
 //!
 //! What a task needed for switches, wake-ups and calls is in its recorded time, and the simulator adds its own prices for
 //! them. So these prices, under the recorded scheduler, are taken off first.
-use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
+use super::{Child, Mark, Program, SemaphoreId, Step, View, Workload, World};
 use crate::Error;
 use crate::core::{CpuMask, Scheduling};
 use crate::engine::Ns;
@@ -363,8 +363,8 @@ impl Program for Main {
         self.at += 1;
         match self.at {
             1 => Step::SleepUntil(self.shared.start),
-            2 => Step::Start,
-            _ if self.shared.left.get() == 0 => Step::EndRun,
+            2 => Step::Mark(Mark::Start),
+            _ if self.shared.left.get() == 0 => Step::Mark(Mark::EndRun),
             _ => Step::Down(self.shared.end),
         }
     }
@@ -422,11 +422,11 @@ impl Actor {
         if self.ended == 1 {
             shared.left.set(shared.left.get() - 1);
             if shared.recorded.command == Some(self.task) {
-                return Step::Time((view.now - shared.command_since.get()) as f64 / 1e9);
+                return Step::Mark(Mark::Time((view.now - shared.command_since.get()) as f64 / 1e9));
             }
         }
         if shared.left.get() == 0 || shared.recorded.command == Some(self.task) {
-            return Step::EndRun;
+            return Step::Mark(Mark::EndRun);
         }
         if shared.life(self.task).has_exited { Step::Exit } else { Step::Down(shared.end) }
     }

@@ -2,7 +2,7 @@
 //! fixed amount of work, may sleep for a while, notifies its messenger and waits for the next request.
 use super::team::Team;
 use super::work::STEP_NS;
-use super::{Child, Program, SemaphoreId, Step, View, Workload, World};
+use super::{Child, Mark, Program, SemaphoreId, Step, View, Workload, World};
 use crate::core::Histogram;
 use crate::engine::Ns;
 use flsched_spec::workload::Requests;
@@ -43,8 +43,8 @@ impl Workload for Requests {
 fn figures(latencies: &Histogram) -> Vec<Step> {
     let ns = |share| latencies.percentile(share).unwrap_or(0) as f64;
     let percentiles = [("wakeup_p50_us", 0.5), ("wakeup_p99_us", 0.99), ("wakeup_p99_9_us", 0.999)];
-    let figures = percentiles.map(|(name, share)| Step::Figure(name, ns(share) / 1e3));
-    figures.into_iter().chain([Step::Time(ns(0.99) / 1e9)]).collect()
+    let figures = percentiles.map(|(name, share)| Mark::Figure(name, ns(share) / 1e3));
+    figures.into_iter().chain([Mark::Time(ns(0.99) / 1e9)]).map(Step::Mark).collect()
 }
 
 /// Where workers wait for a messenger.

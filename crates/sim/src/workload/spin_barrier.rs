@@ -2,8 +2,8 @@
 use super::gate::{Gate, Passage};
 use super::own_thread::{Calls, Memory};
 use super::work::STEP_NS;
-use super::{BarrierId, Child, Program, Step, View, Wait, Workload, World};
-use crate::startup::Preparation;
+use super::{BarrierId, Child, Mark, Program, Step, View, Wait, Workload, World};
+use crate::rest::{Detail, Preparation};
 use flsched_spec::workload::SpinBarrier;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -46,7 +46,7 @@ struct Main {
 impl Program for Main {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
         if !std::mem::replace(&mut self.is_loaded, true) {
-            return Step::Prepare(Preparation::ExecOwn);
+            return Step::Rest(Detail::Prepare(Preparation::ExecOwn));
         }
         if self.forked < self.of.threads {
             if let Some(step) = self.calls.next() {
@@ -104,13 +104,13 @@ impl Program for Thread {
             return step;
         }
         if !self.has_begun.replace(true) {
-            return Step::Start;
+            return Step::Mark(Mark::Start);
         }
         match self.at {
             At::Work if self.round == self.of.iterations => {
                 self.at = At::End;
                 self.calls = self.memory.at_last();
-                Step::Stop
+                Step::Mark(Mark::Stop)
             }
             At::Work => {
                 self.round += 1;

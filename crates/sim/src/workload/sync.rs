@@ -4,11 +4,8 @@ use crate::core::{CpuId, TaskId};
 use crate::engine::Ns;
 use std::collections::VecDeque;
 
-/// A barrier's number.
 pub type BarrierId = usize;
-/// A semaphore's number.
 pub type SemaphoreId = usize;
-/// A condition's number.
 pub type ConditionId = usize;
 
 /// How a thread waits at a barrier, as OpenMP runtimes do.
@@ -60,7 +57,6 @@ pub enum Arrival {
     Last {
         /// They spin, or yield between polls.
         pollers: Vec<TaskId>,
-        /// They sleep.
         sleepers: Vec<TaskId>,
     },
     /// The task has to wait.
@@ -70,7 +66,6 @@ pub enum Arrival {
     },
 }
 
-/// Where tasks meet.
 #[derive(Debug)]
 pub struct Barrier {
     parties: u64,
@@ -177,7 +172,6 @@ impl Semaphore {
     /// A hundred times PAUSE, of 140 ns on the parallel clock.
     pub const SPIN_NS: Ns = 14_000;
 
-    /// With this count.
     pub fn new(count: u64) -> Self {
         Self { count, waiters: VecDeque::new(), spinning: None }
     }
@@ -228,7 +222,6 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// The task waits.
     pub fn wait(&mut self, task: TaskId) {
         self.waiters.push_back(task);
     }

@@ -1,5 +1,5 @@
 //! The first task of most workloads: it starts the others, waits for them and reports their results.
-use super::{Child, Program, Step, View};
+use super::{Child, Mark, Program, Step, View};
 use std::collections::VecDeque;
 
 pub(super) struct Team<F> {
@@ -38,7 +38,7 @@ impl<F: FnOnce() -> Vec<Step>> Program for Team<F> {
         match self.phase {
             Phase::Start => {
                 self.phase = Phase::Fork;
-                Step::Start
+                Step::Mark(Mark::Start)
             }
             Phase::Fork => match self.children.pop_front() {
                 Some(child) => Step::fork(child),
@@ -49,7 +49,7 @@ impl<F: FnOnce() -> Vec<Step>> Program for Team<F> {
             },
             Phase::Wait if self.measures => {
                 self.phase = Phase::Stop;
-                Step::Stop
+                Step::Mark(Mark::Stop)
             }
             Phase::Wait | Phase::Stop => {
                 self.phase = Phase::Say;

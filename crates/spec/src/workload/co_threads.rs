@@ -36,7 +36,7 @@ const TABLE: [(u64, u64, u64, f64); 5] = [
 /// `co-threads:PROCESSES:THREADS:BYTES:SECONDS`, of a model `:OPERATION_US:LINES_PER_US`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoThreads {
-    /// Processes.
+    /// How many processes there are.
     pub processes: u64,
     /// Threads of each.
     pub threads: u64,

@@ -12,7 +12,7 @@ pub(super) const FORM: &str = "make:JOBS:FILES";
 pub struct Make {
     /// Compilers at a time.
     pub jobs: u64,
-    /// Files to compile.
+    /// How many files are compiled, one job each.
     pub files: u64,
 }
 

@@ -50,7 +50,7 @@ use std::fmt;
 pub enum Workload {
     /// On this machine or a virtual one.
     Program(Program),
-    /// In the simulator.
+    /// A model, which runs in the simulator only.
     Model(Model),
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 /// How it is named.
 pub(super) const FORM: &str = "npb:PROGRAM:THREADS:STEPS:WAIT:MIPS";
 
-/// A program.
+/// A program of the NAS parallel benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum NpbName {
@@ -33,7 +33,7 @@ const NAMES: [(&str, NpbName); 8] = [
 ];
 
 impl NpbName {
-    /// All programs.
+    /// In alphabetical order.
     pub const ALL: [Self; 8] =
         [Self::Bt, Self::Cg, Self::Ep, Self::Ft, Self::Is, Self::Mg, Self::Sp, Self::Ua];
 
@@ -59,13 +59,13 @@ impl NpbName {
 /// `npb:PROGRAM:THREADS:STEPS:WAIT:MIPS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Npb {
-    /// The program.
+    /// Which program is modelled.
     pub program: NpbName,
     /// Threads of the team.
     pub threads: u64,
     /// Iterations: the class's own, or fewer for a shorter run.
     pub steps: u64,
-    /// How they wait.
+    /// How threads wait at barriers.
     pub wait: WaitStyle,
     /// Instructions that a thread alone on a core executes in a µs.
     pub mips: u64,

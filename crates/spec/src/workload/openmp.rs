@@ -17,7 +17,7 @@ pub(super) const LIBGOMP_FORM: &str = "libgomp:KERNEL:THREADS:SIZE";
 pub struct OpenMp {
     /// The runtime that provides threads and barriers.
     pub runtime: Runtime,
-    /// What they do.
+    /// What the threads compute.
     pub kernel: OpenMpKernel,
     /// Threads of the team.
     pub threads: u64,

@@ -51,7 +51,7 @@ pub struct Phases {
     pub work_us: u64,
     /// By how much that differs at most, in percent.
     pub imbalance_percent: u64,
-    /// How they wait.
+    /// How threads wait at barriers.
     pub wait: WaitStyle,
 }
 

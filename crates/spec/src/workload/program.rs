@@ -8,7 +8,7 @@ use super::{app, co_threads, hackbench, make, openmp, perf_pipe, requests, spin_
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A real program.
+/// A workload that is a program on a real machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Program {

@@ -16,7 +16,7 @@ const WORK: u64 = 12_500;
 pub struct SpinBarrier {
     /// Threads that meet at the barrier.
     pub threads: u64,
-    /// Barriers.
+    /// How many barriers each thread passes.
     pub iterations: u64,
     /// Steps of arithmetic before each barrier, in each thread.
     pub work: u64,

@@ -5,7 +5,7 @@ use super::{
 use crate::kernel::apt::{Apt, Archive};
 use crate::kernel::cache::Cache;
 use crate::kernel::subprocess::{command, run_logged};
-use crate::{Arch, KernelError};
+use crate::{Arch, KernelError, qemu};
 use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,9 +135,9 @@ impl Build<'_> {
         setup.arg(format!("--python={python}")).args(configure(self.arch)).current_dir(&folder);
         self.step(setup, "configuring QEMU", UNPACK_LIMIT)?;
         let mut ninja = command("ninja");
-        ninja.args([self.arch.qemu(), test(self.arch)]).current_dir(&folder);
+        ninja.args([qemu::program(self.arch), test(self.arch)]).current_dir(&folder);
         self.step(ninja, "compiling QEMU", COMPILE_LIMIT)?;
-        Ok(folder.join(self.arch.qemu()))
+        Ok(folder.join(qemu::program(self.arch)))
     }
 
     /// QEMU's own test of the patch.
@@ -146,7 +146,7 @@ impl Build<'_> {
         let folder = tree.join("build");
         let mut test = Command::new(folder.join(test(self.arch)));
         test.current_dir(&folder)
-            .env("QTEST_QEMU_BINARY", folder.join(self.arch.qemu()))
+            .env("QTEST_QEMU_BINARY", folder.join(qemu::program(self.arch)))
             .stdin(std::process::Stdio::null());
         self.step(test, "testing QEMU", TEST_LIMIT)
     }
@@ -155,7 +155,7 @@ impl Build<'_> {
     fn install(&self, program: &Path, source: &Path) -> Result<Emulator, EmulatorError> {
         let finished = self.work.join("finished");
         self.create(&finished)?;
-        let stripped = finished.join(self.arch.qemu());
+        let stripped = finished.join(qemu::program(self.arch));
         let mut strip = command("strip");
         strip.arg("-o").arg(&stripped).arg(program);
         self.step(strip, "stripping QEMU", UNPACK_LIMIT)?;
@@ -172,7 +172,7 @@ impl Build<'_> {
         // A damaged one; a folder cannot be renamed over it.
         let _ = fs::remove_dir_all(&place);
         fs::rename(&finished, &place).map_err(|e| KernelError::io("create", &place, e))?;
-        Ok(Emulator { qemu: place.join(self.arch.qemu()) })
+        Ok(Emulator { qemu: place.join(qemu::program(self.arch)) })
     }
 
     fn create(&self, folder: &Path) -> Result<(), EmulatorError> {

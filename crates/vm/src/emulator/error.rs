@@ -19,7 +19,6 @@ pub enum EmulatorError {
     /// The program that the user named is not one.
     #[error("{variable}={} cannot be used: {reason}; unset {variable} to use FLSCHED's own build", path.display())]
     Unfit {
-        /// The program.
         path: PathBuf,
         /// The variable that names it.
         variable: String,
@@ -43,7 +42,6 @@ pub enum EmulatorError {
     /// A step of the build failed.
     #[error("{doing} failed: {detail}; the whole output is in {}", log.display())]
     Failed {
-        /// The step.
         doing: String,
         /// The program's own message.
         detail: String,
@@ -55,12 +53,7 @@ pub enum EmulatorError {
         "too little space in {} for {doing}; free 1 GB there, or set FLSCHED_CACHE to a folder with as much",
         folder.display()
     )]
-    NoSpace {
-        /// The cache folder.
-        folder: PathBuf,
-        /// The step.
-        doing: String,
-    },
+    NoSpace { folder: PathBuf, doing: String },
 }
 
 impl EmulatorError {

@@ -12,7 +12,7 @@ mod tools;
 pub use build::{Built, build};
 pub use error::EmulatorError;
 
-use crate::Arch;
+use crate::{Arch, qemu};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -73,7 +73,6 @@ fn configure(arch: Arch) -> Vec<&'static str> {
 /// A QEMU whose CPUs can run in parallel in virtual time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emulator {
-    /// The program.
     pub qemu: PathBuf,
 }
 
@@ -127,7 +126,7 @@ fn builds(cache: &Path) -> PathBuf {
 fn in_cache(cache: &Path, arch: Arch) -> Option<Emulator> {
     let folder = place(cache, arch);
     let meta: Meta = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
-    let qemu = folder.join(arch.qemu());
+    let qemu = folder.join(qemu::program(arch));
     (fs::metadata(&qemu).ok()?.len() == meta.program_bytes).then_some(Emulator { qemu })
 }
 
@@ -177,7 +176,7 @@ mod tests {
     fn put(cache: &Path, bytes: &[u8], promised: u64) {
         let folder = place(cache, Arch::HOST);
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(Arch::HOST.qemu()), bytes).unwrap();
+        fs::write(folder.join(qemu::program(Arch::HOST)), bytes).unwrap();
         let meta = Meta { source: "qemu=1".into(), program_bytes: promised };
         fs::write(folder.join("meta.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
     }
@@ -189,7 +188,7 @@ mod tests {
         put(cache.path(), b"program", 8);
         assert_eq!(in_cache(cache.path(), Arch::HOST), None);
         put(cache.path(), b"program", 7);
-        assert!(in_cache(cache.path(), Arch::HOST).unwrap().qemu.ends_with(Arch::HOST.qemu()));
+        assert!(in_cache(cache.path(), Arch::HOST).unwrap().qemu.ends_with(qemu::program(Arch::HOST)));
         fs::remove_file(place(cache.path(), Arch::HOST).join("meta.json")).unwrap();
         assert_eq!(in_cache(cache.path(), Arch::HOST), None);
     }

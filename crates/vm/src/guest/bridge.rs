@@ -14,14 +14,12 @@ use std::time::Duration;
 /// The capacity of a pipe, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// The three ports.
 pub struct Bridges {
     stdin: File,
     stdout: Output,
     stderr: Output,
 }
 
-/// An output port.
 struct Output {
     port: File,
     written: Arc<AtomicU64>,
@@ -37,7 +35,6 @@ pub struct Connected {
 }
 
 impl Bridges {
-    /// Opens the ports.
     pub fn open() -> io::Result<Self> {
         let output = |name| {
             Ok::<_, io::Error>(Output {

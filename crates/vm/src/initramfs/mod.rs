@@ -31,7 +31,6 @@ pub(crate) struct Contents<'a> {
     pub init: &'a Path,
     /// Programs, with all they need to run.
     pub programs: &'a [PathBuf],
-    /// Files and folders.
     pub files: &'a [PathBuf],
     /// What process 1 has to do.
     pub assignment: &'a Assignment,

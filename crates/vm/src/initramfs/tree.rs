@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 /// Where a file's content comes from.
 pub(super) enum Content {
     /// This file of the host, read when the archive is written.
-    Host { path: PathBuf, size: u64 },
-    /// These bytes.
+    Host {
+        path: PathBuf,
+        size: u64,
+    },
     Bytes(Vec<u8>),
 }
 
-/// One entry.
 pub(super) enum Node {
     Folder { mode: u32 },
     File { mode: u32, content: Content },
@@ -62,7 +63,6 @@ impl Tree {
         self.0.values().map(Node::size).sum()
     }
 
-    /// Writes the archive.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for (path, node) in &self.0 {
             write_node(path, node, out)

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The suites with kernels new enough for sched_ext.
-pub(super) const fn kernels(arch: Arch) -> Archive {
+pub(super) fn kernels(arch: Arch) -> Archive {
     let folder = match arch {
         _ if !arch.is_foreign() => "apt",
         Arch::X86 => "apt-amd64",
@@ -49,9 +49,7 @@ pub(crate) struct Archive {
 
 /// An apt with its own configuration and state in a folder.
 pub(crate) struct Apt<'a> {
-    /// The cache folder.
     pub cache: PathBuf,
-    /// The archive.
     pub archive: Archive,
     pub cancel: &'a AtomicBool,
     pub report: &'a dyn Fn(&str),

@@ -59,7 +59,6 @@ pub fn cache_folder() -> Option<PathBuf> {
     }
 }
 
-/// The cache folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     pub folder: PathBuf,

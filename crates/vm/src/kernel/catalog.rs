@@ -54,7 +54,6 @@ pub struct ListedKernel {
     pub version: String,
     /// `6.18`; as `--kernel` it means the series' default.
     pub series: String,
-    /// Where it is.
     pub place: Place,
     /// The size of the download, in bytes; `None`: it needs none, or it is not available.
     pub download_bytes: Option<u64>,

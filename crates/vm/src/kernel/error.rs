@@ -10,7 +10,6 @@ pub enum KernelError {
     /// Neither host, cache nor package index has a kernel of that name.
     #[error("unknown kernel `{name}`{} (known: {})", hint(nearest), known.join(", "))]
     Unknown {
-        /// The requested name.
         name: String,
         /// The known series, or the known versions of the requested series.
         known: Vec<String>,
@@ -20,11 +19,9 @@ pub enum KernelError {
     /// The image is for another processor.
     #[error("{} is a kernel for {is}, and the virtual machine has a processor of {wanted}: add --arch {is}", path.display())]
     OtherProcessor {
-        /// The file.
         path: PathBuf,
         /// The image's processor.
         is: Arch,
-        /// The machine's.
         wanted: Arch,
     },
     /// Kernels are built for this machine's processor only.
@@ -39,7 +36,6 @@ pub enum KernelError {
     /// The file named is no bootable kernel image.
     #[error("{} is not an image of a kernel (bzImage of x86, Image of arm64): {reason}", path.display())]
     NotAnImage {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -52,7 +48,6 @@ pub enum KernelError {
         propose(proposal)
     )]
     MalformedBtf {
-        /// The kernel.
         release: String,
         /// The public scx kfuncs with a wrong prototype.
         kfuncs: Vec<String>,
@@ -62,7 +57,6 @@ pub enum KernelError {
     /// The kernel was built without `CONFIG_SCHED_CLASS_EXT`.
     #[error("kernel {release} is built without sched_ext (CONFIG_SCHED_CLASS_EXT){}", propose(proposal))]
     NoSchedExt {
-        /// The kernel.
         release: String,
         /// Another kernel, to be named with `--kernel`.
         proposal: Option<String>,
@@ -70,7 +64,6 @@ pub enum KernelError {
     /// The name selects several kernels, and none of those that were tried works.
     #[error("no usable kernel {name}: {}{}", reasons(tried), propose(proposal))]
     NoneUsable {
-        /// The requested name.
         name: String,
         /// Each release that was checked, and why it cannot be used.
         tried: Vec<(String, String)>,
@@ -85,7 +78,6 @@ pub enum KernelError {
     NoHostKernel {
         /// As `uname -r` prints it.
         release: String,
-        /// What is missing.
         reason: String,
     },
     /// The mirror could not be reached.
@@ -96,7 +88,6 @@ pub enum KernelError {
     NoNetwork {
         /// What was being done.
         doing: String,
-        /// apt's own message.
         detail: String,
         /// Releases that need no download.
         at_hand: Vec<String>,
@@ -108,7 +99,6 @@ pub enum KernelError {
         folder.display(), folder.display()
     )]
     NoSpace {
-        /// The cache folder.
         folder: PathBuf,
         /// What was being done.
         detail: String,
@@ -119,7 +109,6 @@ pub enum KernelError {
          `apt-get install {package}`), or give an image of your own with `--kernel /path/to/vmlinuz`"
     )]
     NoTool {
-        /// The program.
         tool: String,
         /// The Debian package that holds it.
         package: String,
@@ -140,7 +129,6 @@ pub enum KernelError {
          folder: `--kernel build:/path/to/source`"
     )]
     NoSource {
-        /// The series.
         series: String,
         /// Debian's suite.
         suite: &'static str,
@@ -172,43 +160,26 @@ pub enum KernelError {
         "{} is missing, and without it Debian's packages cannot be verified; \
          `apt-get install debian-archive-keyring`", keyring.display()
     )]
-    NoKeyring {
-        /// The missing file.
-        keyring: PathBuf,
-    },
+    NoKeyring { keyring: PathBuf },
     /// apt refused what the mirror sent.
     #[error(
         "apt does not trust what the mirror sent ({detail}); check the clock, name another mirror in \
          FLSCHED_DEBIAN_MIRROR, or update the keys with `apt-get install debian-archive-keyring`"
     )]
-    Untrusted {
-        /// apt's own message.
-        detail: String,
-    },
+    Untrusted { detail: String },
     /// A package that the index lists is not on the mirror, even after a refresh.
     #[error("the mirror no longer has {package} ({detail}); try again later or ask for another kernel")]
-    Gone {
-        /// The package.
-        package: String,
-        /// apt's own message.
-        detail: String,
-    },
+    Gone { package: String, detail: String },
     /// A program took too long and was killed.
     #[error("{doing} took longer than {} s and was stopped; try again, or set FLSCHED_DEBIAN_MIRROR to a nearer mirror", limit.as_secs())]
     TimedOut {
         /// What was being done.
         doing: String,
-        /// Its time limit.
         limit: Duration,
     },
     /// Another process held the cache for too long.
     #[error("another flsched has been writing to the cache for {} s; wait until it ends, or end it (it holds the lock {})", limit.as_secs(), lock.display())]
-    Busy {
-        /// The lock file.
-        lock: PathBuf,
-        /// The limit.
-        limit: Duration,
-    },
+    Busy { lock: PathBuf, limit: Duration },
     /// The caller's cancel flag was set.
     #[error("interrupted")]
     Interrupted,
@@ -228,9 +199,7 @@ pub enum KernelError {
     Io {
         /// `read`, `create`, …
         doing: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's reason.
         cause: std::io::Error,
     },
 }

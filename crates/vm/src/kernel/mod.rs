@@ -52,7 +52,6 @@ pub enum BtfHealth {
 pub struct Kernel {
     /// As `uname -r` prints it.
     pub release: String,
-    /// The bootable image.
     pub image: PathBuf,
     /// Its build configuration, to become `/boot/config-RELEASE` in the guest.
     pub config: Option<PathBuf>,

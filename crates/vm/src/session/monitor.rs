@@ -55,15 +55,27 @@ pub(super) struct Up {
 /// The phase of the VM.
 enum Phase {
     /// The command has not begun.
-    Booting { ready: Option<(String, u32)> },
-    /// The command runs.
-    Running { since: Instant },
+    Booting {
+        ready: Option<(String, u32)>,
+    },
+    Running {
+        since: Instant,
+    },
     /// The command exceeded its time limit; the guest is logging the stacks of all tasks.
-    ShowingTasks { since: Instant },
+    ShowingTasks {
+        since: Instant,
+    },
     /// The command has ended; the host waits until it has these total bytes of stdout and stderr.
-    Draining { outcome: Outcome, stdout: u64, stderr: u64 },
+    Draining {
+        outcome: Outcome,
+        stdout: u64,
+        stderr: u64,
+    },
     /// All output has arrived; the machine is powering off.
-    PoweringOff { exit: GuestExit, since: Instant },
+    PoweringOff {
+        exit: GuestExit,
+        since: Instant,
+    },
 }
 
 /// A failure, before the log is stored and its path known.

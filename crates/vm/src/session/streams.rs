@@ -16,7 +16,6 @@ pub(super) struct Streams {
     stderr: UnixStream,
 }
 
-/// The caller's ends.
 pub(super) struct Ends {
     pub stdin: UnixStream,
     pub stdout: UnixStream,

@@ -5,7 +5,6 @@ use flsched_machine::Machine as Described;
 /// A claim about each machine that has the measurement.
 pub struct Check {
     pub name: &'static str,
-    /// Of the guest.
     measurement: &'static str,
     /// What begins the lines that it judges.
     reads: &'static str,

@@ -3,8 +3,8 @@
 //! Clap's groups and conflicts know whether an option is given, not whether `--on`, or what it is by default, has a
 //! certain value.
 use crate::args::Compare;
-use crate::exit::Usage;
 use flsched_spec::Target::{self, Host, Sim, Vm};
+use flsched_spec::UsageError;
 
 type IsGiven = fn(&Compare) -> bool;
 
@@ -25,7 +25,7 @@ const OPTIONS: [(&str, IsGiven, &[Target]); 12] = [
 ];
 
 /// Refuses options that the place does not have.
-pub fn check(args: &Compare, on: Target) -> Result<(), Usage> {
+pub fn check(args: &Compare, on: Target) -> Result<(), UsageError> {
     match OPTIONS.iter().find(|(_, is_given, places)| is_given(args) && !places.contains(&on)) {
         None => Ok(()),
         Some((option, _, places)) => {
@@ -35,7 +35,7 @@ pub fn check(args: &Compare, on: Target) -> Result<(), Usage> {
                 Sim => "the simulator, which runs models of programs",
             };
             let there: Vec<String> = places.iter().map(|place| format!("--on {}", place.name())).collect();
-            Err(Usage(format!("{option} is not for {here}: use it with {}", there.join(" or "))))
+            Err(UsageError(format!("{option} is not for {here}: use it with {}", there.join(" or "))))
         }
     }
 }

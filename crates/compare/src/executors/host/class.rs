@@ -12,7 +12,6 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// The default class.
     pub(super) const NORMAL: Self = Self { policy: libc::SCHED_OTHER, priority: 0 };
 
     /// The class for this scheduler. sched_ext schedules the normal tasks, so its workloads are normal tasks.

@@ -16,7 +16,6 @@ struct Counts {
     tsc: u64,
 }
 
-/// All CPUs' counters.
 pub(super) struct Frequencies {
     cpus: Vec<(usize, [Counter; 3])>,
 }

@@ -10,13 +10,11 @@ use std::io::{self, BufRead, Write};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "lowercase")]
 pub enum Request {
-    /// Describe the machine.
     Environment,
     /// Carry out a run.
     Run(RunRequest),
 }
 
-/// The agent's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
@@ -25,10 +23,7 @@ pub enum Answer {
     /// The answer to [`Request::Run`].
     Run(Box<RunOutcome>),
     /// The answer to either if the machine cannot do it.
-    Unable {
-        /// Why.
-        message: String,
-    },
+    Unable { message: String },
 }
 
 /// Answers all requests. `executor` does the runs; inside a VM it is a [`crate::HostExecutor`].

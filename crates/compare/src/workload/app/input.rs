@@ -36,10 +36,8 @@ pub enum InputError {
     /// The catalogue does not have it.
     #[error(transparent)]
     Unknown(#[from] UsageError),
-    /// The script failed.
     #[error("app:{app}: its input could not be made: {complaint}")]
     Refused {
-        /// The application's name.
         app: String,
         /// How it ended, and the end of what it printed.
         complaint: String,
@@ -47,7 +45,6 @@ pub enum InputError {
     /// The script did not end.
     #[error("app:{app}: its input was not made within {} s; use smaller parameters, or less other load", .limit.as_secs())]
     Late {
-        /// The application's name.
         app: String,
         /// How long it had.
         limit: Duration,

@@ -13,7 +13,6 @@ const TOOLS: [&str; 14] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("app:{app} needs {what}, which this machine does not have; on Debian: apt-get install {packages}")]
 pub struct Missing {
-    /// The application's name.
     pub app: String,
     /// The first program or file that was not found.
     pub what: String,

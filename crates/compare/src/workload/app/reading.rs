@@ -7,7 +7,6 @@ use regex::Regex;
 pub(super) struct Reading {
     /// Its own time, if the catalogue names its line.
     pub time_s: Option<f64>,
-    /// Further figures.
     pub figures: Vec<(String, f64)>,
 }
 

@@ -23,9 +23,7 @@ pub enum BuildError {
     /// No suitable compiler is in PATH.
     #[error("{kernel} needs {needs}, which is not in PATH; on Debian or Ubuntu: apt-get install {packages}")]
     NoCompiler {
-        /// The workload's program.
         kernel: String,
-        /// The compiler.
         needs: &'static str,
         /// The Debian packages that have it.
         packages: &'static str,
@@ -36,7 +34,6 @@ pub enum BuildError {
          a machine and name the program as the command"
     )]
     NoCrossRuntime {
-        /// The workload's program.
         kernel: String,
         /// The same without the runtime.
         name: String,
@@ -48,7 +45,6 @@ pub enum BuildError {
         "cannot compile {kernel}: {complaint}\nOn Debian or Ubuntu, what it needs: apt-get install {packages}"
     )]
     Refused {
-        /// The workload's program.
         kernel: String,
         /// Compiler and first error.
         complaint: String,

@@ -23,9 +23,7 @@ const DOMINANT: f64 = 0.8;
 
 /// A run, and how it is called.
 pub struct Run<'a> {
-    /// The scheduler.
     pub name: String,
-    /// What ran.
     pub timeline: &'a Timeline,
 }
 
@@ -63,7 +61,6 @@ impl Coloured {
 /// A run in all pictures of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunShown {
-    /// The scheduler.
     pub scheduler: String,
     /// How long it took.
     pub end_ns: Ns,
@@ -76,7 +73,6 @@ pub struct RunShown {
 /// A part of the time axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// The start.
     pub from_ns: Ns,
     /// The end; of the whole runs, that of the longest.
     pub to_ns: Ns,

@@ -30,7 +30,6 @@ pub struct CfsOptions {
     pub free_locks: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Cfs {
     latency: i64,
@@ -78,7 +77,6 @@ impl Queue {
 }
 
 impl Cfs {
-    /// On this machine.
     pub fn new(core: &Core, options: CfsOptions) -> Self {
         let ns = |set: Option<u64>, us| set.unwrap_or_else(|| scale(core, us)) as i64 * 1000;
         Self {
@@ -182,16 +180,6 @@ impl Rules for Cfs {
         if !sleeps {
             self.entities[task].vruntime -= self.queues[cpu].min_vruntime;
         }
-    }
-
-    fn is_delayed(&self, _task: TaskId) -> bool {
-        false
-    }
-
-    fn drop_delayed(&mut self, _task: TaskId) {}
-
-    fn take_left(&mut self, _cpu: CpuId) -> Option<TaskId> {
-        None
     }
 
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool {

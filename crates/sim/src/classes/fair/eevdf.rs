@@ -15,14 +15,12 @@ use crate::engine::Ns;
 /// `sysctl_sched_base_slice` before it is scaled by the number of CPUs, in µs.
 const BASE_SLICE_US: u64 = 700;
 
-/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EevdfOptions {
     /// `base_slice_ns` in µs; `None`: 700, times one more than the logarithm of the CPUs, of 8 at most.
     pub slice_us: Option<u64>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Eevdf {
     slice: i64,
@@ -86,7 +84,6 @@ impl Queue {
 }
 
 impl Eevdf {
-    /// On this machine.
     pub fn new(core: &Core, options: EevdfOptions) -> Self {
         let slice_us = options.slice_us.unwrap_or_else(|| scale(core, BASE_SLICE_US));
         Self {

@@ -43,11 +43,15 @@ pub trait Rules {
     /// It leaves the CPU's run queue, to sleep, to exit, or for another CPU.
     fn dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool, dies: bool);
     /// Whether it sleeps but has not left the run queue.
-    fn is_delayed(&self, task: TaskId) -> bool;
+    fn is_delayed(&self, _task: TaskId) -> bool {
+        false
+    }
     /// Such a task leaves now.
-    fn drop_delayed(&mut self, task: TaskId);
+    fn drop_delayed(&mut self, _task: TaskId) {}
     /// A task that had slept in the CPU's run queue and has left it since the last call.
-    fn take_left(&mut self, cpu: CpuId) -> Option<TaskId>;
+    fn take_left(&mut self, _cpu: CpuId) -> Option<TaskId> {
+        None
+    }
     /// `update_curr()`: the running task has run for this long. Returns whether its slice is over.
     fn account(&mut self, cpu: CpuId, delta: Ns) -> bool;
     /// The next task; it may be the running one.
@@ -66,7 +70,6 @@ pub trait Rules {
     fn waiting(&self, cpu: CpuId) -> Vec<TaskId>;
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Fair<R> {
     rules: R,

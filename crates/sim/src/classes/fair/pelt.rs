@@ -33,7 +33,6 @@ impl Amounts {
     /// A task that runs.
     pub(super) const RUNNING: Self = Self { load: 1, runnable: ONE, running: ONE };
 
-    /// A CPU.
     pub(super) fn of_cpu(load: u64, tasks: usize, runs: bool) -> Self {
         Self { load, runnable: tasks as u64 * ONE, running: u64::from(runs) * ONE }
     }

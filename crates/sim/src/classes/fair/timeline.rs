@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    /// The order.
     pub key: i64,
     /// A copy, so that a search does not have to access the task.
     pub vruntime: i64,

@@ -11,7 +11,6 @@ use priorities::{MAX_PRIO, Priorities};
 use push::Chain;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtOptions {
     /// The timeslice of `SCHED_RR`: `sched_rr_timeslice_ms`.
@@ -27,7 +26,6 @@ impl RtOptions {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Rt {
     options: RtOptions,

@@ -8,12 +8,12 @@ mod trace;
 pub use tasks::{Act, BarrierPlan, BudgetPlan, PolicyPlan, TaskPlan, Tasks};
 
 use super::{
-    BarrierId, ChannelId, Child, ConditionId, Program, SemaphoreId, Step, View, Wait, Workload, World,
+    BarrierId, ChannelId, Child, ConditionId, Mark, Program, SemaphoreId, Step, View, Wait, Workload, World,
 };
 use crate::Error;
 use crate::core::{CpuId, CpuMask, Footprint, Scheduling};
 use crate::engine::Ns;
-use crate::startup::Preparation;
+use crate::rest::{Detail, Preparation};
 use flsched_spec::workload::{Format, ScriptFile};
 use std::fmt;
 use std::iter::Peekable;
@@ -203,7 +203,7 @@ impl Program for Main {
                 Some((start, _)) if *start > view.now => return Step::Sleep(start - view.now),
                 Some((_, child)) if !child.is_thread && !self.is_prepared => {
                     self.is_prepared = true;
-                    return Step::Prepare(Preparation::PlayersFork);
+                    return Step::Rest(Detail::Prepare(Preparation::PlayersFork));
                 }
                 _ => {}
             }
@@ -214,9 +214,9 @@ impl Program for Main {
         }
         self.at += 1;
         match self.at {
-            1 => Step::Start,
+            1 => Step::Mark(Mark::Start),
             2 => Step::WaitChildren { at_most: 0 },
-            3 => Step::Stop,
+            3 => Step::Mark(Mark::Stop),
             _ => Step::Exit,
         }
     }
@@ -238,11 +238,11 @@ impl Program for Timed {
         }
         self.at += 1;
         match self.at {
-            1 => Step::Start,
+            1 => Step::Mark(Mark::Start),
             2 => Step::fork(Child::thread("clock", Clock { until: Some(view.now + self.duration) })),
             3 => Step::WaitChildren { at_most: 1 },
-            4 => Step::Stop,
-            _ => Step::EndRun,
+            4 => Step::Mark(Mark::Stop),
+            _ => Step::Mark(Mark::EndRun),
         }
     }
 }
@@ -253,7 +253,7 @@ struct Clock {
 
 impl Program for Clock {
     fn next(&mut self, _view: &mut View<'_>) -> Step {
-        self.until.take().map_or(Step::EndRun, Step::SleepUntil)
+        self.until.take().map_or(Step::Mark(Mark::EndRun), Step::SleepUntil)
     }
 }
 

@@ -36,7 +36,6 @@ use std::collections::BTreeMap;
 pub struct Tasks {
     /// So many work at a time; `None`: all.
     pub jobs: Option<u64>,
-    /// By name.
     #[serde(default)]
     pub barriers: BTreeMap<String, BarrierPlan>,
     /// In the order in which they are forked.
@@ -61,7 +60,6 @@ pub struct TaskPlan {
     /// `None`: `task-` and its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
     /// When it is forked, in µs from the beginning.
@@ -132,7 +130,6 @@ impl PolicyPlan {
         matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline(_))
     }
 
-    /// For the core.
     pub(crate) fn scheduling(self) -> Scheduling {
         match self {
             Self::Other => Scheduling::Normal,
@@ -191,7 +188,6 @@ pub enum Act {
     Barrier(String),
     /// Lets one task that waits for this name go on, now or later.
     Wake(String),
-    /// Waits for that.
     Wait(String),
 }
 

@@ -2,6 +2,7 @@
 use crate::common::{allow, enter_class, set_online};
 use crate::guest::{own_rate, own_wait};
 use io_uring::{IoUring, opcode};
+use nix::libc;
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;

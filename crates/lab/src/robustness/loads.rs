@@ -1,7 +1,7 @@
 //! `loads.toml`: the loads, in the order in which they are run.
 use serde::Deserialize;
 
-const FILE: &str = include_str!("../loads.toml");
+const FILE: &str = include_str!("loads.toml");
 /// Instances a CPU, unless a load has its own.
 pub const PER_CPU: [u32; 3] = [1, 4, 32];
 
@@ -17,7 +17,6 @@ struct File {
 pub struct Load {
     /// It is the stressor's, too, unless there is one of another name, or a command.
     pub name: String,
-    /// The stressor.
     pub stressor: Option<String>,
     /// Further options of stress-ng.
     #[serde(default)]
@@ -53,7 +52,6 @@ pub enum Rate {
 }
 
 impl Load {
-    /// All of them.
     pub fn all() -> Result<Vec<Self>, String> {
         let file: File = toml::from_str(FILE).map_err(|error| format!("loads.toml: {error}"))?;
         Ok(file.load)

@@ -3,8 +3,9 @@
 use crate::common::enter_class;
 use crate::kernel_log::{Complaint, KernelLog};
 use crate::probe::Probes;
-use flsched_robustness::loads::{Load, Rate};
-use flsched_robustness::report::{Kind, Run, Trouble, is_policy};
+use flsched_lab::robustness::loads::{Load, Rate};
+use flsched_lab::robustness::report::{Kind, Run, Trouble, is_policy};
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};

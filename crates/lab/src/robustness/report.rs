@@ -15,15 +15,12 @@ pub fn is_policy(scheduler: &str) -> bool {
 /// All that was measured on one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Its release.
     pub kernel: String,
     /// The clock of the virtual machine.
     pub clock: String,
-    /// Its CPUs.
     pub cpus: u32,
     /// The day of the last measurement.
     pub date: String,
-    /// Of the program.
     pub flsched_version: String,
     /// In the order of loads.toml, by instances a CPU.
     pub entries: Vec<Entry>,
@@ -42,11 +39,9 @@ impl Kept for Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name.
     pub load: String,
     /// Instances a CPU.
     pub per_cpu: u32,
-    /// Its command line.
     pub command: String,
     /// Whether it has real-time or deadline tasks.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -65,7 +60,6 @@ pub struct Arm {
     pub runs: Vec<Run>,
 }
 
-/// One run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -77,7 +71,6 @@ pub struct Run {
     pub longest_wait_ms: f64,
     /// The most tasks that were runnable at a time, on all CPUs.
     pub runnable: u32,
-    /// What went wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Trouble>,
 }
@@ -86,9 +79,7 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trouble {
-    /// Of which kind.
     pub kind: Kind,
-    /// What was observed.
     pub text: String,
 }
 

@@ -2,8 +2,8 @@
 use crate::machine::Boot;
 use flsched_base::files::replace;
 use flsched_base::reports;
-use flsched_robustness::loads::Load;
-use flsched_robustness::report::{Entry, Report};
+use flsched_lab::robustness::loads::Load;
+use flsched_lab::robustness::report::{Entry, Report};
 use std::path::PathBuf;
 
 /// Keeps what was measured, if that is wanted.

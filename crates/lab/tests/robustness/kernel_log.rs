@@ -1,4 +1,5 @@
 //! What the kernel complains about.
+use nix::libc;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,6 +1,6 @@
 //! Loads that any user can bring, on stock kernels, under the policies and beside EEVDF in the same boot: what they
 //! achieve, how long a task of nice 0 waits meanwhile, ejections, and the kernel's log. Most are stressors of stress-ng;
-//! all are in `crates/robustness/loads.toml`. A fault that is not in `crates/robustness/known.toml` fails the test.
+//! all are in `crates/lab/src/robustness/loads.toml`. A fault that is not in `crates/lab/src/robustness/known.toml` fails the test.
 //! This program is all sides: started by cargo it boots the machines, with `--guest` it is the command inside, with
 //! `load` one of the test's own loads.
 //!
@@ -10,20 +10,22 @@
 //! `FLSCHED_TEST_KERNELS=6.18`. `FLSCHED_TEST_RUNS=3` runs each load three times in a boot, `FLSCHED_TEST_SECONDS=2` for
 //! two seconds of guest time. `FLSCHED_TEST_CPUS=4` and `FLSCHED_TEST_CLOCK=wall` choose another machine, and
 //! `FLSCHED_TEST_JOBS=1` one machine at a time.
-#[path = "../common/mod.rs"]
+#[path = "../../../cli/tests/common/mod.rs"]
 mod common;
 mod guest;
 mod kernel_log;
+mod load;
 mod machine;
+#[path = "../own/mod.rs"]
 mod own;
 mod probe;
 mod record;
 
 use common::variable;
-use flsched_robustness::judge::{Fault, faults};
-use flsched_robustness::known::Known;
-use flsched_robustness::loads::{Load, PER_CPU};
-use flsched_robustness::report::{BASE, BASE_AGAIN, Entry};
+use flsched_lab::robustness::judge::{Fault, faults};
+use flsched_lab::robustness::known::Known;
+use flsched_lab::robustness::loads::{Load, PER_CPU};
+use flsched_lab::robustness::report::{BASE, BASE_AGAIN, Entry};
 use machine::Boot;
 use record::Record;
 use std::collections::VecDeque;
@@ -36,10 +38,14 @@ const POLICIES: &str = "flsched,smove,rr2";
 const LOADS_OF_A_BOOT: usize = 6;
 
 fn main() -> ExitCode {
+    own::main(side)
+}
+
+fn side() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--guest", plan] => guest::play(plan),
-        ["load", words @ ..] => own::run(words),
+        ["load", words @ ..] => load::run(words),
         // What cargo passes on, such as --include-ignored, has no meaning here.
         _ => match test() {
             Ok(code) => code,
@@ -102,7 +108,7 @@ fn test() -> Result<ExitCode, String> {
         eprintln!("no fault that is not known");
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("{} faults that are not in crates/robustness/known.toml:", new.len());
+    eprintln!("{} faults that are not in crates/lab/src/robustness/known.toml:", new.len());
     new.iter().for_each(|(fault, release)| eprintln!("  {release}: {fault}"));
     Ok(ExitCode::FAILURE)
 }
@@ -118,7 +124,7 @@ fn next(waiting: &Mutex<VecDeque<Boot>>) -> Option<Boot> {
 fn show(release: &str, entry: &Entry, known: &[Known], new: &Mutex<Vec<(Fault, String)>>) {
     let Entry { load, per_cpu, .. } = entry;
     for arm in &entry.arms {
-        let ratio = flsched_robustness::judge::ratio(entry, &arm.scheduler);
+        let ratio = flsched_lab::robustness::judge::ratio(entry, &arm.scheduler);
         let ratio = ratio.map_or("–".into(), |ratio| format!("{:.2}", ratio.value));
         let (wait, runnable) = (arm.longest_wait_ms(), arm.runnable());
         let scheduler = &arm.scheduler;

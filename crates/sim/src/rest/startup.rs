@@ -1,6 +1,5 @@
-//! How tasks and programs start, in such detail as a comparison of counts with the emulated machine needs: slabs,
-//! copied pages, tables of open files. What each costs is in the section `[startup]` of a machine's file; without it,
-//! nothing.
+//! How tasks and programs start: slabs, copied pages, tables of open files. What each costs is in the section `[startup]`
+//! of a machine's file; without it, nothing.
 use crate::engine::Ns;
 use flsched_machine::{MemoryCall, Startup};
 

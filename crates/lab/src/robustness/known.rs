@@ -1,9 +1,9 @@
 //! `known.toml`: faults that are known, each with the reason why it is not mended.
-use crate::judge::Fault;
-use crate::report::Kind;
+use super::judge::Fault;
+use super::report::Kind;
 use serde::Deserialize;
 
-const FILE: &str = include_str!("../known.toml");
+const FILE: &str = include_str!("known.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,13 +12,10 @@ struct File {
     known: Vec<Known>,
 }
 
-/// A known fault.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// The load.
     pub load: String,
-    /// Of which kind.
     pub kind: Kind,
     /// The schedulers that have it.
     pub schedulers: Vec<String>,
@@ -33,7 +30,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// All of them.
     pub fn all() -> Result<Vec<Self>, String> {
         let file: File = toml::from_str(FILE).map_err(|error| format!("known.toml: {error}"))?;
         Ok(file.known)
@@ -57,7 +53,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loads::Load;
+    use crate::robustness::loads::Load;
 
     #[test]
     fn each_names_a_load_and_a_reason() {

@@ -1,6 +1,6 @@
 //! Creates the classes that model a scheduler as the user names it.
-use super::{Cfs, CfsOptions, Class, Eevdf, EevdfOptions, Fair, Rt, RtOptions};
 use crate::Error;
+use crate::classes::{Cfs, CfsOptions, Class, Eevdf, EevdfOptions, Fair, Rt, RtOptions};
 use crate::core::{Core, Scheduling};
 use crate::env::objects::Object;
 use crate::ext::Ext;

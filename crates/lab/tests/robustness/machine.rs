@@ -1,7 +1,7 @@
 //! The side of the host: boots a machine for some loads, and another one if that is lost.
 use crate::guest::{Line, Plan, Step};
-use flsched_robustness::loads::Load;
-use flsched_robustness::report::{Arm, Entry, Kind, Run, Trouble};
+use flsched_lab::robustness::loads::Load;
+use flsched_lab::robustness::report::{Arm, Entry, Kind, Run, Trouble};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt;
@@ -12,7 +12,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-const FLSCHED: &str = env!("CARGO_BIN_EXE_flsched");
 /// After so much real time without a line from it, a machine is lost. On a quiet host the longest load takes some minutes;
 /// on a busy one half of this was not enough.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -101,7 +100,7 @@ impl Boot {
     }
 
     fn boot(&self, plan: &Plan) -> Result<Outcome, String> {
-        let mut child = self.command(plan)?.spawn().map_err(|error| format!("{FLSCHED}: {error}"))?;
+        let mut child = self.command(plan)?.spawn().map_err(|error| format!("flsched vm: {error}"))?;
         let lines = lines_of(child.stdout.take().expect("it is piped"));
         let errors = text_of(child.stderr.take().expect("it is piped"));
         let mut outcome = Outcome { release: String::new(), steps: Vec::new(), lost: None };
@@ -135,7 +134,7 @@ impl Boot {
 
     fn command(&self, plan: &Plan) -> Result<Command, String> {
         let me = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
-        let mut command = Command::new(FLSCHED);
+        let mut command = crate::own::flsched();
         command.args(["vm", "--kernel", &self.kernel, "--clock", &self.clock, "--memory", MEMORY]);
         command.args(["--cpus", &self.cpus.to_string()]);
         for program in PROGRAMS {

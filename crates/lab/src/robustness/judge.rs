@@ -1,5 +1,5 @@
 //! What in a report is a fault.
-use crate::report::{Arm, BASE, BASE_AGAIN, Entry, Kind, Run, is_policy};
+use super::report::{Arm, BASE, BASE_AGAIN, Entry, Kind, Run, is_policy};
 use flsched_compare::stats::{Estimate, ratio_of_medians};
 use std::fmt;
 
@@ -14,15 +14,11 @@ const DELAY_MS: f64 = 100.0;
 /// A fault of a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// Of which kind.
     pub kind: Kind,
-    /// The load.
     pub load: String,
     /// Instances a CPU.
     pub per_cpu: u32,
-    /// The scheduler.
     pub scheduler: String,
-    /// What was observed.
     pub text: String,
 }
 
@@ -122,7 +118,7 @@ fn throughput_fault(entry: &Entry, arm: &Arm) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Trouble;
+    use crate::robustness::report::Trouble;
 
     fn run(rate: f64, longest_wait_ms: f64) -> Run {
         Run { rate: Some(rate), longest_wait_ms, runnable: 8, troubles: Vec::new() }
