@@ -7,8 +7,13 @@ use strum::{IntoStaticStr, VariantArray};
 pub enum Callback {
     /// `select_task_rq`
     SelectCpu,
+    /// What `select_task_rq` takes more where `ops.select_cpu` finds no idle CPU, and puts the task into no queue
+    SelectBusy,
     /// `enqueue_task`
     Enqueue,
+    /// What `enqueue_task` takes more for a task that `ops.enqueue` is called for than for one that `ops.select_cpu` has put
+    /// into a queue
+    OpsEnqueue,
     /// `dequeue_task`
     Dequeue,
     /// `wakeup_preempt`
@@ -42,6 +47,11 @@ impl Callback {
     pub const COUNT: usize = Self::VARIANTS.len();
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
+
+    /// Whether it is a part of another one's price, for policies, that a list may leave out.
+    pub(crate) fn is_optional(self) -> bool {
+        matches!(self, Self::SelectBusy | Self::OpsEnqueue)
+    }
 
     /// The name in machine files and reports.
     pub fn name(self) -> &'static str {

@@ -178,10 +178,15 @@ impl CallbackCosts {
         if let Some(odd) = of.keys().find(|name| !names.contains(&name.as_str())) {
             return Err(wrong(format!("unknown callback {odd} (valid: {})", names.join(", "))));
         }
-        for name in names {
-            let ns = *of.get(name).ok_or_else(|| wrong(format!("{name} is missing")))?;
-            if ns > MAX_COST_NS {
-                return Err(wrong(format!("{name}: {ns} is not from 0 to {MAX_COST_NS}")));
+        for callback in Callback::ALL {
+            let name = callback.name();
+            match of.get(name) {
+                None if callback.is_optional() => {}
+                None => return Err(wrong(format!("{name} is missing"))),
+                Some(ns) if *ns > MAX_COST_NS => {
+                    return Err(wrong(format!("{name}: {ns} is not from 0 to {MAX_COST_NS}")));
+                }
+                Some(_) => {}
             }
         }
         Ok(())
@@ -190,6 +195,7 @@ impl CallbackCosts {
 
 impl From<&Sourced<Callbacks>> for CallbackCosts {
     fn from(named: &Sourced<Callbacks>) -> Self {
-        Self { ns: Callback::ALL.map(|callback| named[callback.name()]), certainty: named.certainty }
+        let ns = Callback::ALL.map(|callback| named.get(callback.name()).copied().unwrap_or(0));
+        Self { ns, certainty: named.certainty }
     }
 }

@@ -101,6 +101,11 @@ pub trait Class {
         true
     }
 
+    /// Whether `enqueue` is going to call a policy's for the task.
+    fn calls_ops_enqueue(&self, _core: &Core, _task: TaskId) -> bool {
+        false
+    }
+
     /// The task has become runnable on `cpu`.
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue);
 

@@ -112,6 +112,11 @@ impl Class for Ext {
         self.flags & OPS_ALLOW_QUEUED_WAKEUP != 0
     }
 
+    /// Not for a task that `ops.select_cpu` has inserted.
+    fn calls_ops_enqueue(&self, core: &Core, task: TaskId) -> bool {
+        core.tasks[task].scx.ddsp_dsq_id == DSQ_INVALID
+    }
+
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue) {
         let selected = core.tasks[task].nr_cpus_allowed > 1 && core.tasks[task].migration_disabled == 0;
         let flags = match why {

@@ -25,7 +25,7 @@ impl Simulation {
             if !is_running {
                 self.core.record_queue(cpu, 1);
             }
-            self.core.charge(&self.costs[class], Callback::Enqueue);
+            self.charge_enqueue(task);
             self.classes[class].enqueue(&mut self.core, cpu, task, Enqueue::Restore);
         }
         if is_running {

@@ -160,11 +160,23 @@ impl Simulation {
         if may_choose {
             self.core.charge(&self.costs[class], Callback::SelectCpu);
             cpu = self.classes[class].select_cpu(&mut self.core, task, prev, wake);
+            if self.classes[class].calls_ops_enqueue(&self.core, task) {
+                self.core.charge(&self.costs[class], Callback::SelectBusy);
+            }
         }
         if !self.core.tasks[task].may_run_on(cpu) || !self.core.online.has(cpu) {
             cpu = self.fallback_cpu(task, cpu);
         }
         self.core.set_task_cpu(task, cpu);
+    }
+
+    /// `enqueue_task()`, which costs more where it calls a policy.
+    pub(super) fn charge_enqueue(&mut self, task: TaskId) {
+        let class = self.core.tasks[task].class;
+        self.core.charge(&self.costs[class], Callback::Enqueue);
+        if self.classes[class].calls_ops_enqueue(&self.core, task) {
+            self.core.charge(&self.costs[class], Callback::OpsEnqueue);
+        }
     }
 
     /// `activate_task()` and `wakeup_preempt()`.
@@ -179,7 +191,7 @@ impl Simulation {
             let (at, by) = (self.core.clock(), self.core.tasks[task].waker);
             self.core.timeline.iter_mut().for_each(|timeline| timeline.woken(task, cpu, at, by));
         }
-        self.core.charge(&self.costs[class], Callback::Enqueue);
+        self.charge_enqueue(task);
         self.classes[class].enqueue(&mut self.core, cpu, task, why);
         self.core.tasks[task].on_rq = 1;
         if why == Enqueue::Fork {
