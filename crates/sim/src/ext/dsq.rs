@@ -176,7 +176,7 @@ impl Dsqs {
     }
 
     /// Inserts a task: by virtual time if `vtime` is given, else at the head or the tail.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         dsq: DsqIndex,
         task: TaskId,

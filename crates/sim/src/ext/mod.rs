@@ -146,7 +146,7 @@ impl Ext {
     }
 
     /// Calls the policy. The kfuncs that it calls act on this simulation.
-    fn call<R>(&mut self, core: &mut Core, callback: &'static str, body: impl FnOnce() -> R) -> R {
+    pub(crate) fn call<R>(&mut self, core: &mut Core, callback: &'static str, body: impl FnOnce() -> R) -> R {
         let outer = std::mem::replace(&mut self.callback, callback);
         let this: *mut Self = self;
         let entered = context::enter(this, core);

@@ -244,3 +244,6 @@ unsafe extern "C" fn print(text: *const c_char) {
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
     with(|ext, core| ext.printed.push((core.clock(), text)));
 }
+
+#[cfg(test)]
+mod tests;

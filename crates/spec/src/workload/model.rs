@@ -108,7 +108,7 @@ pub(super) const ENTRIES: &[Entry<Model>] = &[
     },
     Entry {
         form: script::TRACE_FORM,
-        what: "tasks recorded by `flsched record` or `perf sched script`, or listed in a CSV or JSON file",
+        what: "tasks recorded by `flsched record` or `perf sched script`, or listed in a CSV file",
         read: |words| ScriptFile::read(Format::Trace, words).map(Model::Script),
     },
 ];

@@ -19,7 +19,7 @@ pub enum Format {
     Tasks,
     /// A workload of rt-app, in JSON.
     RtApp,
-    /// What `flsched record` or `perf sched script` saw, or CSV or JSON.
+    /// What `flsched record` or `perf sched script` saw, or CSV.
     Trace,
 }
 

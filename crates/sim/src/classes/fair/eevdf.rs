@@ -286,10 +286,6 @@ impl Rules for Eevdf {
         self.choose(cpu) == Some(task)
     }
 
-    fn tick(&mut self, _cpu: CpuId) -> bool {
-        false
-    }
-
     /// Gives up the rest of its slice.
     fn yield_now(&mut self, cpu: CpuId) {
         let queue = &mut self.queues[cpu];

@@ -63,7 +63,9 @@ pub trait Rules {
     /// Whether `task`, which was just added, preempts the running one.
     fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool;
     /// Whether the running task's slice is over.
-    fn tick(&mut self, cpu: CpuId) -> bool;
+    fn tick(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
     /// The running task calls `sched_yield()`.
     fn yield_now(&mut self, cpu: CpuId);
     /// The waiting tasks that can be moved.

@@ -101,7 +101,7 @@ impl<'a> Node<'a> {
     }
 
     /// As written, shortened.
-    pub(super) fn excerpt(&self) -> String {
+    fn excerpt(&self) -> String {
         let text: String = self.text.chars().take(40).collect();
         if text.len() < self.text.len() { text + "…" } else { text }
     }

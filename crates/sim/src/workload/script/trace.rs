@@ -1,8 +1,7 @@
-//! `trace:FILE`: what tasks did on a real machine, done again under another scheduler. Three forms:
+//! `trace:FILE`: what tasks did on a real machine, done again under another scheduler. Two forms:
 //!
 //! - the text of `perf sched script` or `perf script` with `sched:sched_switch` and `sched:sched_wakeup`;
-//! - CSV with the header `time_us,event,task,other`;
-//! - JSON: an array of objects with the same fields.
+//! - CSV with the header `time_us,event,task,other`, as other tracers can be made to write it.
 //!
 //! Events: `run` (the task gets a CPU), `preempt` (it loses the CPU but is still runnable), `sleep`,
 //! `wake` (the task, or an interrupt, wakes `other`), `exit`.
@@ -10,7 +9,6 @@
 //! What is replayed: how long a task computed between its sleeps, and which task woke it. A sleeper that
 //! another task of the trace woke is woken by that task again, however late. One that an interrupt woke
 //! sleeps for as long as it did in the trace.
-use super::json::Node;
 use super::{Kind, MOST_NS, Op, Script};
 use crate::Error;
 use crate::engine::Ns;
@@ -48,10 +46,7 @@ struct Trace {
 pub fn read(text: &str, path: &str) -> Result<Script, Error> {
     let wrong = |what: String| Error::Usage(format!("{path}: {what}"));
     let mut trace = Trace::default();
-    let start = text.trim_start();
-    if start.starts_with('[') {
-        trace.json(text).map_err(wrong)?;
-    } else if start.starts_with("time_us,") {
+    if text.trim_start().starts_with("time_us,") {
         trace.csv(text).map_err(wrong)?;
     } else {
         trace.perf(text).map_err(wrong)?;
@@ -124,28 +119,6 @@ impl Trace {
                 }
                 _ => return Err(format!("line {}: expected time_us,event,task,other", index + 1)),
             }
-        }
-        Ok(())
-    }
-
-    fn json(&mut self, text: &str) -> Result<(), String> {
-        for element in Node::root(text)?.elements()? {
-            let (mut time, mut event, mut task, mut other) =
-                (None, String::new(), String::new(), String::new());
-            for (name, node) in element.members()? {
-                match name.as_str() {
-                    "time_us" => time = Some(node.excerpt()),
-                    "event" => event = node.string()?,
-                    "task" => task = node.string()?,
-                    "other" => other = node.string()?,
-                    _ => return Err(node.wrong("expected time_us, event, task or other")),
-                }
-            }
-            let time = time.ok_or_else(|| element.wrong("time_us is missing"))?;
-            let line = self.events.len() + 1;
-            self.add(line, &time, 1000, [&event, &task, &other]).map_err(|what| {
-                element.wrong(what.split_once(", ").map_or(what.as_str(), |(_, what)| what))
-            })?;
         }
         Ok(())
     }
@@ -355,15 +328,9 @@ mod tests {
     }
 
     #[test]
-    fn reads_csv_and_json_alike() {
+    fn reads_csv() {
         let csv = "time_us,event,task,other\n0,run,a,\n2.5,wake,a,b\n4,sleep,a,\n4,run,b,\n7,wake,,a\n8,exit,b,\n8,run,a,\n9,exit,a,\n";
-        let json = "[{\"time_us\": 0, \"event\": \"run\", \"task\": \"a\"},
-            {\"time_us\": 2.5, \"event\": \"wake\", \"task\": \"a\", \"other\": \"b\"},
-            {\"time_us\": 4, \"event\": \"sleep\", \"task\": \"a\"}, {\"time_us\": 4, \"event\": \"run\", \"task\": \"b\"},
-            {\"time_us\": 7, \"event\": \"wake\", \"other\": \"a\"}, {\"time_us\": 8, \"event\": \"exit\", \"task\": \"b\"},
-            {\"time_us\": 8, \"event\": \"run\", \"task\": \"a\"}, {\"time_us\": 9, \"event\": \"exit\", \"task\": \"a\"}]";
-        let (csv, json) = (read(csv, "x").unwrap(), read(json, "x").unwrap());
-        assert_eq!(csv, json);
+        let csv = read(csv, "x").unwrap();
         assert_eq!(csv.kinds[0].ops[1..3], [Op::Run(2500), Op::Up(1)]);
     }
 
