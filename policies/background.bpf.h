@@ -14,6 +14,7 @@
 #include "delay.bpf.h"
 #include "held.bpf.h"
 #include "offers.bpf.h"
+#include "turns.bpf.h"
 
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
 
@@ -95,9 +96,7 @@ static bool take_background(s32 cpu)
 static bool check_background(s32 cpu)
 {
 	background(cpu)->nr_queued = nr_queued(background_queue(cpu));
-	if (background(cpu)->nr_queued)
-		WRITE_ONCE(background(cpu)->has_tasks, true);
-	return READ_ONCE(background(cpu)->has_tasks);
+	return check(background(cpu)->nr_queued, &background(cpu)->has_tasks);
 }
 
 /*
@@ -115,6 +114,19 @@ static void set_background(s32 cpu, bool is_in)
 		add_cpu(&background_cpus, cpu);
 	else if (was_in)
 		remove_cpu(&background_cpus, cpu);
+}
+
+/* The policy's: takes a task for @cpu from such a queue of another CPU, and counts it. */
+static bool pull(s32 cpu, struct queues *queues);
+
+/* There is no work anywhere. @goes_on: the task that ran is of the background, too. */
+static bool find_background(s32 cpu, bool goes_on)
+{
+	if (!take_background(cpu) && (goes_on || !pull(cpu, &background_queues)))
+		return false;
+	limit_turn(cpu, LATER_TURN);
+	set_background(cpu, true);
+	return true;
 }
 
 /* Claims the nearest CPU in the background for @p, which goes to its run queue; or NO_CPU. */

@@ -28,7 +28,6 @@
 #include "balance.bpf.h"
 #include "messages.bpf.h"
 #include "order.bpf.h"
-#include "turns.bpf.h"
 #include "yield_to.bpf.h"
 
 POLICY_BOILERPLATE(flsched)
@@ -147,6 +146,14 @@ static bool take_next(s32 cpu, struct cpu_state *state)
 	return false;
 }
 
+static bool pull(s32 cpu, struct queues *queues)
+{
+	if (!pull_near(queues, cpu, 1))
+		return false;
+	COUNT(pulled);
+	return true;
+}
+
 /*
  * Where a CPU without work looks for some: what was offered to it, tasks with work nearby, then
  * those that are not eligible yet. One whose task yields, as there is nothing else, looks only for
@@ -154,31 +161,13 @@ static bool take_next(s32 cpu, struct cpu_state *state)
  */
 static bool find_work(s32 cpu, bool yields)
 {
-	if (take_offered(cpu))
+	if (take_offered(cpu) || pull(cpu, &run_queues))
 		return true;
-	if (pull_near(&run_queues, cpu, 1) || (yields && pull_waiter(cpu))) {
+	if (yields && pull_waiter(cpu)) {
 		COUNT(pulled);
 		return true;
 	}
-	if (take_later(cpu))
-		return true;
-	if (yields || !pull_near(&later_queues, cpu, 1))
-		return false;
-	COUNT(pulled);
-	return true;
-}
-
-/* There is no work anywhere. @goes_on: the task that ran is of the background, too. */
-static bool find_background(s32 cpu, bool goes_on)
-{
-	if (!take_background(cpu)) {
-		if (goes_on || !pull_near(&background_queues, cpu, 1))
-			return false;
-		COUNT(pulled);
-	}
-	limit_turn(cpu, LATER_TURN);
-	set_background(cpu, true);
-	return true;
+	return take_later(cpu) || (!yields && pull(cpu, &later_queues));
 }
 
 /* @p has another turn. */

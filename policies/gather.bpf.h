@@ -36,8 +36,7 @@ __noinline bool gather_from(s32 from, s32 cpu, u64 team, u32 level)
 
 /*
  * Threads of @level that have co-threads here and none there; or, so that two halves of a team come
- * together, no more there than here. The last task that waits on a CPU stays there: it would be
- * replaced as soon as queues are balanced. How many came.
+ * together, no more there than here. How many came.
  */
 __noinline u32 gather(s32 cpu, u32 level, u64 team)
 {
@@ -65,7 +64,7 @@ __noinline u32 gather(s32 cpu, u32 level, u64 team)
 			cpus &= ~(1ULL << bit);
 			from = cpu_at(group, bit);
 			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
-			    nr_queued(run_queue(from)) < 2 || !gather_from(from, cpu, team, level))
+			    !gives_more(run_queue(from)) || !gather_from(from, cpu, team, level))
 				continue;
 			gathered++;
 			note_waiting(cpu, level);

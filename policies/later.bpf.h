@@ -79,19 +79,13 @@ static bool is_later_due(s32 cpu)
 	return !time_before(now, state->first_key);
 }
 
-/*
- * Return true if @cpu's later queue has tasks. At a tick, and when the CPU becomes idle, the queue
- * itself is checked: the CPU may have cleared the flag just when another one, which does not hold
- * its lock, gave it a task.
- */
+/* Return true if @cpu's later queue has tasks: at a tick, and when the CPU becomes idle. */
 static bool check_later(s32 cpu)
 {
 	struct later_state *state = later_state(cpu);
 
 	state->nr_queued = nr_queued(later_queue(cpu));
-	if (state->nr_queued)
-		WRITE_ONCE(state->has_tasks, true);
-	return READ_ONCE(state->has_tasks);
+	return check(state->nr_queued, &state->has_tasks);
 }
 
 /*

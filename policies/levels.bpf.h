@@ -225,6 +225,9 @@ static bool take_from(struct queues *queues, s32 from, s32 cpu)
 			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 	}
 	bpf_rcu_read_unlock();
+	/* A CPU that idles takes any. Those that may run there may be behind many that may not. */
+	if (!taken && levels_on(cpu)->runs == IDLE)
+		taken = scx_bpf_dsq_move_to_local(run_queue(from), 0);
 	if (!is_there)
 		remove_cpu(&queues->cpus, from);
 	return taken;

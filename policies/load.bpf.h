@@ -24,7 +24,7 @@ static u64 nr_waiting __attribute__((aligned(64)));
 /* What follows from the sum, written only if it changes. */
 static struct {
 	u64 is_loaded __attribute__((aligned(64)));
-	u64 most_waiting;
+	u64 most_tasks;
 } load;
 
 static u64 nr_cpus;
@@ -35,25 +35,22 @@ static bool is_loaded(void)
 	return READ_ONCE(load.is_loaded);
 }
 
-/*
- * How many tasks may wait on a CPU: 3/2 of its share of all threads, rounded up, because the sum
- * lacks a task that has just moved. A larger team spreads over several CPUs.
- */
-static u32 most_waiting(void)
+/* A CPU gathers so many tasks, 3/2 of its share of all. A larger team spreads over several. */
+static u32 most_tasks(void)
 {
-	return READ_ONCE(load.most_waiting);
+	return READ_ONCE(load.most_tasks);
 }
 
 /* There are so many runnable threads, as if no CPU were idle. */
 static void publish_load(u64 threads)
 {
 	u64 loaded = threads >= load_threads * nr_cpus;
-	u64 most = (threads * 3 + nr_cpus * 2 - 1) / (nr_cpus * 2);
+	u64 most = threads * 3 / (nr_cpus * 2);
 
 	if (loaded != is_loaded())
 		WRITE_ONCE(load.is_loaded, loaded);
-	if (most != most_waiting())
-		WRITE_ONCE(load.most_waiting, most);
+	if (most != most_tasks())
+		WRITE_ONCE(load.most_tasks, most);
 }
 
 /* @now tasks wait on @cpu. Only that CPU calls it. */
@@ -68,9 +65,18 @@ static void set_load(s32 cpu, u64 now)
 	publish_load(__sync_fetch_and_add(&nr_waiting, change) + change + nr_cpus);
 }
 
+/* One task of the CPU runs, those in @queue wait. */
 static bool takes_more(u64 queue)
 {
-	return nr_queued(queue) < most_waiting();
+	return nr_queued(queue) + 1 < most_tasks();
+}
+
+/* Half of a CPU's share stays there; also its last task that waits: balance would replace it. */
+static bool gives_more(u64 queue)
+{
+	u64 waiting = nr_queued(queue);
+
+	return waiting > 1 && waiting > most_tasks() / 3;
 }
 
 static void init_load(void)

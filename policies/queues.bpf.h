@@ -153,6 +153,17 @@ static inline bool take(u64 dsq, u32 *has)
 	return true;
 }
 
+/*
+ * Return true if such a queue, in which so many tasks have just been counted, has any. The CPU may
+ * have cleared the flag just when another one, which does not hold its lock, gave it a task.
+ */
+static inline bool check(u64 queued, u32 *has)
+{
+	if (queued)
+		WRITE_ONCE(*has, true);
+	return READ_ONCE(*has);
+}
+
 /* The key of the first task of @dsq; @none if the queue is empty. */
 static inline u64 first_key(u64 dsq, u64 none)
 {

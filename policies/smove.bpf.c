@@ -24,7 +24,6 @@
 #include "background.bpf.h"
 #include "balance.bpf.h"
 #include "frequency.bpf.h"
-#include "turns.bpf.h"
 #include "yields.bpf.h"
 
 POLICY_BOILERPLATE(smove)
@@ -270,16 +269,6 @@ static bool pull(s32 cpu, struct queues *queues)
 	if (!take_offered(cpu) && !pull_near(queues, cpu, 1))
 		return false;
 	COUNT(pulled);
-	return true;
-}
-
-/* There is no work anywhere. @goes_on: the task that ran is of the background, too. */
-static bool find_background(s32 cpu, bool goes_on)
-{
-	if (!take_background(cpu) && (goes_on || !pull(cpu, &background_queues)))
-		return false;
-	limit_turn(cpu, LATER_TURN);
-	set_background(cpu, true);
 	return true;
 }
 

@@ -71,9 +71,9 @@ const CLAIMS: &[Claims] = &[
         allowed: &[
             Allowed {
                 lock: "a dispatch queue's lock",
-                for_each_cpu: 40,
-                because: "SCHED_RR2 makes a queue for each CPU and level; another CPU comes only to pull a task \
-                          from there, or to gather one",
+                for_each_cpu: 1,
+                because: "SCHED_RR2 makes a queue for each CPU; another CPU comes only to queue a task there, to \
+                          pull one from there, or to gather one",
             },
             Allowed {
                 lock: "a lock that bpf_lru_pop_free takes",
