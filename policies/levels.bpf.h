@@ -39,12 +39,16 @@ static struct cpu_levels *levels_on(s32 cpu)
 	return &cpu_levels[cpu & (MAX_CPUS - 1)];
 }
 
-/* From nice; SCHED_IDLE is the last. */
+/* From nice; SCHED_IDLE is the last. For the end of a task that exits others wait. */
 static u32 level_of(const struct task_struct *p)
 {
 	u32 level = p->static_prio - HIGHEST_PRIO;
 
-	return level >= LEVELS || p->policy == SCHED_IDLE ? LEVELS - 1 : level;
+	if (level >= LEVELS || p->policy == SCHED_IDLE)
+		level = LEVELS - 1;
+	if (level > LEVELS / 2 && (p->flags & PF_EXITING))
+		level = LEVELS / 2;
+	return level;
 }
 
 static u64 level_bit(u32 level)

@@ -367,10 +367,7 @@ __noinline int rr2_push_waiting(s32 cpu)
 	return 0;
 }
 
-/*
- * Those behind the first ones, of which the very first has the level @first, may be the only ones
- * that may run on the CPUs that are available.
- */
+/* Those behind the first ones may be all that may run elsewhere. @first: the very first's level. */
 static void offer_others(s32 cpu, u32 first)
 {
 	u64 levels = READ_ONCE(available_levels) & levels_below(first);
