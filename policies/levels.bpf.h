@@ -99,8 +99,8 @@ static u64 level_key(u32 level, u64 since)
 	return ((u64)level << LEVEL_SHIFT) + since;
 }
 
-/* The level of the first task in @queue, or IDLE. */
-static u32 first_level_in(u64 queue)
+/* The level of the first task in @queue, or IDLE. Global: the verifier goes on in one state. */
+__noinline u32 first_level_in(u64 queue)
 {
 	struct task_struct *first;
 	u32 level = IDLE;
