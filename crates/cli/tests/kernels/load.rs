@@ -163,10 +163,17 @@ impl Hogs {
     }
 
     /// Checks that all threads still run, then ends them.
-    pub fn stop(self) {
+    pub fn stop(mut self) {
         self.go_on();
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().for_each(|thread| thread.join().expect("a hog ends well"));
+        self.threads.drain(..).for_each(|thread| thread.join().expect("a hog ends well"));
+    }
+}
+
+/// A scenario that fails leaves the CPUs to the next one.
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
