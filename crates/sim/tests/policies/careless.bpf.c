@@ -2,7 +2,7 @@
 /* One queue, and no CPU that idles beside it. The knob `fault` brings back what fuzzing once found
  * in policies of this project, as small as it can be.
  */
-#include "../../../../policies/common.bpf.h"
+#include "one_queue.bpf.h"
 
 POLICY_BOILERPLATE(careless)
 
@@ -20,14 +20,8 @@ enum fault {
 	FAULT_APART,
 };
 
-#define QUEUE	 4096 /* after those of CPUs, which have their numbers */
 #define SLICE_NS 20000000ULL
 #define EXITING	 4 /* PF_EXITING */
-
-static u64 queue_of(s32 cpu)
-{
-	return fault == FAULT_APART ? (u64)cpu : QUEUE;
-}
 
 static void tell_idle_cpus(const struct task_struct *p, u64 enq_flags)
 {
@@ -51,7 +45,7 @@ void BPF_STRUCT_OPS(careless_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	scx_bpf_dsq_insert(p, queue_of(cpu), SLICE_NS, enq_flags);
+	scx_bpf_dsq_insert(p, queue_of(cpu, fault == FAULT_APART), SLICE_NS, enq_flags);
 	if (!(enq_flags & SCX_ENQ_LAST))
 		tell_idle_cpus(p, enq_flags);
 	else if (fault != FAULT_STRANDS)
@@ -66,20 +60,12 @@ void BPF_STRUCT_OPS(careless_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(careless_dispatch, s32 cpu, struct task_struct *prev)
 {
-	scx_bpf_dsq_move_to_local(queue_of(cpu), 0);
+	scx_bpf_dsq_move_to_local(queue_of(cpu, fault == FAULT_APART), 0);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(careless_init)
 {
-	u32 cpu;
-
-	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
-		s32 error = scx_bpf_create_dsq(cpu, NUMA_NO_NODE);
-
-		if (error)
-			return error;
-	}
-	return scx_bpf_create_dsq(QUEUE, NUMA_NO_NODE);
+	return create_queues();
 }
 
 /* clang-format off */

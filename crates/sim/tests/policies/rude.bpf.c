@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A policy that keeps the kernel's interface, and not what users expect. The knob `fault` says how. */
-#include "../../../../policies/common.bpf.h"
+#include "one_queue.bpf.h"
 
 POLICY_BOILERPLATE(rude)
 
@@ -14,13 +14,7 @@ enum fault {
 	FAULT_NEWEST,
 };
 
-#define QUEUE	 4096 /* the first of all; those of CPUs have their numbers */
 #define SLICE_NS 3000000ULL
-
-static u64 queue_of(s32 cpu)
-{
-	return fault == FAULT_APART ? (u64)cpu : QUEUE;
-}
 
 s32 BPF_STRUCT_OPS(rude_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -41,25 +35,17 @@ void BPF_STRUCT_OPS(rude_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (fault == FAULT_NEWEST)
 		enq_flags |= SCX_ENQ_HEAD;
-	scx_bpf_dsq_insert(p, queue_of(scx_bpf_task_cpu(p)), slice, enq_flags);
+	scx_bpf_dsq_insert(p, queue_of(scx_bpf_task_cpu(p), fault == FAULT_APART), slice, enq_flags);
 }
 
 void BPF_STRUCT_OPS(rude_dispatch, s32 cpu, struct task_struct *prev)
 {
-	scx_bpf_dsq_move_to_local(queue_of(cpu), 0);
+	scx_bpf_dsq_move_to_local(queue_of(cpu, fault == FAULT_APART), 0);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(rude_init)
 {
-	u32 cpu;
-
-	bpf_for (cpu, 0, scx_bpf_nr_cpu_ids()) {
-		s32 error = scx_bpf_create_dsq(cpu, NUMA_NO_NODE);
-
-		if (error)
-			return error;
-	}
-	return scx_bpf_create_dsq(QUEUE, NUMA_NO_NODE);
+	return create_queues();
 }
 
 /* clang-format off */
