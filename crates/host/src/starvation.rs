@@ -5,6 +5,7 @@ use crate::class::SCHED_EXT;
 use crate::status::policy_of;
 use nix::errno::Errno;
 use nix::libc;
+use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -18,8 +19,11 @@ const TASK_LIMIT: Duration = Duration::from_secs(15);
 const SAMPLES: u32 = 4;
 /// Time between two samples.
 const EVERY: Duration = Duration::from_millis(400);
-/// Sampling may take at most 1 / `COST` of the time.
+/// Sampling may take at most 1 / `COST` of a CPU's time …
 const COST: u32 = 100;
+/// … unless a starved task would be found too late.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+const _: () = assert!(LONGEST_PAUSE.as_secs() * (SAMPLES as u64 + 1) <= TASK_LIMIT.as_secs());
 
 /// Watches each task of SCHED_EXT, among the descendants of this process or on the whole machine.
 pub struct StarvationWatch {
@@ -107,9 +111,10 @@ impl StarvationWatch {
         if began < self.due {
             return None;
         }
+        let cost_before = own_cpu_time();
         let tasks = if self.is_of_command { tasks_of_command() } else { tasks_of_machine() };
         let found = self.add(tasks, began);
-        self.due = Instant::now() + EVERY.max(began.elapsed() * COST);
+        self.due = Instant::now() + pause_after(own_cpu_time().saturating_sub(cost_before));
         found
     }
 
@@ -139,6 +144,17 @@ impl StarvationWatch {
         }
         (!starved.is_empty()).then_some(Starving::Tasks(starved))
     }
+}
+
+/// The time between a sample that took this much CPU time and the next one.
+fn pause_after(cost: Duration) -> Duration {
+    (cost * COST).clamp(EVERY, LONGEST_PAUSE)
+}
+
+/// CPU time of the calling thread. The tasks for which others starve delay this thread, too, so that elapsed time says
+/// nothing about the cost of a sample.
+fn own_cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Moves all tasks of the command into the default class, where they run at once. Call this before the
@@ -276,6 +292,20 @@ mod tests {
         let began = Instant::now();
         assert_eq!(watch.add(vec![task(1, 7, true)], began), None);
         assert_eq!(watch.add(vec![task(1, 7, true)], began + Duration::from_secs(60)), None);
+    }
+
+    #[test]
+    fn samples_cost_little_and_are_never_far_apart() {
+        assert_eq!(pause_after(Duration::from_micros(100)), EVERY);
+        assert_eq!(pause_after(Duration::from_millis(10)), Duration::from_secs(1));
+        assert_eq!(pause_after(Duration::from_secs(1)), LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn only_cpu_time_is_cost() {
+        let before = own_cpu_time();
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(own_cpu_time() - before < Duration::from_millis(100));
     }
 
     #[test]
