@@ -4,6 +4,11 @@
  *
  * An idle CPU is searched for from a task's last CPU outward: in its own group (a shared cache), in
  * the groups near it, then in others that are known to have one (FLSCHED's paper, 3.2).
+ *
+ * The kernel's own idle masks (scx_bpf_pick_idle_cpu()) are not used. A CPU is in them only when it
+ * has begun to idle, after dispatch; offer() relies on one that is found idle before it checks the
+ * queues for the last time. And a mask has the CPUs of a node by number: it is shared by all of
+ * them, and not searched from the nearest CPU.
  */
 #ifndef FLSCHED_IDLE_BPF_H
 #define FLSCHED_IDLE_BPF_H
