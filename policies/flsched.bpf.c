@@ -193,6 +193,15 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool works = goes_on && !in_background && !yields;
 	struct queues *like = works ? &run_queues : &background_queues;
 
+	/*
+	 * This CPU has just come online; the policy will be attached anew. A search elsewhere would
+	 * keep the CPU in dispatch, and then the kernel does not wake it for the thread that brings
+	 * it up (SCX_RQ_IN_BALANCE in local_dsq_post_enq()).
+	 */
+	if (!is_online(cpu)) {
+		take_next(cpu, state);
+		return;
+	}
 	set_background(cpu, false);
 	if (take_target(cpu, 3)) {
 		COUNT(yielded_to);
