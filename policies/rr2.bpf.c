@@ -211,14 +211,15 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 /*
  * Takes a task of @level for @cpu, whose task goes on. A task that yields waits for others, which
  * run soonest if all queues are equally long. Otherwise teams stay together: a task is taken only
- * if none waits on @cpu, or from a queue that is longer than gathering makes it.
+ * if none waits on @cpu, or from a queue longer by two than gathering makes it: one that wakes up
+ * there for a moment disturbs no team.
  */
 static bool balance(s32 cpu, const struct task_struct *prev, u32 level)
 {
 	bool evenly =
 		has_yielded(prev, cpu) || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
 
-	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_tasks());
+	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_tasks() + 1);
 }
 
 static void turn_is_over(s32 cpu, s32 pid)
