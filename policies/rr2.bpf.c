@@ -169,7 +169,8 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
  * before others: tasks preempted by more important ones, with the rest of their turn, as in
  * SCHED_RR; and kernel threads that wake up, because other tasks wait for them. Not where their
  * level waits for a trickle: one that often wakes up would have all turns; nor before tasks that
- * have waited for a slice.
+ * have waited for a slice. One that yields comes after those that become runnable within a tick: a
+ * few that yield would take most of the CPU from tasks that have work for a moment, and sleep.
  */
 void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -187,7 +188,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
 	if (yields)
-		key += lag_after_yield(cpu, nr_queued(run_queue(cpu))) / tick_ns;
+		key += 1 + lag_after_yield(cpu, nr_queued(run_queue(cpu))) / tick_ns;
 	else if (gives_way)
 		key -= LONGEST_NS / tick_ns;
 	else if (serves && level <= running && !is_trickle(cpu))
