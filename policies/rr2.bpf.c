@@ -397,7 +397,7 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	if (is_trickle(cpu))
 		return;
 	set_load(cpu, nr_here);
-	set_turns(cpu, nr_here, nr_here, true);
+	set_turns(cpu, nr_here, trickle_crowd(cpu, nr_here), true);
 	if (!nr_here)
 		return;
 	/* Events on two CPUs at once can miss each other. */
