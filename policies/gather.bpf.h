@@ -12,8 +12,11 @@
 
 #define SCAN 16 /* tasks of another CPU's queue that are checked for co-threads */
 
-/* Moves a thread of @team and of @level from the run queue of @from to that of @cpu. */
-__noinline bool gather_from(s32 from, s32 cpu, u64 team, u32 level)
+/*
+ * Moves a thread of @team and of @level, one of the first @looks in the run queue of @from, to that
+ * of @cpu.
+ */
+__noinline bool gather_from(s32 from, s32 cpu, u64 team, u32 level, u32 looks)
 {
 	struct task_struct *p;
 	bool gathered = false;
@@ -21,7 +24,7 @@ __noinline bool gather_from(s32 from, s32 cpu, u64 team, u32 level)
 
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
-		if (gathered || tried++ >= SCAN)
+		if (gathered || tried++ >= looks)
 			break;
 		if (level_of(p) != level || team_of(p) != team || is_migration_disabled(p) ||
 		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
@@ -64,7 +67,8 @@ __noinline u32 gather(s32 cpu, u32 level, u64 team)
 			cpus &= ~(1ULL << bit);
 			from = cpu_at(group, bit);
 			if (from == cpu || *threads_on(there, from) > *threads_on(here, cpu) ||
-			    !gives_more(run_queue(from)) || !gather_from(from, cpu, team, level))
+			    !gives_more(run_queue(from)) ||
+			    !gather_from(from, cpu, team, level, SCAN))
 				continue;
 			gathered++;
 			note_waiting(cpu, level);

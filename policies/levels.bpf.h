@@ -208,33 +208,48 @@ __noinline bool pull_above(s32 cpu, u32 level)
 	return false;
 }
 
+/* What a search of another CPU's queue found: no task of the level, none that may leave, or one. */
+enum found { NONE_THERE, NONE_FREE, TAKEN };
+
+/*
+ * Takes a task of @level for @cpu, one of the first @looks in the queue of @from. Global, as its
+ * callers have loops of their own; and with a bound that is no constant, which the verifier would
+ * count up to.
+ */
+__noinline u32 take_of_level(s32 from, s32 cpu, u32 level, u32 looks)
+{
+	u32 found = NONE_THERE, tried = 0;
+	struct task_struct *p;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
+		if (found == TAKEN || tried++ >= looks)
+			break;
+		if (level_of(p) != level)
+			continue;
+		found = NONE_FREE;
+		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+			found = TAKEN;
+	}
+	bpf_rcu_read_unlock();
+	return found;
+}
+
 /*
  * Takes a task for @cpu from the queue of @from, of the level of that set; it is one of the first
  * there if it is more important than what the CPU has. If there is none the queue leaves the set.
  */
 static bool take_from(struct queues *queues, s32 from, s32 cpu)
 {
-	u32 level = queues - waiting, tried = 0;
-	bool is_there = false, taken = false;
-	struct task_struct *p;
+	u32 found = take_of_level(from, cpu, queues - waiting, LOOKS);
 
-	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
-		if (taken || tried++ >= LOOKS)
-			break;
-		if (level_of(p) != level)
-			continue;
-		is_there = true;
-		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-	}
-	bpf_rcu_read_unlock();
-	/* A CPU that idles takes any. Those that may run there may be behind many that may not. */
-	if (!taken && levels_on(cpu)->runs == IDLE)
-		taken = scx_bpf_dsq_move_to_local(run_queue(from), 0);
-	if (!is_there)
+	if (found == NONE_THERE)
 		remove_cpu(&queues->cpus, from);
-	return taken;
+	if (found == TAKEN)
+		return true;
+	/* A CPU that idles takes any. Those that may run there may be behind many that may not. */
+	return levels_on(cpu)->runs == IDLE && scx_bpf_dsq_move_to_local(run_queue(from), 0);
 }
 
 /*

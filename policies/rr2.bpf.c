@@ -169,7 +169,8 @@ static void push(struct task_struct *p, s32 cpu, u32 level)
  * before others: tasks preempted by more important ones, with the rest of their turn, as in
  * SCHED_RR; and kernel threads that wake up, because other tasks wait for them. Not where their
  * level waits for a trickle: one that often wakes up would have all turns; nor before tasks that
- * have waited for a slice.
+ * have waited for a slice. One that yields comes after those that become runnable within a tick: a
+ * few that yield would take most of the CPU from tasks that have work for a moment, and sleep.
  */
 void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -187,7 +188,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
 	if (yields)
-		key += lag_after_yield(cpu, nr_queued(run_queue(cpu))) / tick_ns;
+		key += 1 + lag_after_yield(cpu, nr_queued(run_queue(cpu))) / tick_ns;
 	else if (gives_way)
 		key -= LONGEST_NS / tick_ns;
 	else if (serves && level <= running && !is_trickle(cpu))
@@ -211,14 +212,15 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 /*
  * Takes a task of @level for @cpu, whose task goes on. A task that yields waits for others, which
  * run soonest if all queues are equally long. Otherwise teams stay together: a task is taken only
- * if none waits on @cpu, or from a queue that is longer than gathering makes it.
+ * if none waits on @cpu, or from a queue longer by two than gathering makes it: one that wakes up
+ * there for a moment disturbs no team.
  */
 static bool balance(s32 cpu, const struct task_struct *prev, u32 level)
 {
 	bool evenly =
 		has_yielded(prev, cpu) || !grouping || !is_loaded() || !nr_queued(run_queue(cpu));
 
-	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_tasks());
+	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_tasks() + 1);
 }
 
 static void turn_is_over(s32 cpu, s32 pid)
@@ -395,7 +397,7 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 	if (is_trickle(cpu))
 		return;
 	set_load(cpu, nr_here);
-	set_turns(cpu, nr_here, nr_here, true);
+	set_turns(cpu, nr_here, trickle_crowd(cpu, nr_here), true);
 	if (!nr_here)
 		return;
 	/* Events on two CPUs at once can miss each other. */

@@ -18,6 +18,7 @@ KNOB(trickle_us, 100000, 0, 10000000,
 /* Written only by that CPU. */
 struct trickle {
 	u64 searched_at __attribute__((aligned(64))); /* when a task was searched last */
+	u64 crowd;				      /* most that waited since none had for long */
 	s32 next;				      /* the task that was found, or 0 */
 	bool is_on;				      /* the task that runs has such a turn */
 };
@@ -62,13 +63,26 @@ __noinline s32 find_starving(s32 cpu, u32 level, u64 least_ns)
 }
 
 /*
+ * For so many tasks turns are paced on @cpu, where @waiting wait now. As those of a crowd leave one
+ * by one, the last ones have waited as long as the first: they must not have turns ever less often.
+ */
+static u64 trickle_crowd(s32 cpu, u64 waiting)
+{
+	struct trickle *trickle = trickle_on(cpu);
+
+	if (!waiting || trickle->crowd < waiting)
+		trickle->crowd = waiting;
+	return trickle->crowd;
+}
+
+/*
  * Return true if one of the @waiting tasks on @cpu, which runs one of @level, must have such a
  * turn. They are looked at once a trickle; of many, so often that each has a turn in time.
  */
 static bool finds_starving(s32 cpu, u32 level, u64 waiting)
 {
 	u64 now = scx_bpf_now(), every_ns = US_TO_NS(trickle_us) ?: LONGEST_NS / 10;
-	u64 pace_ns = LONGEST_NS * 3 / 4 / waiting;
+	u64 pace_ns = LONGEST_NS * 3 / 4 / trickle_crowd(cpu, waiting);
 	struct trickle *trickle = trickle_on(cpu);
 
 	if (every_ns > pace_ns)
@@ -77,6 +91,8 @@ static bool finds_starving(s32 cpu, u32 level, u64 waiting)
 		return false;
 	trickle->searched_at = now;
 	trickle->next = find_starving(cpu, level, trickle_us ? every_ns : LONGEST_NS);
+	if (!trickle->next)
+		trickle->crowd = 0;
 	return trickle->next;
 }
 
@@ -88,6 +104,8 @@ __noinline bool take_for_a_tick(s32 cpu, s32 pid)
 
 	if (!p)
 		return false;
+	if ((bpf_jiffies64() - p->scx.runnable_at) * tick_ns < LONGEST_NS / 4)
+		trickle_on(cpu)->crowd = 0;
 	taken = take_from_queue(p, run_queue(cpu), cpu);
 	if (taken)
 		scx_bpf_task_set_slice(p, tick_ns);

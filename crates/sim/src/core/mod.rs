@@ -296,6 +296,13 @@ impl Core {
         delta
     }
 
+    /// A CPU has taken this task into a queue of its own.
+    pub fn waits_for(&mut self, task: TaskId, cpu: CpuId) {
+        if let Some(observer) = &mut self.observer {
+            observer.waits_for(&self.tasks[task], cpu, self.cpus[self.here].clock);
+        }
+    }
+
     /// `set_task_cpu()`.
     pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
         if self.timeline.is_some() && self.tasks[task].is_queued && self.tasks[task].cpu != cpu {
@@ -308,7 +315,7 @@ impl Core {
                 self.cpus[task.cpu].nr_running -= 1;
                 self.cpus[cpu].nr_running += 1;
                 if let Some(observer) = &mut self.observer {
-                    observer.moved(task, task.cpu, cpu, self.cpus[self.here].clock);
+                    observer.moved(task, cpu, self.cpus[self.here].clock);
                 }
             }
             task.cpu = cpu;

@@ -9,7 +9,9 @@ pub(crate) trait Observer: Any + Debug {
     /// A task enters the run queue of its CPU, or leaves it.
     fn queued(&mut self, task: &Task, is_queued: bool, now: Ns);
     /// A queued task goes to another CPU.
-    fn moved(&mut self, task: &Task, from: CpuId, to: CpuId, now: Ns);
+    fn moved(&mut self, task: &Task, to: CpuId, now: Ns);
+    /// A queued task waits for `cpu` from now on. For the kernel it is on the CPU where it ran last.
+    fn waits_for(&mut self, task: &Task, cpu: CpuId, now: Ns);
     /// The task begins to run on `cpu`; it has waited since then.
     fn begins(&mut self, task: &Task, cpu: CpuId, since: Ns, now: Ns);
     /// The running task leaves `cpu`.

@@ -146,6 +146,10 @@ impl Ext {
             self.put_local(core, dsq, task, flags);
         } else {
             self.put(core, dsq, task, flags | if by_vtime { 1 << 57 } else { 0 });
+            // Whose queue it is the kernel does not know. A CPU that chooses its next task takes others for itself.
+            if let Some(cpu) = self.dispatching {
+                core.waits_for(task, cpu);
+            }
         }
         self.dispatched += 1;
         true

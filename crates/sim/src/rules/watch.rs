@@ -64,7 +64,7 @@ pub(crate) struct Watch {
 struct Watched {
     /// Since it was last queued.
     group: Group,
-    /// Where it was last queued.
+    /// Where it is counted: where it waits, or runs.
     cpu: CpuId,
     /// When its affinity last changed.
     moved_at: Ns,
@@ -159,6 +159,19 @@ impl Watch {
         let watched = self.watched(task.id);
         (watched.cpu, watched.since, watched.peak) = (cpu, task.since, peak);
     }
+
+    /// A queued task is counted on this CPU from now on.
+    fn count_on(&mut self, task: &Task, cpu: CpuId, now: Ns) {
+        let Watched { group, cpu: before, .. } = *self.watched(task.id);
+        self.waits_on(task, cpu, now);
+        if before == cpu {
+            return;
+        }
+        for (cpu, is_queued) in [(before, false), (cpu, true)] {
+            let shares = self.cpus[cpu].queued(group, is_queued, now);
+            self.judge(cpu, shares, now);
+        }
+    }
 }
 
 impl Observer for Watch {
@@ -167,18 +180,17 @@ impl Observer for Watch {
             self.enters_group(task, now);
             self.waits_on(task, task.cpu, now);
         }
-        let (group, cpu) = (self.watched(task.id).group, task.cpu);
+        let Watched { group, cpu, .. } = *self.watched(task.id);
         let shares = self.cpus[cpu].queued(group, is_queued, now);
         self.judge(cpu, shares, now);
     }
 
-    fn moved(&mut self, task: &Task, from: CpuId, to: CpuId, now: Ns) {
-        let group = self.watched(task.id).group;
-        self.waits_on(task, to, now);
-        for (cpu, is_queued) in [(from, false), (to, true)] {
-            let shares = self.cpus[cpu].queued(group, is_queued, now);
-            self.judge(cpu, shares, now);
-        }
+    fn moved(&mut self, task: &Task, to: CpuId, now: Ns) {
+        self.count_on(task, to, now);
+    }
+
+    fn waits_for(&mut self, task: &Task, cpu: CpuId, now: Ns) {
+        self.count_on(task, cpu, now);
     }
 
     /// A running task exits. Others wait for its end, whatever its nice value is.
@@ -233,6 +245,10 @@ impl Observer for Watch {
         let shares = self.cpus[cpu].runs(Some(group), now);
         self.judge(cpu, shares, now);
         self.waited(task, cpu, since, now);
+        // It may have come back from another CPU's queue.
+        if self.watched(task.id).cpu != cpu {
+            self.count_on(task, cpu, now);
+        }
     }
 
     /// For CPUs that idle, or run background, beside tasks that wait.

@@ -472,7 +472,7 @@ fn burners() -> Vec<Burner> {
 /// Checks that this knob gathers the team on one CPU, where it stays. All CPUs have equally many other tasks, so that
 /// the whole team is within a CPU's share.
 fn gather(team: &[Burner], knob: &str) {
-    const OTHERS: usize = 10;
+    const OTHERS: usize = 6;
     let start_others = |cpu| (0..OTHERS).map(move |_| Burner::start(0, Some(cpu)));
     let _others: Vec<Burner> = possible_cpus().flat_map(start_others).collect();
     let held = Held::with(&format!("slice_us=10000,{knob}"));
