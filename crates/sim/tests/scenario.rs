@@ -341,19 +341,3 @@ fn a_bad_file_is_refused_by_file_and_fault() {
     let unknown = Scenario::parse(&good.replace("fifo", "ffio"), "it").unwrap().run().unwrap_err();
     assert!(unknown.is_usage() && unknown.to_string().contains("fifo"), "{unknown}");
 }
-
-/// A running task whose affinity changes is put back into its CPU's local queue, without a call of the policy.
-#[test]
-fn a_running_task_that_is_put_back_does_not_pay_for_the_policy() {
-    let text = "seed = 1\nmachine = \"parallel-clock\"\ncpus = 3\nscheduler = \"flsched\"\nlimit_ms = 1000\n\
-                [[task]]\nsteps = [{ run_us = 20000 }]\n\
-                [[event]]\nat_us = 5000\naffinity = { task = 1, cpus = [0, 1, 2] }\n\
-                [[event]]\nat_us = 6000\naffinity = { task = 1, cpus = [0, 1] }\n\
-                [[event]]\nat_us = 7000\naffinity = { task = 1, cpus = [0, 1, 2] }\n";
-    let took_s = |price: &str, ns: u64| {
-        let setting = format!("callbacks.flsched.{price}={ns}").parse().unwrap();
-        Scenario::parse(text, "it").unwrap().simulation_with(&[setting]).unwrap().run().unwrap().whole_s
-    };
-    assert_eq!(took_s("ops_enqueue", 0), took_s("ops_enqueue", 500_000));
-    assert!(took_s("enqueue", 0) < took_s("enqueue", 500_000), "it was put back");
-}

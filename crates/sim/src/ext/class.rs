@@ -114,8 +114,7 @@ impl Class for Ext {
 
     /// Not for a task that `ops.select_cpu` has inserted.
     fn calls_ops_enqueue(&self, core: &Core, task: TaskId) -> bool {
-        let runs = core.cpus[core.tasks[task].cpu].curr == Some(task);
-        core.tasks[task].scx.ddsp_dsq_id == DSQ_INVALID && !runs
+        core.tasks[task].scx.ddsp_dsq_id == DSQ_INVALID
     }
 
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, why: Enqueue) {
