@@ -115,7 +115,7 @@ pub fn clear_kernel_log() {
 fn kernel_log_is_clean() -> Result<(), String> {
     let log = Command::new("dmesg").output().map_err(|e| format!("dmesg: {e}"))?;
     let log = String::from_utf8_lossy(&log.stdout).into_owned();
-    let leaves_verdicts = leaves_verdicts(&release());
+    let known_warnings = known_warnings(&release());
     let complaint = |line: &&str| {
         const WORDS: [&str; 6] = [
             "WARNING:",
@@ -127,7 +127,7 @@ fn kernel_log_is_clean() -> Result<(), String> {
         ];
         // Any end of a scheduler counts, except for those that its user or CPU hotplug caused.
         let ejected = line.contains("disabled (") && !line.contains("disabled (unregistered from ");
-        let known = leaves_verdicts && line.contains("WARNING:") && line.contains(LEFT_VERDICT);
+        let known = line.contains("WARNING:") && known_warnings.iter().any(|place| line.contains(place));
         !known && (ejected || WORDS.iter().any(|word| line.contains(word)))
     };
     let complaints: Vec<&str> = log.lines().filter(complaint).collect();
@@ -142,14 +142,20 @@ fn kernel_log_is_clean() -> Result<(), String> {
 /// is ejected instead, so this is never the policy's fault.
 const LEFT_VERDICT: &str = " scx_dsq_insert_commit+";
 
-/// Whether a kernel forgets to clear the verdict of select_cpu if a scheduler is detached, or a CPU goes offline,
-/// between that and the task's enqueueing. Mended by "sched_ext: Fix stale direct dispatch state in ddsp_dsq_id" in
-/// 7.0 and 6.18.23, and never in 6.16.
-fn leaves_verdicts(release: &str) -> bool {
+/// Where 6.12 warns that its deadline server's bandwidth is wrong, when a CPU goes offline under any sched_ext scheduler.
+const SERVERS_BANDWIDTH: &str = " task_non_contending+";
+
+/// The warnings of a kernel that no policy causes. Some kernels forget to clear the verdict of select_cpu if a scheduler is
+/// detached, or a CPU goes offline, between that and the task's enqueueing. Mended by "sched_ext: Fix stale direct dispatch
+/// state in ddsp_dsq_id" in 7.0 and 6.18.23, and never in 6.16.
+fn known_warnings(release: &str) -> Vec<&'static str> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|text| text.parse::<u32>().ok());
     let mut number = || numbers.next().unwrap_or(0);
     let version = (number(), number(), number());
-    version < (7, 0, 0) && !((6, 18, 23)..(6, 19, 0)).contains(&version)
+    let leaves_verdicts = version < (7, 0, 0) && !((6, 18, 23)..(6, 19, 0)).contains(&version);
+    let of_server = version < (6, 13, 0);
+    let warnings = [(leaves_verdicts, LEFT_VERDICT), (of_server, SERVERS_BANDWIDTH)];
+    warnings.into_iter().filter(|(has_it, _)| *has_it).map(|(_, place)| place).collect()
 }
 
 /// The kernel's release, as `uname -r` prints it.
