@@ -195,8 +195,8 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 
 	/*
 	 * This CPU has just come online; the policy will be attached anew. A search elsewhere would
-	 * keep the CPU in dispatch, and then the kernel does not wake it for the thread that brings
-	 * it up (SCX_RQ_IN_BALANCE in local_dsq_post_enq()).
+	 * keep the CPU in dispatch, and then the kernel may not wake it for the thread that brings
+	 * it up (probably SCX_RQ_IN_BALANCE in local_dsq_post_enq()).
 	 */
 	if (!is_online(cpu)) {
 		take_next(cpu, state);
