@@ -100,6 +100,12 @@ impl Guard {
         outcome.recv().unwrap_or(Err(Errno::EAGAIN))
     }
 
+    /// Lets the calling thread attach the scheduler that is to be watched. Real-time tasks that start as soon as it is attached
+    /// would keep that thread from telling which link that is, so it comes before them until the result is dropped.
+    pub(crate) fn raise(&self) -> Raised {
+        Raised::new()
+    }
+
     /// From now on this link is detached if need be.
     pub(crate) fn watch(&self, link: BorrowedFd<'_>) {
         let now = self.shared.now();
@@ -133,6 +139,30 @@ impl Drop for Guard {
         self.shared.stop.store(true, Relaxed);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
+        }
+    }
+}
+
+/// The calling thread has the highest real-time priority until this is dropped; one that has a real-time class keeps it.
+pub(crate) struct Raised {
+    before: Option<libc::c_int>,
+}
+
+impl Raised {
+    fn new() -> Self {
+        // SAFETY: takes an integer; 0 is the calling thread.
+        let class = unsafe { libc::sched_getscheduler(0) };
+        let is_normal = class >= 0 && !is_real_time(class & !libc::SCHED_RESET_ON_FORK);
+        // The guard's own threads have shown that it may.
+        let is_raised = is_normal && enter_class(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 99).is_ok();
+        Self { before: is_raised.then_some(class) }
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        if let Some(class) = self.before {
+            let _ = enter_class(0, class, 0);
         }
     }
 }

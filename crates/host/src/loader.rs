@@ -59,23 +59,19 @@ const HOTPLUG_TRIES: usize = 20;
 /// Opens, configures, loads and attaches a policy; repeats this if CPUs came or went in between. It is guarded against
 /// real-time tasks that do not sleep.
 pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
+    let guard = is_at_risk().then(Guard::start);
+    let is_unguarded = matches!(guard, Some(Err(_)));
+    let guard = guard.and_then(Result::ok);
     let mut outcome = Err(Error::HotplugRace);
     for _ in 0..HOTPLUG_TRIES {
-        outcome = start_once(spec, scope);
+        outcome = start_once(spec, scope, guard.as_ref());
         if !matches!(outcome, Err(Error::HotplugRace)) {
             break;
         }
     }
     let mut running = outcome?;
-    if is_at_risk() {
-        match (Guard::start(), running.link()) {
-            (Ok(guard), Some(link)) => {
-                guard.watch(link);
-                running.guard = Some(guard);
-            }
-            _ => running.warnings.push(UNGUARDED.to_owned()),
-        }
-    }
+    running.guard = guard;
+    running.warnings.extend(is_unguarded.then(|| UNGUARDED.to_owned()));
     Ok(running)
 }
 
@@ -85,8 +81,12 @@ fn is_at_risk() -> bool {
     std::env::var_os(VM_VARIABLE).is_none() && !sched_ext::has_deadline_server()
 }
 
-/// The same, but [`Error::HotplugRace`] if CPUs came or went in between.
-pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
+/// The same, but [`Error::HotplugRace`] if CPUs came or went in between. The guard watches it when this returns.
+pub(crate) fn start_once(
+    spec: &PolicySpec,
+    scope: Scope,
+    guard: Option<&Guard>,
+) -> Result<Running, Error> {
     processes::check(spec)?;
     let policy = spec.policy;
     let btf = btf_of(policy)?;
@@ -102,12 +102,21 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope) -> Result<Running, Err
     log::capture();
     let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
     let refused = |cause| refused(policy, cause);
+    let raised = guard.map(Guard::raise);
     let links = attach(&mut object, policy.name).map_err(|e| {
         let known = if is_busy(&e) { check_machine().err() } else { obstacle_of_boot() };
         known.unwrap_or_else(|| refused(e))
     })?;
     let running = Running { policy, guard: None, links, object, btf, warnings };
+    if let (Some(guard), Some(link)) = (guard, running.link()) {
+        guard.watch(link);
+    }
+    drop(raised);
     let ended = running.exited();
+    let has_ended = ended.as_ref().is_some_and(|report| report.restart || report.ejected);
+    if has_ended && let Some(guard) = guard {
+        guard.release();
+    }
     // EBUSY; of what, the kernel does not say.
     if let Some(report) = &ended
         && report.reason.contains("failed (-16)")

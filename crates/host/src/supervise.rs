@@ -60,13 +60,11 @@ impl<'a> Supervisor<'a> {
     /// Attaches it. `stop` ends a wait for CPUs that come and go.
     pub fn attach(spec: &'a PolicySpec, scope: Scope, stop: &'a AtomicBool) -> Result<Self, Error> {
         let guard = (!sched_ext::has_deadline_server()).then(Guard::start);
-        let running = start(spec, scope, stop)?;
         let is_unguarded = matches!(guard, Some(Err(_)));
         let guard = guard.and_then(Result::ok);
+        let running = start(spec, scope, guard.as_ref(), stop)?;
         let ejections = Ejections::default();
-        let mut supervisor = Self { spec, scope, stop, ejections, guard, is_unguarded, state: State::Off };
-        supervisor.keep(running);
-        Ok(supervisor)
+        Ok(Self { spec, scope, stop, ejections, guard, is_unguarded, state: State::Attached(running) })
     }
 
     /// What the user should know about it: properties of the machine that make the policy perform worse, and that nothing
@@ -74,13 +72,6 @@ impl<'a> Supervisor<'a> {
     pub fn warnings(&self) -> Vec<String> {
         let of_policy = self.running().into_iter().flat_map(Running::warnings).cloned();
         of_policy.chain(self.is_unguarded.then(|| UNGUARDED.to_owned())).collect()
-    }
-
-    fn keep(&mut self, running: Running) {
-        if let (Some(guard), Some(link)) = (&self.guard, running.link()) {
-            guard.watch(link);
-        }
-        self.state = State::Attached(running);
     }
 
     /// Before the link is closed. Whether the guard has detached it.
@@ -117,9 +108,9 @@ impl<'a> Supervisor<'a> {
             State::Waiting { until }
                 if until <= now && !self.guard.as_ref().is_some_and(Guard::is_pressed) =>
             {
-                match start(self.spec, self.scope, self.stop) {
+                match start(self.spec, self.scope, self.guard.as_ref(), self.stop) {
                     Ok(running) => {
-                        self.keep(running);
+                        self.state = State::Attached(running);
                         Ok(Some(Change::Attached))
                     }
                     Err(Error::EjectedAtOnce { report, .. }) => Ok(Some(self.ended(*report, now))),
@@ -164,14 +155,19 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-fn start(spec: &PolicySpec, scope: Scope, stop: &AtomicBool) -> Result<Running, Error> {
+fn start(
+    spec: &PolicySpec,
+    scope: Scope,
+    guard: Option<&Guard>,
+    stop: &AtomicBool,
+) -> Result<Running, Error> {
     for _ in 1..HOTPLUG_TRIES {
-        match start_once(spec, scope) {
+        match start_once(spec, scope, guard) {
             Err(Error::HotplugRace) if !stop.load(Ordering::Relaxed) => std::thread::sleep(PAUSE),
             outcome => return outcome,
         }
     }
-    start_once(spec, scope)
+    start_once(spec, scope, guard)
 }
 
 /// The ejections that still count.

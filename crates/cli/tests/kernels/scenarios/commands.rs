@@ -489,8 +489,6 @@ fn real_time_hogs_do_not_stop_a_comparison() {
     compare.env_remove("FLSCHED_CLOCK").stdout(Stdio::piped()).stderr(Stdio::piped());
     let comparison = compare.spawn().expect("it starts");
     wait_until("the policy is attached", is_any_attached);
-    // Nothing says when the guard watches it, which is soon.
-    sleep(millis(500));
     let end = Instant::now() + LASTS;
     let hogs = real_time_hogs(end);
     let longest = longest_pause(end);
