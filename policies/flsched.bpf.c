@@ -95,12 +95,12 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
-	bool is_turn_over = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ));
-	bool yields = is_turn_over && has_yielded(p, state);
+	bool yields = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && has_yielded(p, state);
 	bool is_before = (enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p);
 	struct queues *queues = &later_queues;
 
-	if (is_turn_over)
+	/* Others may be queued before the task whose turn was ended is. */
+	if (state->ended == p->pid)
 		state->ended = NO_TASK;
 	/* The only task of its CPU goes on: nothing would take it out of the run queue. */
 	if (enq_flags & SCX_ENQ_LAST) {
@@ -207,9 +207,12 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		COUNT(yielded_to);
 		return;
 	}
+	if (take_urgent(cpu)) {
+		COUNT(pulled);
+		return;
+	}
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (take_urgent(cpu) ||
-	    (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0))) {
+	if (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0)) {
 		COUNT(balanced);
 		return;
 	}

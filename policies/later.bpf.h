@@ -6,8 +6,8 @@
  *
  * A CPU on which all tasks wait does nothing useful, while behind a task that computes may wait one
  * that could go on by now. It borrows such a task. If that one computes, the other CPU gets a task
- * for it; if it yields in vain, it goes back. So all CPUs keep as many tasks as they had, and tasks
- * that wait for each other on one CPU stay there.
+ * for it, if the first one there may run on it; if it yields in vain, it goes back. So CPUs keep as
+ * many tasks as they had, and tasks that wait for each other on one CPU stay there.
  */
 #ifndef FLSCHED_LATER_BPF_H
 #define FLSCHED_LATER_BPF_H
@@ -91,6 +91,7 @@ static bool check_later(s32 cpu)
 /*
  * The first task of @cpu's later queue, or with SCX_DSQ_ITER_REV the last, is to wait on @other.
  * After the barrier @other finds the task when it becomes idle, or is found idle here; see offer().
+ * @first_key of @other stays: the task may go first there a tick later than it could.
  */
 static void give_waiter(s32 cpu, s32 other, u64 iter_flags)
 {
