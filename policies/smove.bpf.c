@@ -29,7 +29,7 @@
 POLICY_BOILERPLATE(smove)
 
 CHOICE(strategy, 0, "smove local off",
-       "where a task goes for which a slow idle CPU was chosen: it first waits for delay_us where "
+       "what happens if the idle CPU chosen for a task is slow: it first waits for delay_us where "
        "it was woken (smove), stays there until the load is balanced, whatever the frequency "
        "(local), or goes to that CPU (off)");
 

@@ -43,7 +43,7 @@ pub enum Command {
     Apps(Apps),
     /// Divide comparisons into shards for many machines, run the shards, and merge them into reports
     Campaign(Campaign),
-    /// Record what all tasks of this machine do, for the simulator to do it again under other schedulers
+    /// Record what every task on this machine does, so that the simulator can replay it under other schedulers
     Record(Record),
     /// Run a workload under a policy on a simulated machine
     Sim(Sim),
@@ -103,13 +103,12 @@ pub struct Run {
     /// Schedule only the command and its children; all other tasks stay with the default scheduler
     #[arg(long)]
     pub partial: bool,
-    /// With --partial: start even if other tasks keep CPUs busy. The kernel runs those tasks first, so the command can
-    /// wait long for a CPU
+    /// With --partial: start even if other tasks keep CPUs busy. The kernel runs those tasks first, so the command may
+    /// wait a long time for a CPU
     #[arg(long, requires = "partial")]
     pub force: bool,
-    /// With --partial: the command's part of each CPU that other tasks keep busy, in percent, 1 to 90. It sets the kernel's
-    /// deadline server for sched_ext, which 7.3 has, until the command has ended [default: as the server is set; the
-    /// kernel's default is 5]
+    /// With --partial: percentage of each busy CPU that the command gets, 1 to 90. Sets sched_ext's deadline server (Linux
+    /// 7.0 or newer) while the command runs [default: unchanged; the kernel's default is 5]
     #[arg(long, value_name = "PERCENT", requires = "partial", value_parser = clap::value_parser!(u64).range(1..=90))]
     pub share: Option<u64>,
     /// How OpenMP threads and Open MPI processes wait for each other: sleep (a waiter releases its CPU at once,
@@ -140,7 +139,7 @@ pub struct Emulator {
 
 #[derive(Debug, Subcommand)]
 pub enum EmulatorAction {
-    /// Fetch QEMU's source from Debian, patch, compile and test it; nothing is done if that is built already
+    /// Fetch QEMU's source from Debian, patch, compile and test it; does nothing if it is already built
     Build {
         /// Processor that it emulates: x86_64 or aarch64 [default: this machine's own]
         #[arg(long, value_name = "ARCH", default_value_t = Arch::HOST, hide_default_value = true)]
@@ -163,7 +162,7 @@ pub struct Status {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Its programs in the kernel took 0.5 % of the CPUs' time with 61,000 switches a second on 4 CPUs, and 0.05 % with 6,100"
+    after_help = "Its programs in the kernel took 0.5 % of the time of 4 CPUs at 61,000 switches per second on 4 CPUs, and 0.05 % with 6,100"
 )]
 pub struct Top {
     /// Time from one view to the next, 0.1 to 3600 seconds
@@ -412,7 +411,7 @@ pub struct Campaign {
 pub enum CampaignStep {
     /// Divide the comparisons of a file into shards, and write what Slurm and HyperQueue need to run them
     Plan(CampaignPlan),
-    /// Run shards on this machine; what they have done already is not done again
+    /// Run shards on this machine; finished work is not repeated
     Run(CampaignRun),
     /// Write the reports, or name the shards that are missing
     Merge(CampaignMerge),
@@ -463,11 +462,11 @@ pub struct Record {
     /// File to write, for the simulator
     #[arg(long, short, value_name = "FILE", required_unless_present = "perfetto")]
     pub out: Option<PathBuf>,
-    /// Write to this file what ran where, what woke it and for what it waited, as a trace for ui.perfetto.dev; compressed if
+    /// Write to this file what ran where, what woke it, and what it waited for, as a trace for ui.perfetto.dev; compressed if
     /// the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Record nothing; take what was recorded in this file before
+    /// Record nothing; read an earlier recording from this file
     #[arg(long, value_name = "FILE", requires = "perfetto",
           conflicts_with_all = ["out", "seconds", "anonymous", "max_size", "workload", "command"])]
     pub from: Option<PathBuf>,
@@ -481,8 +480,7 @@ pub struct Record {
     /// recording stops [default: 256, at most an eighth of the free memory]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub max_size: Option<u64>,
-    /// Workload to record instead of a command: app:NAME, or another one of `flsched compare` on the host. A result that is
-    /// wrong makes this fail
+    /// Workload to record instead of a command: app:NAME, or another one of `flsched compare` on the host. Fails if the workload's result is wrong
     #[arg(long, value_name = "NAME[:PARAMS]", conflicts_with_all = ["command", "seconds"])]
     pub workload: Option<String>,
     /// Command to record: the recording begins before it and ends with it, and its exit code is passed on

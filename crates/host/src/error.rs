@@ -127,7 +127,7 @@ pub enum Error {
     /// Real-time tasks that do not sleep, on a kernel whose sched_ext has no deadline server.
     #[error(
         "real-time tasks keep all {cpus} CPUs busy, and beside such tasks a scheduler stops this machine, as its sched_ext \
-         has no deadline server: attach it when they have ended, leave them a CPU less, or boot Linux 7.0 or newer"
+         has no deadline server: attach it after they have ended, or keep one CPU free of them, or boot Linux 7.0 or newer"
     )]
     RealTimeHogs { cpus: usize },
     /// The CPUs changed between opening and attaching; the caller should try again.
@@ -147,8 +147,8 @@ pub enum Error {
     Object { policy: String, what: String },
     /// A share was asked for where nobody gives it.
     #[error(
-        "--share sets the kernel's deadline server for sched_ext, and this kernel has none: boot 7.3, or schedule the whole \
-         machine (no --partial)"
+        "--share sets the kernel's deadline server for sched_ext, and this kernel has none: boot 7.0 or newer, or schedule \
+         the whole machine (no --partial)"
     )]
     NoDeadlineServer,
     /// The kernel's deadline server cannot be set.

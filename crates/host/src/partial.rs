@@ -16,8 +16,8 @@ const SAMPLES: usize = 3;
 const IDLE_SHARE: f64 = 0.1;
 
 /// What to do instead of partial mode.
-pub(crate) const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.3), or \
-                          start flsched in a cpuset whose CPUs are idle";
+pub(crate) const REMEDY: &str = "schedule the whole machine (no --partial), boot a kernel with the server (7.0 or \
+                          newer), or start flsched in a cpuset whose CPUs are idle";
 
 /// What prevents partial mode now, on a kernel without the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

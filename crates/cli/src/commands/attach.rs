@@ -69,14 +69,14 @@ fn command_of(policy: &'static Policy) -> Command {
         )
         .arg(Arg::new("force").long("force").requires("partial").action(ArgAction::SetTrue).help(
             "With --partial: attach even if other tasks keep CPUs busy. The kernel runs those tasks first, so tasks of class \
-             SCHED_EXT can wait long for a CPU",
+             SCHED_EXT may wait a long time for a CPU",
         ))
         .arg(
             Arg::new("stats")
                 .long("stats")
                 .value_name("SECONDS")
                 .value_parser(value_parser!(u64).range(1..=86400))
-                .help("Print the policy's statistics at this interval, 1 to 86400 seconds, as counts since the line before"),
+                .help("Print the policy's statistics at this interval, 1 to 86400 seconds; each line counts from the previous one"),
         )
         .arg(
             Arg::new("metrics")

@@ -68,7 +68,7 @@ const KERNELS: [Description; 6] = [
     Description {
         kernel: OpenMpKernel::Sparse,
         name: "sparse",
-        what: "conjugate gradients, as in NPB's CG, class A: five barriers an iteration, two of them with sums",
+        what: "conjugate gradients, as in NPB's CG, class A: five barriers per iteration, two of them with reductions",
         size: 1,
         sizes: 1..=1_000_000,
     },
