@@ -10,14 +10,16 @@ use flsched_compare::stats::ratio_of_medians;
 use flsched_compare::verdict::Verdict;
 
 /// `1.47× [1.41–1.52]`, over the first scheduler or over another; with `≈ ` before it if the
-/// verdict is "can't tell".
+/// verdict is "can't tell". Over another one, whose noise was not measured, that is if the interval includes 1.
 pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let over = request.get("over");
     figure(context, request, |report, result| match over {
         Some(over) => {
             let base = arm(report, &result.workload, over).map_err(|error| error.to_string())?;
-            Ok(ratio_of_medians(&base.times_s, &result.times_s)
-                .map(|it| format!("{} [{:.2}–{:.2}]", words::ratio(it.value), it.low, it.high)))
+            Ok(ratio_of_medians(&base.times_s, &result.times_s).map(|it| {
+                let mark = if it.low <= 1.0 && it.high >= 1.0 { "≈ " } else { "" };
+                format!("{mark}{} [{:.2}–{:.2}]", words::ratio(it.value), it.low, it.high)
+            }))
         }
         None => {
             let mark = if result.verdict == Verdict::CantTell { "≈ " } else { "" };
@@ -88,6 +90,8 @@ mod tests {
         assert!(text(&format!("ratio {of}flsched")).starts_with("2.00× [1.9"));
         assert!(text(&format!("ratio {of}rr")).starts_with("≈ 1.00× ["));
         assert!(text(&format!("ratio {of}rr over=flsched")).starts_with("0.50× [0."));
+        assert!(text(&format!("ratio {of}rr over=eevdf")).starts_with("≈ 1.00× ["));
+        assert!(text(&format!("ratio {of}rr over=eevdf")).starts_with("≈ 1.00× ["));
         assert_eq!(text(&format!("time {of}flsched")), "0.500 s");
         assert_eq!(text(&format!("time {of}short")), "62 µs");
         assert_eq!(text(&format!("switches {of}flsched")), "1,234");

@@ -100,9 +100,9 @@ fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
     let titles = ["kernel, CPUs", "workload", &format!("`{subject}`"), "fastest", "×"].map(String::from);
     let mut lines = head(&titles);
     lines.extend(lost.iter().map(|loss| {
-        let sign = if loss.is_beyond_noise { "" } else { "≈ " };
+        let sign = if loss.is_beyond_noise { "" } else { ", noisy" };
         let ratio =
-            format!("{sign}{} [{:.2}–{:.2}]", ratio(loss.ratio.value), loss.ratio.low, loss.ratio.high);
+            format!("{} [{:.2}–{:.2}]{sign}", ratio(loss.ratio.value), loss.ratio.low, loss.ratio.high);
         line(&[loss.place.clone(), loss.workload.clone(), loss.own.clone(), loss.fastest.clone(), ratio])
     }));
     let sum = format!("{} of {rows} rows", lost.len());
@@ -110,7 +110,7 @@ fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
         true => format!("{sum}."),
         false => format!(
             "{sum}. Seconds, medians; ×: time of the fastest scheduler / time of `{subject}`, with its 95 % \
-             interval; ≈: within the noise of the row.\n\n{}",
+             interval; noisy: the row's first scheduler differs from itself by more than that.\n\n{}",
             lines.join("\n")
         ),
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut measured = report(&[("lost", &[("eevdf", 1.0), ("rr", 0.4), ("flsched", 0.5)])]);
         measured.noise.get_mut("lost").unwrap().threshold = 1.5;
         let text = list(&measured, "wall").unwrap();
-        assert!(text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | ≈ 0.80× [0.79–0.81] |"), "{text}");
+        assert!(text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | 0.80× [0.79–0.81], noisy |"), "{text}");
     }
 
     #[test]
