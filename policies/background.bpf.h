@@ -55,8 +55,9 @@ static bool is_background(const struct task_struct *p)
 }
 
 /*
- * The background of @cpu, so many tasks, waits for its next turn; with more tasks than there are
- * ticks in LONGEST_NS, for its next turns. Each task has one within that time.
+ * Sets when the background of @cpu, with @tasks tasks, is due again. Few of them wait for the
+ * longest wait, many have as many turns within LONGEST_NS as there are tasks: the rates of the two
+ * are added. With more tasks than ticks it is due for several turns at once.
  */
 static void postpone_background(s32 cpu, u64 tasks)
 {
@@ -100,8 +101,9 @@ static bool check_background(s32 cpu)
 }
 
 /*
- * @cpu runs a task of the background, and has nothing else to do; or does not. If it does, work
- * that is found elsewhere has the next tick, or a crowd in the background would always be due.
+ * @is_in: @cpu runs a task of the background because it has nothing else to do. Then the background
+ * is not due before the next tick: a crowd in it would always be, and work that is found elsewhere
+ * would never run.
  */
 static void set_background(s32 cpu, bool is_in)
 {
@@ -124,7 +126,7 @@ static bool find_background(s32 cpu, bool goes_on)
 {
 	if (!take_background(cpu) && (goes_on || !pull(cpu, &background_queues)))
 		return false;
-	limit_turn(cpu, LATER_TURN);
+	limit_turn(cpu, SIDE_TURN);
 	set_background(cpu, true);
 	return true;
 }

@@ -18,7 +18,7 @@ static struct {
 
 /*
  * Return true if @cpu, where no task waits, has not compared its queue for so many ticks. It does
- * so when a turn ends, and tasks that wake up now and then begin the turn anew.
+ * so when a turn ends, but a task that wakes up now and then starts its turn again, for ever.
  */
 static inline bool is_comparison_due(s32 cpu, u64 ticks)
 {

@@ -63,9 +63,9 @@ static __always_inline bool remove_cpu(struct cpu_set *set, s32 cpu)
 }
 
 /*
- * The first group that has CPUs in @set, of the group @from and those after it that share its bit
- * of the machine's word. It is global, like other functions with loops here, so that the verifier
- * checks it once and not at each call.
+ * The first group with CPUs in @set, from @from to the last that shares its bit of the machine's
+ * word. It is a global BPF function, like others with loops here, so that the verifier checks it
+ * once and not at each call.
  */
 __noinline u32 first_group(struct cpu_set *set __arg_nonnull, u32 from)
 {
@@ -101,7 +101,7 @@ struct walk {
 	u32 own;   /* the group where it begins */
 	u32 near;  /* how many others are near */
 	u32 tries; /* groups that it visits at most */
-	u32 ring;  /* of the others it has come to those that are so far */
+	u32 ring;  /* the ring of equal distance that it has come to */
 	u64 far;   /* bits of the machine's word not searched yet */
 	u32 next;  /* where to go on among the groups that share a bit, or NO_GROUP */
 };
@@ -166,7 +166,7 @@ static u32 walk_to(struct cpu_set *set, struct walk *walk, u32 step)
 	return group;
 }
 
-/* The lock is for timers and others that may be called where RCU is not held. */
+/* Return true if @p may run on @cpu. The lock is for timers, which run where RCU is not held. */
 static __always_inline bool may_run_on(const struct task_struct *p, s32 cpu)
 {
 	bool may;
@@ -199,8 +199,8 @@ static u64 even_bits(u64 word)
 
 /*
  * Those CPUs of @among in @group on which @p may run. A task without restrictions, as most are,
- * costs two loads, and any other one a word for each run: however many CPUs it may not
- * use, none of them is tested.
+ * costs two loads, and any other one a word for each run: however many CPUs it may not use, none of
+ * them is tested.
  */
 __noinline u64 allowed_in(u32 group, u64 among, struct task_struct *p __arg_trusted)
 {
@@ -296,7 +296,7 @@ __noinline s32 claim_near(struct cpu_set *set __arg_nonnull, s32 cpu, u32 reach,
 	return NO_CPU;
 }
 
-/* Claims a CPU in @set, at each tick in another group and another one. */
+/* Claims a CPU in @set: at each tick in another group, and there another one. */
 static inline s32 claim_any(struct cpu_set *set, s32 cpu)
 {
 	u64 now = bpf_jiffies64();

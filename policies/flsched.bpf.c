@@ -6,7 +6,7 @@
  * for Xeon Phi", APSys 2017; flsched_paper.bpf.c has their algorithm as it is.
  *
  * The idea is theirs: a machine with many CPUs loses throughput to locks and to context switches,
- * so do without both. Each CPU has run queues of its own, served round robin. A woken task
+ * so do without both. Each CPU has queues of its own, and tasks take turns. A woken task
  * interrupts none but the background; it waits for the next switch that happens anyway. Only the
  * time slice is accounted for, in the tick. The policy has no lock of its own; a queue's lock is
  * the kernel's.
@@ -17,11 +17,11 @@
  * - for one that would preempt others elsewhere: sooner, by the longest wait of those others;
  * - for one that yields, and so waits for another task: a tick later.
  * Tasks that are not eligible yet run when there is no other work, here or nearby; those of the
- * background (nice 1 to 19, SCHED_IDLE) when there are none of these either. background.bpf.h.
+ * background (nice 1 to 19, SCHED_IDLE) when there are none of these either (background.bpf.h).
  *
- * A turn is not ended before another task has to run, so that none waits for too long; is_due().
- * CPUs without work look for some elsewhere; find_work(). A task that gets a message waits in its
- * sender's queue; waits_with_waker().
+ * A turn is not ended before another task has to run, so that none waits for too long (is_due()).
+ * CPUs without work look for some elsewhere (find_work()). A task that gets a message waits in its
+ * sender's queue (waits_with_waker()).
  *
  * What is given up, on purpose: fairness, responsiveness, cgroup weights and limits.
  */
@@ -45,7 +45,7 @@ STATS(
 	STAT(turn_ended, "turn ended at the tick because another task had waited long enough")
 	STAT(pulled, "CPU without work took a task from another CPU's queue")
 	STAT(balanced, "CPU whose task goes on took a task from a queue longer than its own")
-	STAT(pushed, "task went, or was offered, to an idle CPU at the end of its turn or at the tick")
+	STAT(pushed, "idle CPU was woken for a task that waited: when it was queued, or at the tick")
 	STAT(yielded, "task called sched_yield() while other tasks waited")
 	STAT(yielded_to, "task gave its CPU to another one, by yield_to()")
 	STAT(background, "task of nice 1 to 19 or SCHED_IDLE was put behind all others"))
@@ -56,7 +56,7 @@ static u64 turn_ns(void)
 	return US_TO_NS(slice_us);
 }
 
-static void turn_is_over(s32 cpu, s32 pid)
+static void note_turn_over(s32 cpu, s32 pid)
 {
 	cpu_state(cpu)->ended = pid;
 }
@@ -102,7 +102,8 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	/* Others may be queued before the task whose turn was ended is. */
 	if (state->ended == p->pid)
 		state->ended = NO_TASK;
-	/* The only task of its CPU goes on: nothing would take it out of the run queue. */
+	/* The last runnable task of a CPU goes on at once: in the run queue the CPU would idle
+	 * beside it. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
 		return;
@@ -129,13 +130,13 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Takes the task of @cpu's that has been eligible for longest. The background has a turn now and
- * then whatever else waits.
+ * Takes the task on @cpu that has been eligible for longest. Now and then the background has a
+ * turn, whatever else waits.
  */
 static bool take_next(s32 cpu, struct cpu_state *state)
 {
 	if (is_background_due(cpu) && take_background(cpu)) {
-		limit_turn(cpu, LATER_TURN);
+		limit_turn(cpu, SIDE_TURN);
 		return true;
 	}
 	if ((is_later_next(cpu) && take_later(cpu)) || take(run_queue(cpu), &state->has_queued)) {
@@ -156,8 +157,8 @@ static bool pull(s32 cpu, struct queues *queues)
 
 /*
  * Where a CPU without work looks for some: what was offered to it, tasks with work nearby, then
- * those that are not eligible yet. One whose task yields, as there is nothing else, looks only for
- * a task that is better than its own.
+ * those that are not eligible yet. If the CPU's own task yields, one that waits elsewhere is worth
+ * no more: the CPU takes one only as pull_waiter() says.
  */
 static bool find_work(s32 cpu, bool yields)
 {
@@ -191,12 +192,12 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool in_background = goes_on && is_background(prev);
 	bool yields = goes_on && !in_background && has_yielded(prev, state);
 	bool works = goes_on && !in_background && !yields;
-	struct queues *like = works ? &run_queues : &background_queues;
+	struct queues *own = works ? &run_queues : &background_queues;
 
 	/*
 	 * This CPU has just come online; the policy will be attached anew. A search elsewhere would
 	 * keep the CPU in dispatch, and then the kernel may not wake it for the thread that brings
-	 * it up (probably SCX_RQ_IN_BALANCE in local_dsq_post_enq()).
+	 * it up (inferred, not traced: SCX_RQ_IN_BALANCE in local_dsq_post_enq()).
 	 */
 	if (!is_online(cpu)) {
 		take_next(cpu, state);
@@ -212,7 +213,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	/* Tasks that compute leave no CPU idle. So they are balanced where their turns end. */
-	if (goes_on && !yields && (works || !state->has_queued) && pull_longer(like, cpu, 0)) {
+	if (goes_on && !yields && (works || !state->has_queued) && pull_longer(own, cpu, 0)) {
 		COUNT(balanced);
 		return;
 	}
@@ -255,16 +256,17 @@ static bool ends_turn(const struct task_struct *p, s32 cpu, struct cpu_state *st
 }
 
 /*
- * The tick counts the slice down and does nothing else as long as no other task waits. When the
- * slice is used up, the kernel calls dispatch, which lets the task go on. That call is needed: the
- * kernel may have put a task into its global queue, because the CPU it was pushed to had gone
- * offline meanwhile.
+ * The kernel counts the slice down at the tick. As long as no other task waits, no turn ends before
+ * its slice. When the slice is used up, the kernel calls dispatch, which lets the task go on. That
+ * call is needed: the kernel may have put a task into its global queue, because the CPU it was
+ * pushed to had gone offline meanwhile.
  */
 void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
 
+	/* A CPU that said it would idle, and got a task at that moment, never began to. */
 	remove_cpu(&idle_cpus, cpu);
 	set_background(cpu, is_background(p));
 	if (find_held(cpu) || ends_turn(p, cpu, state)) {
@@ -274,6 +276,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 		   is_comparison_due(cpu, longest_wait_ticks())) {
 		scx_bpf_task_set_slice(p, 0);
 	}
+	/* Also if the kernel has just used the slice up: that is no yield. */
 	if (!p->scx.slice)
 		state->ended = p->pid;
 	COUNT_MANY(pushed, offer_all(cpu));
@@ -287,19 +290,19 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 	give_way(args);
 }
 
-/*
- * A CPU counts as idle when it says so: when a policy is attached the kernel has each CPU choose
- * its next task. One that a higher class holds is not.
- */
 static s32 init_cpu(s32 cpu)
 {
 	cpu_state(cpu)->ended = NO_TASK;
-	later_state(cpu)->lender = NO_CPU;
+	loan_of(cpu)->lender = NO_CPU;
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu)
 						 ?: create_queue(background_queue(cpu), cpu)
 						 ?: create_turn_timer(cpu);
 }
 
+/*
+ * No CPU counts as idle at first. Each says so itself: when a policy is attached, the kernel has it
+ * choose its next task. One that a higher class holds does not.
+ */
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_init)
 {
 	s32 cpu, err;

@@ -4,8 +4,8 @@
  * Scheduler for Xeon Phi", APSys 2017. Section numbers are the paper's. What its text leaves open
  * follows the authors' code, a changed real-time class; names of functions are of its rt.c.
  *
- * It is a control for comparisons, not for use. Up to 16 tasks a CPU that block now and then do not
- * have it ejected. It promises nothing else: it bounds no wait and knows no priorities.
+ * It is a control for comparisons, not for use. With up to 16 tasks per CPU that block now and then
+ * it is not ejected. It promises nothing else: it bounds no wait and knows no priorities.
  *
  * Where the original has a fault, or sched_ext works otherwise, this differs:
  * - A CPU to which a task is pushed is woken. There it may go on idling beside the task.
@@ -38,7 +38,9 @@ static struct {
 	s32 pid __attribute__((aligned(64)));
 } at_tail[MAX_CPUS];
 
-/* An idle CPU for @p: the waker's, which an interrupt has woken, if it is @among; else the first.
+/*
+ * An idle CPU for @p in @group, one of @among: this one, if it idles and an interrupt wakes @p,
+ * else the first. @claims: the CPU counts as busy from now on.
  */
 __noinline s32 idle_in(struct task_struct *p __arg_trusted, u32 group, u64 among, bool claims)
 {
@@ -64,8 +66,7 @@ __noinline s32 idle_in(struct task_struct *p __arg_trusted, u32 group, u64 among
 	return NO_CPU;
 }
 
-/* The same, from @p's last CPU outward: that one, its core, its cache, others (find_lowest_rq()).
- */
+/* The same from @last, the CPU of @p, outward: itself, its core, its cache (find_lowest_rq()). */
 __noinline s32 idle_for(struct task_struct *p __arg_trusted, s32 last, bool claims)
 {
 	struct walk walk = walk_from(last, MAX_NEAR, nr_groups);
@@ -135,7 +136,7 @@ void BPF_STRUCT_OPS(flsched_paper_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 queue = run_queue(cpu);
 
 	if (enq_flags & SCX_ENQ_REENQ) {
-		/* A higher class takes the CPU. The task that ran keeps its place. */
+		/* A higher class takes the CPU. The task that ran, or was next, keeps its place. */
 		if (p->scx.slice && at_tail[cpu & (MAX_CPUS - 1)].pid != p->pid)
 			enq_flags |= SCX_ENQ_HEAD;
 	} else if (!is_pinned(p)) {
@@ -173,7 +174,7 @@ static void push_waiting(s32 cpu)
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | idle, 0))
 			COUNT(pushed);
 		else
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE); /* and it says that it idles */
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE); /* it adds itself again */
 	}
 	bpf_rcu_read_unlock();
 }

@@ -20,10 +20,10 @@ static u64 urgent_queue(s32 cpu);
 static struct {
 	u64 ticked_at __attribute__((aligned(64))); /* its last tick under a task of the policy's */
 	u64 held;				    /* a queue where a task waits in vain */
-	bool is_noted;				    /* if there is one */
+	bool is_noted; /* if there is one; @held is 0 at first, which is a queue */
 } looks[MAX_CPUS];
 
-/* @cpu has a tick. Is it to take a task from the CPU that it looks at? */
+/* At a tick of @cpu: return true if it is to take a task from the CPU that it looks at. */
 static bool find_held(s32 cpu)
 {
 	u64 now = bpf_jiffies64(), held = NO_QUEUE;
@@ -46,7 +46,8 @@ static u64 noted_held(s32 cpu)
 	return looks[cpu & (MAX_CPUS - 1)].held;
 }
 
-/* The first tasks in the queue @held are in @own, a queue of @cpu, from now on. True if there are.
+/*
+ * Moves the first tasks in the queue @held to @own, a queue of @cpu. Return true if there were any.
  */
 __noinline bool adopt(s32 cpu, u64 held, u64 own)
 {

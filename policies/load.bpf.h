@@ -12,7 +12,7 @@
 
 /* SCHED_RR2's own condition for a heavily loaded system. */
 KNOB(load_threads, 2, 0, 1000,
-     "group threads when there are on average at least this many runnable threads per CPU; 0: always");
+     "group threads from this average number of runnable threads per CPU on; 0: always");
 
 struct cpu_load {
 	u64 waiting __attribute__((aligned(64)));

@@ -9,7 +9,8 @@
 
 /*
  * A sender of messages says that it will sleep soon. If the receiver waits behind it, messages
- * collect until then, and no other CPU's lock is taken; on its own CPU it would run for each one.
+ * collect until then, and no other CPU's lock is taken. On its own CPU the receiver would run once
+ * per message.
  * The CPUs must share a cache, and the waker's queue is at most a crowd longer.
  */
 static bool waits_with_waker(const struct task_struct *p, s32 waker, s32 prev_cpu, u64 wake_flags)

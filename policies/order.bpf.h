@@ -8,21 +8,23 @@
 #define FLSCHED_ORDER_BPF_H
 
 #include "background.bpf.h"
-#include "later.bpf.h"
+#include "loans.bpf.h"
 
-#define YIELDERS    8 /* tasks that yield that go before tasks with work within a tick */
-#define LOOKED_AT   5 /* tasks of a queue among which one that a task waits for is found */
+#define YIELDERS    8 /* so many tasks that yield, at most, go before tasks with work per tick */
+#define LOOKED_AT   5 /* first tasks of a queue that are checked for a partner */
 #define TMPFS_MAGIC 0x01021994
 #define COMPUTES    2 /* a task computes if it has run for so many ticks */
 
 /*
  * The state of a CPU. It is written only by that CPU, and by one that enqueues there and so holds
- * its run-queue lock. A queue without its has_ flag is empty.
+ * its run-queue lock. Without @has_queued the run queue is empty.
  */
 struct cpu_state {
 	u32 has_queued;
 	s32 ended;	 /* the task whose turn was ended: it has not yielded */
 	u32 short_turns; /* so many turns to come last for a tick */
+	u32 nr_first;	 /* tasks that yield that have gone before tasks with work, */
+	u64 first_at;	 /* within this tick */
 } __attribute__((aligned(64)));
 
 static struct cpu_state cpu_states[MAX_CPUS];
@@ -44,7 +46,9 @@ static bool would_preempt(const struct task_struct *p)
 	return (p->flags & PF_KTHREAD) || p->static_prio < DEFAULT_PRIO;
 }
 
-/* Before tasks that have waited for less than the longest wait: a stream of such tasks ends there.
+/*
+ * Ahead of all that have waited for less than the longest wait, so a stream of such tasks starves
+ * none for longer.
  */
 static u64 key_before_others(const struct task_struct *p)
 {
@@ -63,13 +67,13 @@ static u64 key_after_yield(const struct task_struct *p)
  */
 static bool is_later_next(s32 cpu)
 {
-	struct later_state *state = later_state(cpu);
+	struct cpu_state *state = cpu_state(cpu);
 	u64 now = bpf_jiffies64(), key;
 
 	if (!is_later_due(cpu))
 		return false;
-	key = state->first_key;
-	if (cpu_state(cpu)->has_queued && time_before(first_key(run_queue(cpu), key), key))
+	key = later_state(cpu)->first_key;
+	if (state->has_queued && time_before(first_key(run_queue(cpu), key), key))
 		return false;
 	if (state->first_at != now) {
 		state->first_at = now;
@@ -124,8 +128,7 @@ static bool is_partner_next(const struct task_struct *p, s32 cpu)
 }
 
 /*
- * Return true if the running task @p of @cpu, which has had @used_ns of its turn, must go to the
- * end.
+ * Return true if the running task @p of @cpu, which has had @used_ns of its turn, must end it.
  *
  * If it has computed for ticks, and one of the next tasks is a partner, one of the two may spin
  * until the other has done something. Such a task does not tell that it waits. So from then on

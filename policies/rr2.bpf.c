@@ -223,7 +223,7 @@ static bool balance(s32 cpu, const struct task_struct *prev, u32 level)
 	return pull_longer(waiting_at(level), cpu, evenly ? 0 : most_tasks() + 1);
 }
 
-static void turn_is_over(s32 cpu, s32 pid)
+static void note_turn_over(s32 cpu, s32 pid)
 {
 	cpu_state(cpu)->turn_ends_at = 0;
 }

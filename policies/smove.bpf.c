@@ -259,7 +259,7 @@ static u64 urgent_queue(s32 cpu)
 }
 
 /* The order follows from when tasks are due, so that nothing needs to be noted. */
-static void turn_is_over(s32 cpu, s32 pid)
+static void note_turn_over(s32 cpu, s32 pid)
 {
 }
 
@@ -293,7 +293,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (is_background_due(cpu) && take_background(cpu)) {
-		limit_turn(cpu, LATER_TURN);
+		limit_turn(cpu, SIDE_TURN);
 		return;
 	}
 	if (take_stayed(cpu))

@@ -121,7 +121,7 @@ static bool take_starving(s32 cpu)
 	trickle->is_on = trickle->next && take_for_a_tick(cpu, trickle->next);
 	trickle->next = 0;
 	if (trickle->is_on)
-		limit_turn(cpu, LATER_TURN);
+		limit_turn(cpu, SIDE_TURN);
 	return trickle->is_on;
 }
 

@@ -21,10 +21,11 @@ struct {
 	__type(value, struct turn_timer);
 } turn_timers SEC(".maps");
 
-/* Tasks of a run queue, and tasks that are to have a small part of the CPU beside those. */
-enum turn { TURN, LATER_TURN, TURNS };
+/* Of the tasks of a run queue, and of those with a small part of the CPU: the background, rr2's
+ * trickle. */
+enum turn { TURN, SIDE_TURN, TURNS };
 
-#define LATER_PART 20 /* tasks of the second kind have one part in so many */
+#define SIDE_PART 20 /* tasks of the second kind have one part in so many */
 
 /* How long turns on a CPU may last; 0: until the tick. */
 static struct {
@@ -46,11 +47,11 @@ static u64 short_turn_ns(u64 waiting)
  * At a tick of @cpu, where so many tasks of each kind wait. @has_work: those of the second kind are
  * not alone. It is global, so that the verifier continues after it in one state.
  */
-__noinline int set_turns(s32 cpu, u64 waiting, u64 later, bool has_work)
+__noinline int set_turns(s32 cpu, u64 waiting, u64 aside, bool has_work)
 {
 	turns[cpu & (MAX_CPUS - 1)].ns[TURN] = short_turn_ns(waiting);
-	turns[cpu & (MAX_CPUS - 1)].ns[LATER_TURN] =
-		short_turn_ns(has_work ? LATER_PART * later : later);
+	turns[cpu & (MAX_CPUS - 1)].ns[SIDE_TURN] =
+		short_turn_ns(has_work ? SIDE_PART * aside : aside);
 	return 0;
 }
 
@@ -72,14 +73,14 @@ static void limit_turn(s32 cpu, enum turn turn)
 		bpf_timer_start(&timer->timer, turn_ns, BPF_F_TIMER_CPU_PIN);
 }
 
-/* The policy's: the running task, @pid, has had its turn, and has not yielded. */
-static void turn_is_over(s32 cpu, s32 pid);
+/* The policy's: notes that the running task, @pid, has had its turn, and has not yielded. */
+static void note_turn_over(s32 cpu, s32 pid);
 
 static int end_turn(void *map, u32 *cpu, struct turn_timer *timer)
 {
 	if (!turns[*cpu & (MAX_CPUS - 1)].is_limited)
 		return 0;
-	turn_is_over(*cpu, bpf_get_current_task_btf()->pid);
+	note_turn_over(*cpu, bpf_get_current_task_btf()->pid);
 	scx_bpf_kick_cpu(*cpu, SCX_KICK_PREEMPT);
 	return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "topology.bpf.h"
 
-/* The task that each CPU is to run next, or 0. Written only by that CPU. */
+/* The task that each CPU is to run next, or 0, as at first. Written only by that CPU. */
 static struct {
 	s32 pid __attribute__((aligned(64)));
 } targets[MAX_CPUS];
@@ -23,7 +23,7 @@ static bool give_cpu(struct task_struct *from, struct task_struct *to)
 	return true;
 }
 
-/* Takes @p from @queue, if it waits there and may run on @cpu. */
+/* Takes @p from @queue, if it waits there and may run on @cpu. Any iterator there will do. */
 static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
 {
 	struct task_struct *first;
