@@ -8,6 +8,8 @@ mod rr2;
 mod smove;
 mod tasks;
 
+use crate::guest::policy;
+use crate::load::Hogs;
 use crate::machine::Machine;
 use flsched_spec::Policy;
 
@@ -47,6 +49,12 @@ impl Scenario {
 /// Whether a policy says of itself that it is a control for comparisons.
 pub fn is_control(policy: &str) -> bool {
     Policy::find(policy).is_ok_and(|policy| policy.control.is_some())
+}
+
+/// Tasks that compute beside those of a scenario. None under a control: behind each of them other tasks wait for seconds,
+/// and it promises nothing about tasks that do not block.
+fn hogs_beside(count: usize, cpu: Option<usize>) -> Hogs {
+    Hogs::start(if is_control(policy().name) { 0 } else { count }, cpu)
 }
 
 pub fn all() -> impl Iterator<Item = &'static Scenario> {

@@ -1,5 +1,5 @@
 //! Tasks that begin, end, stop and continue; and a scheduler that is attached and detached again and again.
-use super::{EVERYWHERE, REPEATABLE, Scenario, scenario};
+use super::{EVERYWHERE, REPEATABLE, Scenario, hogs_beside, scenario};
 use crate::guest::{machine, rounds};
 use crate::load::*;
 use crate::machine::Machine;
@@ -54,7 +54,7 @@ fn five_thousand_threads() {
 fn hundreds_of_short_processes() {
     const EACH: u64 = 20;
     let held = Held::start();
-    let hog = Hogs::start(1, None);
+    let hog = hogs_beside(1, None);
     let began = Instant::now();
     let shells = Crew::start(16, EACH, |_, _| {
         let status = Command::new("true").status().expect("true starts");
@@ -90,7 +90,7 @@ fn stopped_and_continued() {
 fn ending_among_hogs() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     let held = Held::start();
-    let hogs = Hogs::start(3, None);
+    let hogs = hogs_beside(3, None);
     let talkers = Crew::start(4, 8, |number, round| {
         let (mut reader, mut writer) = pipe().expect("a pipe");
         let talker = spawn(move || {
