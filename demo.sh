@@ -10,6 +10,10 @@ say "building (about five minutes the first time)"
 cargo build --release --locked -p flsched >&2
 
 flsched=target/release/flsched
+say "simulating 228 CPUs, in seconds: a model of a machine, not a measurement"
+"$flsched" compare --on sim --machine knc-31s1p --schedulers eevdf,flsched --workload hackbench:process-pipe:100:20 \
+	--runs 3
+
 # The last complete result stays until this run is complete.
 run=target/demo/last-run
 complete=target/demo/comparison
