@@ -71,8 +71,8 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Print where the CPUs are for policies instead: of this machine, or of the one whose files of /sys/devices/system are in
-    /// this tarball
+    /// Print where the CPUs are for policies instead: of this machine, or of the one whose files of
+    /// /sys/devices/system are in this tarball
     #[arg(long, value_name = "TARBALL")]
     pub topology: Option<Option<PathBuf>>,
     /// Print the findings as JSON
@@ -107,8 +107,8 @@ pub struct Run {
     /// wait a long time for a CPU
     #[arg(long, requires = "partial")]
     pub force: bool,
-    /// With --partial: percentage of each busy CPU that the command gets, 1 to 90. Sets sched_ext's deadline server (Linux
-    /// 7.0 or newer) while the command runs [default: unchanged; the kernel's default is 5]
+    /// With --partial: percentage of each busy CPU that the command gets, 1 to 90. Sets sched_ext's deadline server
+    /// (Linux 7.0 or newer) while the command runs [default: unchanged; the kernel's default is 5]
     #[arg(long, value_name = "PERCENT", requires = "partial", value_parser = clap::value_parser!(u64).range(1..=90))]
     pub share: Option<u64>,
     /// How OpenMP threads and Open MPI processes wait for each other: sleep (a waiter releases its CPU at once,
@@ -226,13 +226,13 @@ pub struct Vm {
     /// NUMA nodes, 2n1s4c2t
     #[arg(long, value_name = "TOPOLOGY")]
     pub topology: Option<String>,
-    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB and 64 MiB a CPU]
+    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB plus 64 MiB per CPU]
     #[arg(long, value_name = "M")]
     pub memory: Option<String>,
     /// Arguments to add to the kernel's command line: "isolcpus=3 nohz_full=3"
     #[arg(long, value_name = "ARGUMENTS", default_value = "", hide_default_value = true)]
     pub append: String,
-    /// How time passes in the virtual machine: parallel (each CPU executes one instruction a nanosecond, all at the
+    /// How time passes in the virtual machine: parallel (each CPU executes one instruction per nanosecond, all at the
     /// same time: shows speed), work (the same, but one CPU after the other: shows the work done), or wall (real
     /// time). Settings of parallel: parallel:turn=250,pause=40,jitter=7,memory=server (instructions in a round [1000;
     /// 250 with memory], cost of the PAUSE instruction in ns [140], seed of random rounds [none], machine or machine
@@ -277,7 +277,7 @@ pub struct Compare {
     /// wait [default: eevdf,batch,fifo,rr,flsched]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,
-    /// File of a policy of your own; --schedulers names it like the file: my for my.bpf.c (repeatable)
+    /// File of a policy of your own; in --schedulers it is named like the file: my for my.bpf.c (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
     /// Workload to run, see below (repeatable). Sizes that are left out are chosen by the number of CPUs [default:
@@ -297,7 +297,8 @@ pub struct Compare {
     #[arg(long, value_parser = targets(Target::ALL))]
     pub on: Option<Target>,
     /// With --on sim: the machine to simulate, a built-in one (as in `flsched sim --help`) or a file, ./mine.toml
-    /// [default: knc-31s1p; of scenarios, the machine that they name; of a recorded load alone, the one in the recording]
+    /// [default: knc-31s1p; of scenarios, the machine that they name; of a recorded load alone, the one in the
+    /// recording]
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// With --on sim: number of parallel runs, 1 to 1024; the report is identical [default: 1]
@@ -309,7 +310,7 @@ pub struct Compare {
     pub cpus: Option<u32>,
     #[command(flatten)]
     pub vm: VirtualMachine,
-    /// How time passes: parallel (each CPU executes one instruction a nanosecond, all at the same time: shows speed),
+    /// How time passes: parallel (each CPU executes one instruction per nanosecond, all at the same time: shows speed),
     /// work (the same, but one CPU after the other: shows the work done), or wall (real time). Settings of parallel:
     /// parallel:turn=250,pause=40,jitter=7,memory=server (instructions in a round [1000; 250 with memory], cost of the
     /// PAUSE instruction in ns [140], seed of random rounds [none], machine or machine file whose caches and memory the
@@ -324,7 +325,7 @@ pub struct Compare {
     #[arg(long)]
     pub why: bool,
     /// Add pictures of what ran where to the page: CPUs and time, under one scheduler after the other. It takes one more
-    /// run of each scheduler on each workload, and writes a trace for ui.perfetto.dev of each beside the page. The JSON
+    /// run of each scheduler on each workload, and writes a trace for ui.perfetto.dev of each next to the page. The JSON
     /// report has what the pictures show. Not with --clock work
     #[arg(long, requires = "files")]
     pub timeline: bool,
@@ -354,7 +355,7 @@ pub struct VirtualMachine {
     /// CPUs of the virtual machine as sockets, cores in a socket and threads in a core: 2s4c2t
     #[arg(long, value_name = "TOPOLOGY", conflicts_with = "cpus")]
     pub topology: Option<String>,
-    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB and 64 MiB a CPU]
+    /// Memory of the virtual machine: 512M, 2G, or a number of MiB [default: 768 MiB plus 64 MiB per CPU]
     #[arg(long, value_name = "M")]
     pub memory: Option<String>,
     /// Kernel of the virtual machine, as for `flsched vm` [default: default]
@@ -433,7 +434,7 @@ pub struct CampaignRun {
     /// Numbers of the shards, from 1 [default: all that are missing]
     #[arg(value_name = "SHARD", value_parser = clap::value_parser!(u32).range(1..))]
     pub shards: Vec<u32>,
-    /// Number of simulations at a time, which does not change the results
+    /// Simulations to run at once; the results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: u32,
 }
@@ -462,8 +463,8 @@ pub struct Record {
     /// File to write, for the simulator
     #[arg(long, short, value_name = "FILE", required_unless_present = "perfetto")]
     pub out: Option<PathBuf>,
-    /// Write to this file what ran where, what woke it, and what it waited for, as a trace for ui.perfetto.dev; compressed if
-    /// the name ends in .gz
+    /// Write to this file what ran where, what woke it, and what it waited for, as a trace for ui.perfetto.dev;
+    /// compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
     /// Record nothing; read an earlier recording from this file
@@ -480,7 +481,8 @@ pub struct Record {
     /// recording stops [default: 256, at most an eighth of the free memory]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub max_size: Option<u64>,
-    /// Workload to record instead of a command: app:NAME, or another one of `flsched compare` on the host. Fails if the workload's result is wrong
+    /// Workload to record instead of a command: app:NAME, or another one of `flsched compare` on the host. Fails if
+    /// the workload's result is wrong
     #[arg(long, value_name = "NAME[:PARAMS]", conflicts_with_all = ["command", "seconds"])]
     pub workload: Option<String>,
     /// Command to record: the recording begins before it and ends with it, and its exit code is passed on
@@ -513,9 +515,9 @@ pub struct Sim {
 #[derive(Debug, Args)]
 pub struct Simulated {
     /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, server,
-    /// xeon-e7-8870v4-4s) or a file (./mine.toml). With a governor appended, frequencies follow that one (ryzen-3400g:powersave); with :even
-    /// appended, all CPUs are equally fast [default: knc-31s1p; of a scenario, the machine that it names; of a recorded
-    /// load, the one in the recording]
+    /// xeon-e7-8870v4-4s) or a file (./mine.toml). With a governor appended, frequencies follow that one
+    /// (ryzen-3400g:powersave); with :even appended, all CPUs are equally fast [default: knc-31s1p; of a scenario, the
+    /// machine that it names; of a recorded load, the one in the recording]
     #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]")]
     pub machine: Option<String>,
     /// Number of CPUs, 1 to 4096; all else stays as in the machine file [default: as the machine file says; of a
@@ -604,12 +606,12 @@ pub struct Fuzz {
     /// 0..4]
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<Seeds>,
-    /// Number of scenarios at a time, 1 to 1024, which does not change the output [default: 1; with --adversary as many as
+    /// Scenarios to run at once, 1 to 1024; the output does not depend on it [default: 1; with --adversary as many as
     /// there are CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Search for scenarios that break a rule which a scheduler is held to, such as that no task waits for too long: draw
-    /// what users and administrators do, and change, generation by generation, what comes closest
+    /// Search for scenarios that break a rule which a scheduler is held to, such as that no task waits for too long:
+    /// generates random actions of users and administrators, and varies those that come closest to a violation
     #[arg(long)]
     pub adversary: bool,
     /// With --adversary: generations of a search, 1 to 10000
@@ -618,14 +620,14 @@ pub struct Fuzz {
     /// With --adversary: scenarios in a generation, 1 to 10000
     #[arg(long, value_name = "N", default_value_t = 24, requires = "adversary", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub population: u16,
-    /// With --adversary: end after this many seconds, 1 to 1000000, with what has been found by then [default: when all
+    /// With --adversary: stop after this many seconds, 1 to 1000000, and report what has been found [default: when all
     /// seeds are done]
     #[arg(long, value_name = "SECONDS", requires = "adversary", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seconds: Option<u64>,
     /// Schedulers to choose from at random [default: all]; with --adversary each is searched [default: all policies]
     #[arg(long, value_name = "S,S", value_delimiter = ',')]
     pub schedulers: Vec<String>,
-    /// File of a policy of your own; --schedulers names it like the file: my for my.bpf.c (repeatable)
+    /// File of a policy of your own; in --schedulers it is named like the file: my for my.bpf.c (repeatable)
     #[arg(long = "policy", value_name = "FILE.bpf.c")]
     pub policies: Vec<String>,
     /// Folder for the files of scenarios that fail
@@ -640,8 +642,8 @@ pub struct Fuzz {
 )]
 pub struct Sweep {
     /// What is varied, an entry of the machine's file: whole numbers from A to B, STEPS of them, 2 to 1000, at equal
-    /// distances [default number: 10], or a list of values. If {PATH} stands in --schedulers or --workload, the values are
-    /// put there instead. Other entries may have one other value each (repeatable)
+    /// distances [default number: 10], or a list of values. If {PATH} stands in --schedulers or --workload, the values
+    /// are put there instead. Other entries may have one other value each (repeatable)
     #[arg(long = "set", value_name = "PATH=A..B[:STEPS]|V,V,…", required = true)]
     pub settings: Vec<Setting>,
     /// Schedulers, as for --scheduler of `flsched sim`

@@ -17,7 +17,8 @@ pub enum Command {
     Measure(Measure),
     /// Replace the text between `<!-- results: … -->` and `<!-- /results -->` by what the results are now
     Render(Render),
-    /// Rewrite the reports under results/ in the newest version of their format, without what a simulation's seed gives again
+    /// Rewrite the reports under results/ in the newest version of their format, without data that a simulation's seed
+    /// gives again
     Format(Format),
     /// Write the documentation and all results as HTML pages, which a browser opens without a network
     Site(Site),

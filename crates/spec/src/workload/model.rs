@@ -63,7 +63,7 @@ pub(super) const ENTRIES: &[Entry<Model>] = &[
     },
     Entry {
         form: npb::FORM,
-        what: "a model of bt, cg, ep, ft, is, mg, sp or ua of the NAS Parallel Benchmarks, class A; STEPS is its iterations, MIPS a lone thread's instructions a µs",
+        what: "a model of bt, cg, ep, ft, is, mg, sp or ua of the NAS Parallel Benchmarks, class A; STEPS is the number of iterations, MIPS the speed of a thread alone on its core, in million instructions per second",
         read: |words| Npb::read(words).map(Model::Npb),
     },
     Entry {

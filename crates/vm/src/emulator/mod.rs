@@ -62,6 +62,7 @@ fn configure(arch: Arch) -> Vec<&'static str> {
     let always = [
         "--enable-system",
         "--enable-tcg",
+        "--disable-debug-info",
         "--disable-docs",
         "--disable-download",
         "--disable-qom-cast-debug",
