@@ -82,11 +82,7 @@ fn is_at_risk() -> bool {
 }
 
 /// The same, but [`Error::HotplugRace`] if CPUs came or went in between. The guard watches it when this returns.
-pub(crate) fn start_once(
-    spec: &PolicySpec,
-    scope: Scope,
-    guard: Option<&Guard>,
-) -> Result<Running, Error> {
+pub(crate) fn start_once(spec: &PolicySpec, scope: Scope, guard: Option<&Guard>) -> Result<Running, Error> {
     processes::check(spec)?;
     let policy = spec.policy;
     let btf = btf_of(policy)?;

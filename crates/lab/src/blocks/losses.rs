@@ -196,7 +196,10 @@ mod tests {
         let mut measured = report(&[("lost", &[("eevdf", 1.0), ("rr", 0.4), ("flsched", 0.5)])]);
         measured.noise.get_mut("lost").unwrap().threshold = 1.5;
         let text = list(&measured, "wall").unwrap();
-        assert!(text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | 0.80× [0.79–0.81], noisy |"), "{text}");
+        assert!(
+            text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | 0.80× [0.79–0.81], noisy |"),
+            "{text}"
+        );
     }
 
     #[test]
