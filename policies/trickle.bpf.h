@@ -87,7 +87,8 @@ static bool finds_starving(s32 cpu, u32 level, u64 waiting)
 
 	if (every_ns > pace_ns)
 		every_ns = pace_ns;
-	if (now - trickle->searched_at < every_ns)
+	/* At the nearest tick: at the next one, the pace could be half of that. */
+	if (now - trickle->searched_at + tick_ns / 2 < every_ns)
 		return false;
 	trickle->searched_at = now;
 	trickle->next = find_starving(cpu, level, trickle_us ? every_ns : LONGEST_NS);

@@ -240,6 +240,19 @@ fn tasks_that_compute_have_equal_turns() {
     }
 }
 
+/// A turn that was due a little after a tick came at the next one: with 1,800 tasks at every second tick, and the last of them
+/// waited for 15 s.
+#[test]
+fn tasks_below_others_have_turns_in_time() {
+    for count in [1000, 1300, 1800] {
+        let tasks = task("hog", "", "{ run_us = 20000000 }")
+            + &task("below", &format!("nice = 5\ncount = {count}"), "{ run_us = 20000000 }");
+        let (_, recording) = play("rr2", 1, 10500, &tasks);
+        let waiting = cpu_times(&recording, "below", 10500).iter().filter(|ms| **ms == 0.0).count();
+        assert!(waiting == 0, "{waiting} of {count} had no turn");
+    }
+}
+
 /// Scenarios that the adversary found, each of which broke the rule that it names.
 #[test]
 fn what_the_adversary_found_breaks_no_rule_any_more() {
