@@ -1,5 +1,6 @@
 //! CPU hotplug, affinities and cpusets.
-use super::{EVERYWHERE, Scenario, hogs_beside, scenario};
+use super::{EVERYWHERE, Scenario, hogs_beside, is_control, scenario};
+use crate::guest::policy;
 use crate::load::*;
 use crate::machine::Machine;
 use crate::scheduler::*;
@@ -83,6 +84,8 @@ fn cpuset_shrinks_and_grows() {
     let only = Arc::new(AtomicUsize::new(ANY));
     let hogs = {
         let (strays, only) = (strays.clone(), only.clone());
+        // A control promises nothing about tasks that never block.
+        let rests = is_control(policy().name);
         Hogs::repeating(4, None, move |_| {
             let before = only.load(Ordering::SeqCst);
             let on = sched_getcpu().expect("it runs somewhere");
@@ -90,6 +93,9 @@ fn cpuset_shrinks_and_grows() {
                 strays.fetch_add(1, Ordering::SeqCst);
             }
             work();
+            if rests {
+                sleep(millis(1));
+            }
         })
     };
     let online = cpus_in("online");
