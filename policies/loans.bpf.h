@@ -19,6 +19,7 @@ struct loan {
 	s32 lender;	/* the CPU from which a task was borrowed, or NO_CPU */
 	bool goes_back; /* that task has yielded in vain, and is on its way to the queue */
 	u32 nr_vain;	/* yields in a row that came sooner than VAIN_NS after the one before */
+	u32 nr_waiting; /* tasks that waited here when they were counted last */
 	u64 yielded_at; /* when a task yielded here last and there was no other work */
 	u32 next_group; /* pull_waiter() has come to the group that is this near */
 	u64 next_cpus;	/* and not yet to these CPUs of it */
@@ -96,12 +97,16 @@ static bool borrow(s32 cpu, struct loan *loan, u64 now, u64 waiting)
 
 	bpf_for (tries, 0, PULL_TRIES) {
 		s32 other = next_near(cpu, loan);
-		bool has_more;
+		bool computes, has_more;
 
 		if (other < 0)
 			continue;
+		/* A CPU on which tasks yield in vain has counted them itself. */
+		computes = !time_before(now, READ_ONCE(loan_of(other)->yielded_at) + VAIN_NS);
+		if (!computes && READ_ONCE(loan_of(other)->nr_waiting) <= waiting + 1)
+			continue;
 		has_more = nr_queued(later_queue(other)) > waiting + 1;
-		if (!has_more && time_before(now, READ_ONCE(loan_of(other)->yielded_at) + VAIN_NS))
+		if (!computes && !has_more)
 			continue;
 		if (!scx_bpf_dsq_move_to_local(later_queue(other), 0))
 			continue;
@@ -119,18 +124,25 @@ static bool borrow(s32 cpu, struct loan *loan, u64 now, u64 waiting)
 static bool pull_waiter(s32 cpu)
 {
 	struct loan *loan = loan_of(cpu);
-	u64 now = scx_bpf_now(), waiting = nr_queued(later_queue(cpu));
+	u64 now = scx_bpf_now();
 
-	loan->nr_vain = time_before(now, loan->yielded_at + VAIN_NS) ? loan->nr_vain + 1 : 0;
+	if (time_before(now, loan->yielded_at + VAIN_NS))
+		loan->nr_vain++;
+	else
+		loan->nr_vain = 0;
 	WRITE_ONCE(loan->yielded_at, now);
 	if (loan->lender != NO_CPU) {
 		settle_loan(cpu, loan);
 		return false;
 	}
-	if (loan->nr_vain <= waiting)
+	/* Counting costs: it is not done before nearly all that were here have had a turn. */
+	if (!loan->nr_vain || loan->nr_vain < loan->nr_waiting)
+		return false;
+	WRITE_ONCE(loan->nr_waiting, nr_queued(later_queue(cpu)));
+	if (loan->nr_vain <= loan->nr_waiting)
 		return false;
 	loan->nr_vain = 0;
-	return borrow(cpu, loan, now, waiting);
+	return borrow(cpu, loan, now, loan->nr_waiting);
 }
 
 #endif /* FLSCHED_LOANS_BPF_H */

@@ -39,28 +39,32 @@ static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
 	return taken;
 }
 
-/*
- * Takes the task to which the task that ran on @cpu has yielded, from the queue where it waits, of
- * the @queues that the policy has for each CPU.
- */
-__noinline bool take_target(s32 cpu, u32 queues)
+/* Takes a task for @cpu from the one where it waits of the @nr_queues that each CPU has. */
+__noinline bool take_task(s32 cpu, s32 pid, u32 nr_queues)
 {
-	s32 pid = targets[cpu & (MAX_CPUS - 1)].pid, waits_on;
-	struct task_struct *target;
+	struct task_struct *target = bpf_task_from_pid(pid);
+	s32 waits_on;
 	bool taken;
 
-	if (!pid)
-		return false;
-	targets[cpu & (MAX_CPUS - 1)].pid = 0;
-	target = bpf_task_from_pid(pid);
 	if (!target)
 		return false;
 	waits_on = scx_bpf_task_cpu(target);
 	taken = take_from_queue(target, run_queue(waits_on), cpu) ||
-		(queues > 1 && take_from_queue(target, second_queue(waits_on), cpu)) ||
-		(queues > 2 && take_from_queue(target, third_queue(waits_on), cpu));
+		(nr_queues > 1 && take_from_queue(target, second_queue(waits_on), cpu)) ||
+		(nr_queues > 2 && take_from_queue(target, third_queue(waits_on), cpu));
 	bpf_task_release(target);
 	return taken;
+}
+
+/* Takes the task to which the task that ran on @cpu has yielded, if there is one. */
+static inline bool take_target(s32 cpu, u32 nr_queues)
+{
+	s32 pid = targets[cpu & (MAX_CPUS - 1)].pid;
+
+	if (!pid)
+		return false;
+	targets[cpu & (MAX_CPUS - 1)].pid = 0;
+	return take_task(cpu, pid, nr_queues);
 }
 
 #endif /* FLSCHED_YIELD_TO_BPF_H */
