@@ -129,7 +129,7 @@ static bool pull_waiter(s32 cpu)
 	if (time_before(now, loan->yielded_at + VAIN_NS))
 		loan->nr_vain++;
 	else
-		loan->nr_vain = 0;
+		loan->nr_vain = loan->nr_waiting = 0; /* some may have left to work */
 	WRITE_ONCE(loan->yielded_at, now);
 	if (loan->lender != NO_CPU) {
 		settle_loan(cpu, loan);
