@@ -23,7 +23,10 @@ static bool give_cpu(struct task_struct *from, struct task_struct *to)
 	return true;
 }
 
-/* Takes @p from @queue, if it waits there and may run on @cpu. Any iterator there will do. */
+/*
+ * Takes @p from @queue, if it waits there and may run on @cpu. A task that is migration-disabled
+ * may where it is. Any iterator there will do.
+ */
 static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
 {
 	struct task_struct *first;
@@ -31,7 +34,8 @@ static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
 
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, first, queue, 0) {
-		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (scx_bpf_task_cpu(p) == cpu ||
+		    (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))
 			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 		break;
 	}

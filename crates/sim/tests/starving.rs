@@ -253,6 +253,21 @@ fn tasks_below_others_have_turns_in_time() {
     }
 }
 
+/// The search for a task that starves found one that had to stay on its CPU, and could not take it even there: neither that
+/// task nor any other below the hog ever ran again.
+#[test]
+fn a_task_that_must_stay_keeps_nobody_from_turns() {
+    let tasks = task("stays", "nice = 5", "\"stay\", { run_us = 200000 }, \"move\"")
+        + &task("other", "cpus = [1]", "{ run_us = 9000000 }")
+        + &task("below", "nice = 10\ncpus = [0]\nstart_us = 1000", "{ run_us = 200000 }")
+        + &task("hog", "cpus = [0]\nstart_us = 5000", "{ run_us = 9000000 }");
+    let (_, recording) = play("rr2", 2, 4000, &tasks);
+    for name in ["stays", "below"] {
+        let had = cpu_times(&recording, name, 4000)[0];
+        assert!(had > 50.0, "{name} had {had} ms in 4 s");
+    }
+}
+
 /// Scenarios that the adversary found, each of which broke the rule that it names.
 #[test]
 fn what_the_adversary_found_breaks_no_rule_any_more() {
