@@ -102,12 +102,6 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 	/* Others may be queued before the task whose turn was ended is. */
 	if (state->ended == p->pid)
 		state->ended = NO_TASK;
-	/* The last runnable task of a CPU goes on at once: in the run queue the CPU would idle
-	 * beside it. */
-	if (enq_flags & SCX_ENQ_LAST) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), enq_flags);
-		return;
-	}
 	if (is_background(p)) {
 		COUNT(background);
 		queues = &background_queues;
@@ -194,15 +188,6 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	bool works = goes_on && !in_background && !yields;
 	struct queues *own = works ? &run_queues : &background_queues;
 
-	/*
-	 * This CPU has just come online; the policy will be attached anew. A search elsewhere would
-	 * keep the CPU in dispatch, and then the kernel may not wake it for the thread that brings
-	 * it up (inferred, not traced: SCX_RQ_IN_BALANCE in local_dsq_post_enq()).
-	 */
-	if (!is_online(cpu)) {
-		take_next(cpu, state);
-		return;
-	}
 	set_background(cpu, false);
 	if (take_target(cpu, 3)) {
 		COUNT(yielded_to);
@@ -326,5 +311,5 @@ SCX_OPS_DEFINE(flsched_ops,
 	       .cpu_release	= (void *)flsched_cpu_release,
 	       .init		= (void *)flsched_init,
 	       .exit		= (void *)flsched_exit,
-	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
+	       .flags		= POLICY_FLAGS | SCX_OPS_ENQ_EXITING,
 	       .name		= "flsched");

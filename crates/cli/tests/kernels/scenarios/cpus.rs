@@ -223,8 +223,9 @@ fn all_but_one_cpu_offline() {
     wait_until("the policy is attached to the one CPU", is_attached);
     hogs.go_on();
     sleep(millis(100));
-    // The thread that brings a CPU up must not wait for work elsewhere to end: without `is_online()` in FLSCHED's dispatch
-    // that took up to 45 s on CPUs that run in parallel; a few seconds pass under a control.
+    // The thread that brings a CPU up must not wait for work elsewhere to end. With SCX_OPS_ENQ_LAST the kernel puts it
+    // into the local queue when its slice ends, and the CPU, not active yet, idles beside it: that took up to 45 s. A few
+    // seconds pass under a control.
     for cpu in &cpus {
         let began = Instant::now();
         set_online(*cpu, true);
