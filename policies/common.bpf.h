@@ -45,8 +45,8 @@
 	} name SEC(".maps") TAG("pids " TAG_TEXT(most) " " #choice " " #chosen " " doc)
 
 /*
- * CONTROL(what): the policy is a control for comparisons, not for use. It is held to no rule but
- * that @what does not have it ejected.
+ * CONTROL(what): the policy is a control for comparisons, not for use. It is held to
+ * its interface, and to not being ejected under @what.
  */
 #define CONTROL(what) const volatile u64 is_control TAG("control " what) = 1
 

@@ -31,7 +31,7 @@ use std::time::Instant;
 
 /// The kernel with long-term support.
 const KERNEL: &str = "6.18";
-/// The kernels for FLSCHED: the oldest, that with long-term support, and the newest.
+/// The kernels for FLSCHED: the oldest that Debian packages, that with long-term support, and the newest.
 const KERNELS: &str = "6.16,6.18,7.3";
 const NEWEST: &str = "7.3";
 /// Limit of the real time of all scenarios on a machine, in seconds. A quiet host needs a fifth of it.
