@@ -185,7 +185,7 @@ unscheduled '--exclusive'
 
 scenario="an unknown policy"
 submit --exclusive --comment=flsched:fast $home/job
-unscheduled 'unknown policy .fast. (valid: flsched, rr2, smove)'
+unscheduled 'jobs may have flsched smove rr2 on this node, not fast'
 
 scenario="a policy with other characters"
 # shellcheck disable=SC2016 # to be taken as it is

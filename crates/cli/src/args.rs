@@ -274,7 +274,8 @@ pub struct Compare {
     /// Schedulers to compare, the baseline first: eevdf, batch, fifo, rr; eevdf:slice_us=20000 (EEVDF with another
     /// base slice); a policy, with knobs if necessary (flsched:slice_us=5000); a scx_* program in PATH
     /// ('scx_x:ARG ARG'). With +sleep appended (eevdf+sleep), OpenMP threads and Open MPI processes sleep while they
-    /// wait [default: eevdf,batch,fifo,rr,flsched]
+    /// wait [default: eevdf,batch,fifo,rr,flsched; on the host without fifo and rr, real-time classes under which
+    /// nothing else may run]
     #[arg(long, value_name = "S,S,…")]
     pub schedulers: Option<String>,
     /// File of a policy of your own; in --schedulers it is named like the file: my for my.bpf.c (repeatable)

@@ -47,6 +47,7 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || cause.is::<flsched_machine::Error>()
         || cause.downcast_ref::<flsched_host::Error>().is_some_and(|it| it.is_usage())
         || cause.downcast_ref::<flsched_sim::Error>().is_some_and(|it| it.is_usage())
+        || cause.downcast_ref::<flsched_recording::Error>().is_some_and(|it| it.is_usage())
 }
 
 /// The exit code that a shell would show for a command that ended so.

@@ -34,6 +34,8 @@ pub struct CompareSpec {
 
 impl CompareSpec {
     pub const SCHEDULERS: [&str; 5] = ["eevdf", "batch", "fifo", "rr", "flsched"];
+    /// The default on the machine itself, where all users' tasks run under them: without the real-time classes.
+    pub const ON_HOST: &str = "eevdf,batch,flsched";
     pub const WORKLOADS: [&str; 2] = ["hackbench", "spin-barrier"];
     /// The default number of runs.
     pub const RUNS: u32 = 5;

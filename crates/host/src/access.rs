@@ -184,8 +184,13 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The error for bpf() if the kernel answers EPERM to a process that has the capabilities.
-pub(crate) fn forbidden() -> Error {
+/// The error for bpf() if this one of libbpf says that the kernel has answered EPERM: the capabilities were checked before.
+pub fn forbidden_by(cause: &str) -> Option<Error> {
+    // EACCES, which libbpf-rs has the same kind for, is the verifier's; so the text decides.
+    cause.contains(&std::io::Error::from_raw_os_error(nix::libc::EPERM).to_string()).then(forbidden)
+}
+
+fn forbidden() -> Error {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     Error::Forbidden { is_filtered: status.lines().any(|line| line == "Seccomp:\t2") }
 }

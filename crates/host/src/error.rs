@@ -7,8 +7,9 @@ use crate::partial::{Obstacle, REMEDY};
 use flsched_spec::UsageError;
 
 /// What to do if libbpf finds no configuration of the kernel.
-pub(crate) const NO_CONFIG_REMEDY: &str = "put the configuration of this kernel there, as its package has it or as it was built \
-                                           with, or, where that is a module of the kernel, load it: modprobe configs";
+pub(crate) const NO_CONFIG_REMEDY: &str = "copy it there from the kernel's package (Fedora, RHEL: cp /lib/modules/$(uname \
+                                           -r)/config /boot/config-$(uname -r)), or, if the kernel has it as a module: \
+                                           modprobe configs";
 
 /// Why a policy is not running.
 #[derive(Debug, thiserror::Error)]

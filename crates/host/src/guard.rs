@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// For so long after it the scheduler is not attached again.
-const CALM: Duration = Duration::from_secs(5);
+pub(crate) const CALM: Duration = Duration::from_secs(5);
 
 /// The threads; they end with it.
 pub(crate) struct Guard {

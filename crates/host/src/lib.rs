@@ -27,7 +27,7 @@ mod supervise;
 mod topology;
 pub mod verifier;
 
-pub use access::{Lack, Purpose};
+pub use access::{Lack, Purpose, forbidden_by};
 pub use attached::Attached;
 pub use class::start_in_sched_ext;
 pub use config::release as kernel_release;

@@ -173,8 +173,8 @@ fn refused(policy: &Policy, cause: anyhow::Error) -> Error {
     if log.iter().any(|line| line.contains("failed to open system Kconfig")) {
         return Error::NoKernelConfig { release: release() };
     }
-    if is_forbidden(&cause) {
-        return access::forbidden();
+    if let Some(forbidden) = access::forbidden_by(&format!("{cause:#}")) {
+        return forbidden;
     }
     Error::Load { policy: policy.name.to_owned(), cause, log }
 }
@@ -278,8 +278,9 @@ pub fn check_machine() -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses partial mode on a busy machine: [`Error::CpusBusy`].
+/// As [`check_machine`]; refuses partial mode on a busy machine, too: [`Error::CpusBusy`].
 pub fn check_partial() -> Result<(), Error> {
+    check_machine()?;
     if sched_ext::has_deadline_server() {
         return Ok(());
     }
@@ -401,12 +402,6 @@ fn obstacle_of_boot() -> Option<Error> {
         return Some(Error::RealTimeKernel { release: release() });
     }
     boot::isolated_cpus().map(|cpus| Error::Isolated { cpus })
-}
-
-/// EPERM: the capabilities were checked before. EACCES, which libbpf-rs has the same kind for, is the verifier's.
-fn is_forbidden(error: &anyhow::Error) -> bool {
-    let eperm = std::io::Error::from_raw_os_error(1).to_string();
-    error.chain().any(|cause| cause.to_string().contains(&eperm))
 }
 
 fn is_busy(error: &anyhow::Error) -> bool {

@@ -1,6 +1,6 @@
 //! Keeps a policy attached: starts it again after CPU hotplug and after ejections. The pause before it starts grows with each
 //! ejection. The default scheduler runs the machine meanwhile.
-use crate::guard::Guard;
+use crate::guard::{CALM, Guard};
 use crate::loader::start_once;
 use crate::sched_ext;
 use crate::{Error, ExitReport, Running, Scope};
@@ -138,7 +138,10 @@ impl<'a> Supervisor<'a> {
         if !report.ejected {
             return Change::Ended(report);
         }
-        let wait = self.ejections.add(now);
+        let mut wait = self.ejections.add(now);
+        if report.by_guard {
+            wait = wait.max(CALM);
+        }
         self.state = State::Waiting { until: now + wait };
         Change::Ejected(report, wait)
     }

@@ -30,7 +30,12 @@ pub struct Refusal {
 
 impl Refusal {
     pub(crate) fn of(cause: &libbpf_rs::Error) -> Self {
-        Self { cause: format!("{cause:#}"), log: log::tail() }
+        let cause = format!("{cause:#}");
+        match flsched_host::forbidden_by(&cause) {
+            // libbpf's messages would blame a limit of memory.
+            Some(forbidden) => Self { cause: forbidden.to_string(), log: Vec::new() },
+            None => Self { cause, log: log::tail() },
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Error {
     #[error(transparent)]
     Access(#[from] flsched_host::Error),
     /// The kernel refused the probe.
-    #[error("the kernel refused the probe of top, which needs Linux 5.18 or newer: {0}")]
+    #[error("the kernel refused the probe of top: {0}")]
     Refused(Refusal),
     /// What it has written cannot be read.
     #[error("what the probe has written cannot be read")]

@@ -33,3 +33,14 @@ pub enum Error {
         what: String,
     },
 }
+
+impl Error {
+    /// True if the caller named a file that is none, or another one (exit code 2).
+    pub fn is_usage(&self) -> bool {
+        use std::io::ErrorKind::{IsADirectory, NotFound};
+        match self {
+            Self::File { cause, .. } => matches!(cause.kind(), NotFound | IsADirectory),
+            Self::Foreign { .. } | Self::Version { .. } | Self::Damaged { .. } => true,
+        }
+    }
+}

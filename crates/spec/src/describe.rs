@@ -31,7 +31,10 @@ pub(crate) struct Description {
 pub(crate) fn describe(object: &[u8]) -> Result<Description, Malformed> {
     let file = object::File::parse(object).map_err(|error| Malformed(error.to_string()))?;
     let section = file.section_by_name(BTF).and_then(|section| section.data().ok());
-    let btf = Btf::from_bytes(section.unwrap_or_default()).map_err(|error| Malformed(error.to_string()))?;
+    let Some(section) = section.filter(|section| !section.is_empty()) else {
+        return Err(Malformed("its source has no SCX_OPS_DEFINE(NAME_ops, …): it defines no policy".into()));
+    };
+    let btf = Btf::from_bytes(section).map_err(|error| Malformed(error.to_string()))?;
 
     let tables = ops_tables(&file);
     if tables != 1 {

@@ -31,8 +31,15 @@ pub fn run(args: Attach) -> Result<u8> {
     let at = words.iter().position(|word| !word.to_string_lossy().starts_with('-'));
     let Some(at) = at else {
         let help = words.iter().any(|word| word == "-h" || word == "--help");
-        print_overview(io::stdout().lock())?;
-        return Ok(if help { 0 } else { exit::USAGE });
+        if help {
+            print_overview(io::stdout().lock())?;
+            return Ok(0);
+        }
+        if !words.is_empty() {
+            eprintln!("flsched: no policy is named; options follow it, as in `flsched attach flsched --partial`\n");
+        }
+        print_overview(io::stderr().lock())?;
+        return Ok(exit::USAGE);
     };
     let name = words.remove(at).to_string_lossy().into_owned();
     attach_with(PolicySpec::new(Policy::find(&name)?), words)

@@ -133,6 +133,9 @@ pub fn plan(args: &args::Compare, words: &[String], making: &Making<'_>) -> Resu
     let place = place_of(args, on)?;
     let mut spec = spec_of(args, place, words)?;
     spec.check()?;
+    if let (None, Some(why)) = (args.on, why_not_here()) {
+        eprintln!("flsched: {why}: this runs in a virtual machine, on emulated CPUs (--on vm)");
+    }
     let built = spec.build(arch, making);
     spec.unable.values().for_each(|reason| eprintln!("! {reason}"));
     built?;
@@ -162,10 +165,14 @@ enum Place {
 
 /// The target that the user chose, else the one that this machine can do.
 fn target(chosen: Option<Target>) -> Target {
-    match chosen {
-        Some(on) => on,
-        None if sched_ext::status().is_some() && nix::unistd::geteuid().is_root() => Target::Host,
-        None => Target::Vm,
+    chosen.unwrap_or(if why_not_here().is_some() { Target::Vm } else { Target::Host })
+}
+
+fn why_not_here() -> Option<&'static str> {
+    match (sched_ext::status(), nix::unistd::geteuid().is_root()) {
+        (None, _) => Some("this kernel has no sched_ext"),
+        (Some(_), false) => Some("only root can attach a scheduler"),
+        (Some(_), true) => None,
     }
 }
 
@@ -183,7 +190,10 @@ fn place_of(args: &args::Compare, on: Target) -> Result<Place> {
 }
 
 fn spec_of(args: &args::Compare, place: Place, words: &[String]) -> Result<CompareSpec> {
-    let schedulers: Vec<String> = args.schedulers.iter().cloned().collect();
+    let mut schedulers: Vec<String> = args.schedulers.iter().cloned().collect();
+    if schedulers.is_empty() && matches!(place, Place::Host) {
+        schedulers.push(CompareSpec::ON_HOST.into());
+    }
     let (on, cpus, clock) = match place {
         Place::Host => {
             let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);

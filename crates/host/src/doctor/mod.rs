@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The first kernel with sched_ext.
 const FIRST_SCHED_EXT: (u32, u32) = (6, 12);
-const IN_A_VM: &str = "try it in a virtual machine, which needs nothing of this kernel: flsched vm -- CMD";
+const IN_A_VM: &str = "try it in a virtual machine, on any machine with Debian or Ubuntu: flsched vm -- CMD";
 
 const ONE_AT_A_TIME: &str = "stop it first: one sched_ext scheduler runs a machine at a time";
 
@@ -146,7 +146,7 @@ fn kernel_config() -> Finding {
     failure(
         CHECK,
         format!("not set: {}", missing.join(", ")),
-        format!("boot a kernel built with all of these, as those of Debian's backports are, or {IN_A_VM}"),
+        format!("boot a kernel built with all of these (docs/how-to/install.md lists some), or {IN_A_VM}"),
     )
 }
 
@@ -160,6 +160,9 @@ fn kfunc_types() -> Finding {
         );
     }
     let malformed = malformed_kfuncs();
+    if sched_ext::status().is_none() {
+        return ok(CHECK, "in this kernel, without types of scx kernel functions");
+    }
     if malformed.is_empty() {
         return ok(CHECK, "types of the scx kernel functions are well formed");
     }
@@ -186,7 +189,7 @@ fn privileges() -> Finding {
     }
     match Purpose::ATTACH.lack() {
         Some(lack) => {
-            failure(CHECK, format!("{}: attaching a scheduler needs it", lack.found()), lack.remedy())
+            failure(CHECK, format!("{}, which attaching a scheduler needs", lack.found()), lack.remedy())
         }
         None => ok(CHECK, "CAP_BPF and CAP_PERFMON, which attaching a scheduler needs"),
     }

@@ -105,8 +105,8 @@ pub enum KernelError {
     },
     /// A program is missing.
     #[error(
-        "`{tool}` is needed to fetch a kernel and is not installed; install it (on Debian and Ubuntu: \
-         `apt-get install {package}`), or give an image of your own with `--kernel /path/to/vmlinuz`"
+        "`{tool}` is needed to fetch a kernel and is not installed: kernels come from Debian's archive, by apt. On Debian \
+         and Ubuntu install the package {package}; elsewhere give an image of your own with `--kernel /path/to/vmlinuz`"
     )]
     NoTool {
         tool: String,

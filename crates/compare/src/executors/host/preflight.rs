@@ -14,11 +14,11 @@ pub fn check(spec: &CompareSpec) -> Result<(), ExecError> {
     let mut obstacles = obstacles(&spec.schedulers, attach::attachment().is_some(), &may);
     if spec.why {
         let refused = why::check().err();
-        obstacles.extend(refused.map(|error| format!("{error}; leave out --why, or use --on vm")));
+        obstacles.extend(refused.map(|error| format!("leave out --why, or use --on vm: {error}")));
     }
     if spec.timeline {
         let refused = timeline::check().err();
-        obstacles.extend(refused.map(|error| format!("{error}; leave out --timeline, or use --on vm")));
+        obstacles.extend(refused.map(|error| format!("leave out --timeline, or use --on vm: {error}")));
     }
     for needs in spec.able().map(workload::needs) {
         obstacles.extend(needs.err().map(|error| error.to_string()));
