@@ -39,7 +39,8 @@ impl Symbols {
     pub(crate) fn at(&self, address: u64) -> Option<(&str, u64)> {
         let after = self.by_address.partition_point(|(start, _)| *start <= address);
         let (start, name) = self.by_address.get(after.checked_sub(1)?)?;
-        Some((name, address - start))
+        // Before 6.15 per-CPU variables have addresses from 0 on. All memory without a symbol comes after their end.
+        (name != "__per_cpu_end").then(|| (name.as_str(), address - start))
     }
 
     /// The addresses of a function's text.
@@ -97,6 +98,8 @@ ffffffff81000300 T _raw_spin_lock
 ffffffff81000340 T _raw_spin_unlock
 ffffffff81000380 T __lock_text_end
 0000000000000000 T hidden
+0000000000001000 D runqueues
+0000000000036000 D __per_cpu_end
 ffffffffc0000000 t foreign\t[module]
 ";
 
@@ -110,6 +113,8 @@ ffffffffc0000000 t foreign\t[module]
         assert_eq!(symbols.compiled("pic"), None);
         assert_eq!(symbols.lock_functions(), ["_raw_spin_lock"]);
         assert_eq!(symbols.at(5), None);
+        assert_eq!(symbols.at(0x1008), Some(("runqueues", 8)));
+        assert_eq!(symbols.at(0xffff888100000000), None, "memory without a symbol");
         assert_eq!(symbols.address("hidden"), None);
     }
 }
