@@ -17,6 +17,8 @@
 #include "turns.bpf.h"
 
 #define DEFAULT_PRIO 120 /* static_prio of nice 0 */
+#define LEAST_WAIT_TICKS \
+	12 /* between turns of the background: it has less than a tenth of the CPU */
 
 /*
  * The state of a CPU's background. It is written only by that CPU, and by one that enqueues there
@@ -24,7 +26,6 @@
  */
 struct background {
 	u32 has_tasks; /* if not, the queue is empty */
-	bool is_in;    /* the CPU has put itself into background_cpus */
 	u64 due_at;    /* the tick at which a task has a turn before others */
 	u32 nr_turns;  /* that it has had since then */
 	u32 nr_queued; /* tasks in the queue at the last tick */
@@ -63,6 +64,8 @@ static void postpone_background(s32 cpu, u64 tasks)
 {
 	u64 longest = LONGEST_NS / tick_ns, wait = longest_wait_ticks();
 
+	if (wait < LEAST_WAIT_TICKS)
+		wait = LEAST_WAIT_TICKS;
 	background(cpu)->due_at =
 		bpf_jiffies64() + (wait * longest / (longest + wait * tasks) ?: 1);
 	background(cpu)->nr_turns = 0;
@@ -102,20 +105,26 @@ static bool check_background(s32 cpu)
 
 /*
  * @is_in: @cpu runs a task of the background because it has nothing else to do. Then the background
- * is not due before the next tick: a crowd in it would always be, and work that is found elsewhere
- * would never run.
+ * is not due before the next tick: a crowd in it would always be due, and work that is found
+ * elsewhere would never run.
  */
 static void set_background(s32 cpu, bool is_in)
 {
-	bool was_in = background(cpu)->is_in;
-
 	if (is_in && is_background_due(cpu))
 		background(cpu)->due_at = bpf_jiffies64() + 1;
-	background(cpu)->is_in = is_in;
 	if (is_in)
 		add_cpu(&background_cpus, cpu);
-	else if (was_in)
+	else
 		remove_cpu(&background_cpus, cpu);
+}
+
+/* @p runs on @cpu, which was idle, at once. Work that comes there may take it from the background.
+ */
+static void insert_on_idle(struct task_struct *p, s32 cpu, u64 slice_ns)
+{
+	if (is_background(p))
+		add_cpu(&background_cpus, cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
 }
 
 /* The policy's: takes a task for @cpu from such a queue of another CPU, and counts it. */
@@ -145,7 +154,7 @@ static s32 claim_background(struct task_struct *p, s32 prev_cpu)
 /* A task with work waits on @cpu. It takes the CPU, if that is in the background. */
 static void interrupt_background(s32 cpu)
 {
-	if (background(cpu)->is_in && remove_cpu(&background_cpus, cpu))
+	if (remove_cpu(&background_cpus, cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 

@@ -201,17 +201,6 @@ static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags
 }
 
 /*
- * Return true if the policy has chosen the CPU of a task that is enqueued and may leave it. Kernels
- * before 6.15 do not say so; on these it has for each task that wakes up.
- */
-static __always_inline bool is_cpu_selected(u64 enq_flags)
-{
-	if (!bpf_core_enum_value_exists(enum scx_enq_flags, SCX_ENQ_CPU_SELECTED))
-		return enq_flags & SCX_ENQ_WAKEUP;
-	return __COMPAT_is_enq_cpu_selected(enq_flags);
-}
-
-/*
  * A task of a higher class takes the CPU. The tasks in its local queue, including the one that ran,
  * would wait for it, because no other CPU takes a task from there. So they are enqueued again. Not
  * for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.

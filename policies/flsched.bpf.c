@@ -56,14 +56,15 @@ static u64 turn_ns(void)
 	return US_TO_NS(slice_us);
 }
 
+/* A task's place in its queue follows from its wait, so that nothing needs to be noted. */
 static void note_turn_over(s32 cpu, s32 pid)
 {
-	cpu_state(cpu)->ended = pid;
 }
 
 /*
  * A CPU is chosen only for a task that wakes up or is new: its last one if that is idle, else the
- * nearest idle one by cache and node, else its last one's queue, or its waker's.
+ * nearest idle one by cache and node, else one in the background; else it waits in its last one's
+ * queue, or its waker's.
  */
 s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -71,7 +72,7 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 
 	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) && remove_cpu(&idle_cpus, prev_cpu)) {
 		COUNT(idle_own);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
+		insert_on_idle(p, prev_cpu, turn_ns());
 		return prev_cpu;
 	}
 	/* A new task stays for long: a whole core comes first, wherever it is. */
@@ -86,7 +87,7 @@ s32 BPF_STRUCT_OPS(flsched_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 		return waits_with_waker(p, waker, prev_cpu, wake_flags) ? waker : prev_cpu;
 	}
 	COUNT(idle_near);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
+	insert_on_idle(p, cpu, turn_ns());
 	return cpu;
 }
 
@@ -95,13 +96,12 @@ void BPF_STRUCT_OPS(flsched_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_state *state = cpu_state(cpu);
-	bool yields = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && has_yielded(p, state);
+	bool yields = !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && has_yielded(p, cpu);
 	bool is_before = (enq_flags & SCX_ENQ_WAKEUP) && would_preempt(p);
 	struct queues *queues = &later_queues;
 
-	/* Others may be queued before the task whose turn was ended is. */
-	if (state->ended == p->pid)
-		state->ended = NO_TASK;
+	if (yields)
+		end_yield(cpu);
 	if (is_background(p)) {
 		COUNT(background);
 		queues = &background_queues;
@@ -166,16 +166,16 @@ static bool find_work(s32 cpu, bool yields)
 }
 
 /* @p has another turn. */
-static void go_on(struct task_struct *p, s32 cpu, struct cpu_state *state)
+static void go_on(struct task_struct *p, s32 cpu)
 {
 	set_background(cpu, is_background(p));
-	state->ended = NO_TASK;
+	end_yield(cpu);
 	scx_bpf_task_set_slice(p, is_background(p) ? tick_ns : turn_ns());
 }
 
 bool BPF_STRUCT_OPS(flsched_yield, struct task_struct *from, struct task_struct *to)
 {
-	return give_cpu(from, to);
+	return yield(from, to);
 }
 
 /* The CPU needs its next task: the task that ran goes to its queue, unless it goes on. */
@@ -184,7 +184,7 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	struct cpu_state *state = cpu_state(cpu);
 	bool goes_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	bool in_background = goes_on && is_background(prev);
-	bool yields = goes_on && !in_background && has_yielded(prev, state);
+	bool yields = goes_on && !in_background && has_yielded(prev, cpu);
 	bool works = goes_on && !in_background && !yields;
 	struct queues *own = works ? &run_queues : &background_queues;
 
@@ -209,14 +209,15 @@ void BPF_STRUCT_OPS(flsched_dispatch, s32 cpu, struct task_struct *prev)
 	if (!works && !yields && find_background(cpu, goes_on))
 		return;
 	if (goes_on) {
-		go_on(prev, cpu, state);
+		go_on(prev, cpu);
 		return;
 	}
 	/* offer() says why a CPU checks the queues once more. */
 	add_cpu(&idle_cpus, cpu);
 	check_later(cpu);
 	check_background(cpu);
-	if (find_work(cpu, false) || find_background(cpu, false))
+	if (take(run_queue(cpu), &state->has_queued) || find_work(cpu, false) ||
+	    find_background(cpu, false))
 		remove_cpu(&idle_cpus, cpu);
 }
 
@@ -261,9 +262,6 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 		   is_comparison_due(cpu, longest_wait_ticks())) {
 		scx_bpf_task_set_slice(p, 0);
 	}
-	/* Also if the kernel has just used the slice up: that is no yield. */
-	if (!p->scx.slice)
-		state->ended = p->pid;
 	COUNT_MANY(pushed, offer_all(cpu));
 	set_turns(cpu, nr_queued(run_queue(cpu)) + later_state(cpu)->nr_queued,
 		  background(cpu)->nr_queued, state->has_queued || !is_background(p));
@@ -277,7 +275,6 @@ void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 
 static s32 init_cpu(s32 cpu)
 {
-	cpu_state(cpu)->ended = NO_TASK;
 	loan_of(cpu)->lender = NO_CPU;
 	return create_queue(run_queue(cpu), cpu) ?: create_queue(later_queue(cpu), cpu)
 						 ?: create_queue(background_queue(cpu), cpu)

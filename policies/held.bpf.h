@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tasks that wait on a CPU which a real-time or deadline task holds. A CPU without work finds them
- * as any others. Where all CPUs have work none does, and the CPU itself has no tick of the
+ * as any others. Where all CPUs have work, none looks, and the CPU itself has no tick of the
  * policy's. So every CPU looks at one other CPU at each tick, at all of them in turn.
  */
 #ifndef FLSCHED_HELD_BPF_H
@@ -10,7 +10,7 @@
 #include "topology.bpf.h"
 
 #define HELD_TICKS 2 /* a CPU without a tick of the policy's for longer is held, or idle */
-#define ADOPTED	   8 /* tasks that come at a time from a CPU that is held */
+#define ADOPTED	   8 /* tasks that are looked at, or come, at a time from a CPU that is held */
 #define NO_QUEUE   (~0ULL)
 
 /* The policy's: the queue of @cpu with a task that must not wait any longer, or NO_QUEUE. */
@@ -23,6 +23,23 @@ static struct {
 	bool is_noted; /* if there is one; @held is 0 at first, which is a queue */
 } looks[MAX_CPUS];
 
+/* Return true if one of the first tasks in @queue may run on @cpu. */
+__noinline bool has_task_for(u64 queue, s32 cpu)
+{
+	struct task_struct *p;
+	bool found = false;
+	u32 tried = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, queue, 0) {
+		found = !is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+		if (found || ++tried >= ADOPTED)
+			break;
+	}
+	bpf_rcu_read_unlock();
+	return found;
+}
+
 /* At a tick of @cpu: return true if it is to take a task from the CPU that it looks at. */
 static bool find_held(s32 cpu)
 {
@@ -31,6 +48,8 @@ static bool find_held(s32 cpu)
 
 	if (other != cpu && now - READ_ONCE(looks[other & (MAX_CPUS - 1)].ticked_at) > HELD_TICKS)
 		held = urgent_queue(other);
+	if (held != NO_QUEUE && !has_task_for(held, cpu))
+		held = NO_QUEUE;
 	WRITE_ONCE(looks[cpu & (MAX_CPUS - 1)].ticked_at, now);
 	looks[cpu & (MAX_CPUS - 1)].held = held;
 	looks[cpu & (MAX_CPUS - 1)].is_noted = held != NO_QUEUE;

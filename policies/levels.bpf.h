@@ -39,7 +39,7 @@ static struct cpu_levels *levels_on(s32 cpu)
 	return &cpu_levels[cpu & (MAX_CPUS - 1)];
 }
 
-/* From nice; SCHED_IDLE is the last. For the end of a task that exits others wait. */
+/* From nice; SCHED_IDLE is the last. Others wait for an exiting task to finish. */
 static u32 level_of(const struct task_struct *p)
 {
 	u32 level = p->static_prio - HIGHEST_PRIO;

@@ -10,7 +10,7 @@
 #include "background.bpf.h"
 #include "loans.bpf.h"
 
-#define YIELDERS    8 /* so many tasks that yield, at most, go before tasks with work per tick */
+#define YIELDERS    8 /* at most so many yielding tasks run before tasks with work in a tick */
 #define LOOKED_AT   5 /* first tasks of a queue that are checked for a partner */
 #define TMPFS_MAGIC 0x01021994
 #define COMPUTES    2 /* a task computes if it has run for so many ticks */
@@ -21,9 +21,8 @@
  */
 struct cpu_state {
 	u32 has_queued;
-	s32 ended;	 /* the task whose turn was ended: it has not yielded */
-	u32 short_turns; /* so many turns to come last for a tick */
-	u32 nr_first;	 /* tasks that yield that have gone before tasks with work, */
+	u32 short_turns; /* the next so many turns last one tick each */
+	u32 nr_first;	 /* yielding tasks that have run before tasks with work, */
 	u64 first_at;	 /* within this tick */
 } __attribute__((aligned(64)));
 
@@ -32,12 +31,6 @@ static struct cpu_state cpu_states[MAX_CPUS];
 static struct cpu_state *cpu_state(s32 cpu)
 {
 	return &cpu_states[cpu & (MAX_CPUS - 1)];
-}
-
-/* Return true if @p ended its turn itself. sched_yield() leaves nothing of the slice. */
-static bool has_yielded(const struct task_struct *p, const struct cpu_state *state)
-{
-	return !p->scx.slice && state->ended != p->pid;
 }
 
 /* Return true if @p would preempt a running task under other schedulers. */
@@ -101,7 +94,7 @@ static bool shares_memory(const struct task_struct *p)
 }
 
 /*
- * Return true if @a and @b may wait for each other without a call of the kernel: threads of a
+ * Return true if @a and @b may wait for each other without calling the kernel: threads of a
  * process, or processes that another one has started and that share memory, as those of an MPI job.
  */
 static bool are_partners(const struct task_struct *a, const struct task_struct *b)

@@ -184,6 +184,7 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	bool gives_way =
 		!has_woken && !yields && state->current == p->pid && now < state->turn_ends_at;
 	bool serves = has_woken && (p->flags & PF_KTHREAD);
+	bool preempts = level < running && running < IDLE && !is_trickle(cpu);
 
 	if (gives_way)
 		slice_ns = state->turn_ends_at - now;
@@ -197,13 +198,13 @@ void BPF_STRUCT_OPS(rr2_enqueue, struct task_struct *p, u64 enq_flags)
 	if (is_loaded())
 		count_thread(p, cpu);
 	if (may_leave(p, enq_flags)) {
-		if (is_cpu_selected(enq_flags))
+		if (preempts)
 			add_waiting(cpu, level);
 		else
 			push(p, cpu, level);
 	}
 	scx_bpf_dsq_insert_vtime(p, run_queue(cpu), slice_ns, key, enq_flags);
-	if (level < running && running < IDLE && !is_trickle(cpu)) {
+	if (preempts) {
 		COUNT(preempted);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
@@ -254,7 +255,7 @@ static bool take_held(s32 cpu, u32 own)
 static void begin_turn(const struct task_struct *p, s32 cpu, struct cpu_state *state)
 {
 	state->current = p->pid;
-	begin_yields(cpu);
+	end_yield(cpu);
 	state->turn_ends_at = scx_bpf_now() + p->scx.slice;
 	set_level(cpu, level_of(p), !is_trickle(cpu));
 }
@@ -322,6 +323,8 @@ void BPF_STRUCT_OPS(rr2_dispatch, s32 cpu, struct task_struct *prev)
 	 * then searches for an idle CPU. So one finds the other, at the next tick at the latest.
 	 */
 	set_level(cpu, IDLE, true);
+	if (nr_queued(run_queue(cpu)) && scx_bpf_dsq_move_to_local(run_queue(cpu), 0))
+		return;
 	if (!take_offered_above(cpu, IDLE))
 		pull_above(cpu, IDLE);
 }

@@ -178,7 +178,7 @@ s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	} else if (cpu != prev_cpu && cpu != here) {
 		COUNT(warm);
 	}
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(), 0);
+	insert_on_idle(p, cpu, turn_ns());
 	return cpu;
 }
 
@@ -189,7 +189,7 @@ s32 BPF_STRUCT_OPS(smove_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 static u64 due_at(const struct task_struct *p, s32 cpu, u64 enq_flags)
 {
 	if (!(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) && has_yielded(p, cpu)) {
-		begin_yields(cpu);
+		end_yield(cpu);
 		return scx_bpf_now() + lag_after_yield(cpu, nr_queued(run_queue(cpu)));
 	}
 	return scx_bpf_now() - (bpf_jiffies64() - p->scx.runnable_at) * tick_ns;
@@ -308,7 +308,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 	if (!works && (pull(cpu, &run_queues) || find_background(cpu, goes_on)))
 		return;
 	if (goes_on) {
-		begin_yields(cpu);
+		end_yield(cpu);
 		set_background(cpu, !works);
 		scx_bpf_task_set_slice(prev, works ? turn_ns() : tick_ns);
 		return;
@@ -316,7 +316,7 @@ void BPF_STRUCT_OPS(smove_dispatch, s32 cpu, struct task_struct *prev)
 	/* A task that was queued meanwhile found the CPU idle, or is found here; see offer(). */
 	add_cpu(&idle_cpus, cpu);
 	check_background(cpu);
-	if (pull(cpu, &run_queues) || find_background(cpu, false))
+	if (take_queued(cpu) || pull(cpu, &run_queues) || find_background(cpu, false))
 		remove_cpu(&idle_cpus, cpu);
 }
 

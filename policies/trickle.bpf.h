@@ -18,9 +18,9 @@ KNOB(trickle_us, 100000, 0, 10000000,
 /* Written only by that CPU. */
 struct trickle {
 	u64 searched_at __attribute__((aligned(64))); /* when a task was searched last */
-	u64 crowd;				      /* most that waited since none had for long */
-	s32 next;				      /* the task that was found, or 0 */
-	bool is_on;				      /* the task that runs has such a turn */
+	u64 crowd;  /* most that have waited at once, since none had for long */
+	s32 next;   /* the task that was found, or 0 */
+	bool is_on; /* the task that runs has such a turn */
 };
 
 static struct trickle trickles[MAX_CPUS];
@@ -37,8 +37,8 @@ static bool is_trickle(s32 cpu)
 }
 
 /*
- * The task below @level that has waited longest on @cpu, and for @least_ns, or 0; of those that
- * have waited for LONGEST_NS any. All tasks that wait there are looked at, unless one has waited
+ * The task below @level that has waited longest on @cpu, and for @least_ns, or 0; any that has
+ * waited for LONGEST_NS will do. All tasks that wait there are looked at, unless one has waited
  * for so long: where thousands do, it is one of the first.
  */
 __noinline s32 find_starving(s32 cpu, u32 level, u64 least_ns)
@@ -97,20 +97,27 @@ static bool finds_starving(s32 cpu, u32 level, u64 waiting)
 	return trickle->next;
 }
 
-/* Takes this task from @cpu's queue, if it still waits there, for a turn of a tick. */
+/*
+ * Takes this task from @cpu's queue, if it still waits there, for a turn of a tick. It is searched
+ * in the queue, as the kernel no longer finds a task by its number when that exits.
+ */
 __noinline bool take_for_a_tick(s32 cpu, s32 pid)
 {
-	struct task_struct *p = bpf_task_from_pid(pid);
-	bool taken;
+	struct task_struct *p;
+	bool taken = false;
 
-	if (!p)
-		return false;
-	if ((bpf_jiffies64() - p->scx.runnable_at) * tick_ns < LONGEST_NS / 4)
-		trickle_on(cpu)->crowd = 0;
-	taken = take_from_queue(p, run_queue(cpu), cpu);
-	if (taken)
-		scx_bpf_task_set_slice(p, tick_ns);
-	bpf_task_release(p);
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, run_queue(cpu), 0) {
+		if (p->pid != pid)
+			continue;
+		if ((bpf_jiffies64() - p->scx.runnable_at) * tick_ns < LONGEST_NS / 4)
+			trickle_on(cpu)->crowd = 0;
+		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		if (taken)
+			scx_bpf_task_set_slice(p, tick_ns);
+		break;
+	}
+	bpf_rcu_read_unlock();
 	return taken;
 }
 

@@ -57,8 +57,8 @@ __noinline int set_turns(s32 cpu, u64 waiting, u64 aside, bool has_work)
 
 /*
  * A turn begins on @cpu. One that ends before its time leaves the timer set, which must not end the
- * next one: with the same task after it each time, that would never have more. It can still end the
- * turn of a task that comes from elsewhere: a CPU with thousands of tasks seldom looks there.
+ * next one: if the same task came next each time, it would never get a full turn. It can still end
+ * the turn of a task that comes from elsewhere: a CPU with thousands of tasks seldom looks there.
  */
 static void limit_turn(s32 cpu, enum turn turn)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
+ * sched_yield(): a task waits for others. The kernel sets its slice to 0, but also those of other
+ * tasks, so who has yielded is noted.
+ *
  * yield_to(): a task gives its CPU to another one. KVM calls it for a virtual CPU that spins on a
  * lock, because the virtual CPU that holds the lock may wait for a CPU. The callback cannot move a
  * task; the CPU takes it when it chooses its next task, which is at once.
@@ -9,18 +12,34 @@
 
 #include "topology.bpf.h"
 
-/* The task that each CPU is to run next, or 0, as at first. Written only by that CPU. */
+/* What each CPU notes of a yield, written only by that CPU. Each is 0 if there is no such task. */
 static struct {
-	s32 pid __attribute__((aligned(64)));
-} targets[MAX_CPUS];
+	s32 yielder __attribute__((aligned(64))); /* the task that yields */
+	s32 target;				  /* the task that the CPU is to run next */
+} yielding[MAX_CPUS];
 
-/* @from gives its CPU up, to @to if that is a task. The kernel switches at once if this is true. */
-static bool give_cpu(struct task_struct *from, struct task_struct *to)
+/* @from yields, to @to if that is a task. The kernel switches at once if this is true. */
+static bool yield(struct task_struct *from, struct task_struct *to)
 {
+	s32 cpu = scx_bpf_task_cpu(from);
+
+	yielding[cpu & (MAX_CPUS - 1)].yielder = from->pid;
 	if (to)
-		targets[scx_bpf_task_cpu(from) & (MAX_CPUS - 1)].pid = to->pid;
+		yielding[cpu & (MAX_CPUS - 1)].target = to->pid;
 	scx_bpf_task_set_slice(from, 0);
 	return true;
+}
+
+/* Return true if @p, which leaves @cpu, has yielded. */
+static bool has_yielded(const struct task_struct *p, s32 cpu)
+{
+	return yielding[cpu & (MAX_CPUS - 1)].yielder == p->pid;
+}
+
+/* A turn begins on @cpu, or the task that yielded is queued. */
+static void end_yield(s32 cpu)
+{
+	yielding[cpu & (MAX_CPUS - 1)].yielder = 0;
 }
 
 /*
@@ -63,11 +82,11 @@ __noinline bool take_task(s32 cpu, s32 pid, u32 nr_queues)
 /* Takes the task to which the task that ran on @cpu has yielded, if there is one. */
 static inline bool take_target(s32 cpu, u32 nr_queues)
 {
-	s32 pid = targets[cpu & (MAX_CPUS - 1)].pid;
+	s32 pid = yielding[cpu & (MAX_CPUS - 1)].target;
 
 	if (!pid)
 		return false;
-	targets[cpu & (MAX_CPUS - 1)].pid = 0;
+	yielding[cpu & (MAX_CPUS - 1)].target = 0;
 	return take_task(cpu, pid, nr_queues);
 }
 

@@ -14,27 +14,7 @@
 /* Written only by that CPU. */
 static struct {
 	u64 next_ns __attribute__((aligned(64))); /* when the next task that yields is due */
-	s32 pid;				  /* the task that yields, or NO_TASK */
 } yields[MAX_CPUS];
-
-/* @from yields, to @to if that is a task. */
-static bool yield(struct task_struct *from, struct task_struct *to)
-{
-	yields[scx_bpf_task_cpu(from) & (MAX_CPUS - 1)].pid = from->pid;
-	return give_cpu(from, to);
-}
-
-/* Return true if @p, which leaves @cpu, has yielded. */
-static bool has_yielded(const struct task_struct *p, s32 cpu)
-{
-	return yields[cpu & (MAX_CPUS - 1)].pid == p->pid;
-}
-
-/* A turn begins on @cpu. */
-static void begin_yields(s32 cpu)
-{
-	yields[cpu & (MAX_CPUS - 1)].pid = NO_TASK;
-}
 
 /*
  * How much later a task that yields on @cpu, where so many tasks wait, is due than others. Where no

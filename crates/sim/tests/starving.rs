@@ -268,6 +268,86 @@ fn a_task_that_must_stay_keeps_nobody_from_turns() {
     }
 }
 
+/// The kernel no longer finds a task that exits by its number. The search for a task that starves found it again and again,
+/// and it could never be taken: nobody below the hog ran any more.
+#[test]
+fn a_task_that_exits_keeps_nobody_from_turns() {
+    let tasks = task("exits", "is_thread = true\nexit_us = 500000", "{ run_us = 1500 }")
+        + &task("others", "count = 3", "{ run_us = 60000000 }")
+        + &task("hog", "nice = -20\nstart_us = 3000", "{ run_us = 60000000 }");
+    let (_, recording) = play("rr2", 1, 4000, &tasks);
+    let had = cpu_times(&recording, "others", 4000);
+    assert!(had.iter().all(|ms| *ms > 120.0), "{had:?}");
+}
+
+/// A task of the background that found a CPU idle kept work from it until the tick: half of the wake-ups waited for more
+/// than 1 ms.
+#[test]
+fn work_takes_a_cpu_from_the_background_that_has_just_come() {
+    let tasks = task("hog", "cpus = [0]", "{ run_us = 1200000 }")
+        + &task("background", "nice = 10\nrounds = 100", "{ sleep_us = 5000 }, { run_us = 3000 }")
+        + &task("work", "rounds = 400", "{ sleep_us = 1300 }, { run_us = 20 }");
+    for policy in ["flsched", "smove"] {
+        let (outcome, _) = play(policy, 2, 5000, &tasks);
+        let latency_us = outcome.expect("it ends").wakeup_latency_us;
+        assert!(latency_us["p90"] < 20.0, "{policy}: {latency_us:?}");
+    }
+}
+
+/// With a bound below a tick the background was due at each: it had half of the CPU.
+#[test]
+fn a_short_bound_gives_the_background_no_more() {
+    let tasks =
+        task("work", "", "{ run_us = 9000000 }") + &task("background", "nice = 10", "{ run_us = 9000000 }");
+    for policy in ["flsched:max_delay_us=1000", "flsched:max_delay_us=40000", "smove:max_delay_us=4000"] {
+        let (_, recording) = play(policy, 1, 4000, &tasks);
+        let had = cpu_times(&recording, "background", 4000)[0];
+        assert!((100.0..400.0).contains(&had), "{policy}: {had} ms of 4 s");
+    }
+}
+
+/// A task that may run only where a real-time task does had all other CPUs end their turns at each tick.
+#[test]
+fn a_task_that_only_a_held_cpu_may_run_disturbs_no_other() {
+    let tasks = task("pinned", "cpus = [0]", "{ run_us = 9000000 }")
+        + &task("real-time", "policy = { fifo = 10 }\ncpus = [0]\nstart_us = 20000", "{ run_us = 9000000 }")
+        + &task("hog", "cpus = [1, 2, 3]\ncount = 6\nstart_us = 20000", "{ run_us = 9000000 }");
+    for policy in ["flsched", "rr2"] {
+        let (_, recording) = play(policy, 4, 3000, &tasks);
+        assert!(recording.slices.len() < 250, "{policy}: {} turns in 3 s", recording.slices.len());
+    }
+}
+
+/// A turn that a real-time task cut off when its slice was used up counted as a yield.
+#[test]
+fn no_task_yields_that_does_not() {
+    let tasks = task("hog", "count = 2", "{ run_us = 4000000 }")
+        + &task(
+            "real-time",
+            "policy = { fifo = 10 }\nrounds = 70\nstart_us = 1500",
+            "{ sleep_us = 101700 }, { run_us = 50 }",
+        );
+    let (outcome, _) = play("flsched:slice_us=1000", 1, 20000, &tasks);
+    assert_eq!(outcome.expect("it ends").stats["yielded"], 0);
+}
+
+/// A new task that takes a CPU from another one made a second CPU give way, too: fork does not say that the policy has
+/// chosen a CPU.
+#[test]
+fn a_new_task_makes_one_cpu_give_way() {
+    let mut tasks = task("hog", "count = 4", "{ run_us = 500000 }");
+    for start_ms in (11..200).step_by(10) {
+        tasks += &task(
+            &format!("new-{start_ms}"),
+            &format!("nice = -5\nstart_us = {start_ms}700"),
+            "{ run_us = 300 }",
+        );
+    }
+    let (outcome, _) = play("rr2:load_threads=1000", 4, 5000, &tasks);
+    let switches = outcome.expect("it ends").context_switches;
+    assert!(switches < 70, "{switches} switches");
+}
+
 /// Scenarios that the adversary found, each of which broke the rule that it names.
 #[test]
 fn what_the_adversary_found_breaks_no_rule_any_more() {

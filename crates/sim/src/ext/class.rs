@@ -122,7 +122,7 @@ impl Class for Ext {
         let flags = match why {
             Enqueue::WakeUp if selected => ENQ_WAKEUP | ENQ_CPU_SELECTED,
             Enqueue::WakeUp | Enqueue::Delayed => ENQ_WAKEUP,
-            Enqueue::Fork if selected => ENQ_CPU_SELECTED,
+            // `wake_up_new_task()` does not say that the policy has chosen the CPU.
             Enqueue::Fork | Enqueue::Restore => 0,
         };
         core.tasks[task].scx.flags |= TASK_QUEUED;

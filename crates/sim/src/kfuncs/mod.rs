@@ -6,7 +6,7 @@ mod maps;
 mod timers;
 
 use crate::core::{Core, TaskStruct};
-use crate::env::abi::{DSQ_BUILTIN, EEXIST, EINVAL};
+use crate::env::abi::{DSQ_BUILTIN, EEXIST, EINVAL, PF_EXITING};
 use crate::ext::Ext;
 use crate::ext::context::with;
 use rand::Rng;
@@ -183,6 +183,8 @@ unsafe extern "C" fn cpu_curr(cpu: i32) -> *mut TaskStruct {
 unsafe extern "C" fn task_from_pid(pid: i32) -> *mut TaskStruct {
     with(|_, core| {
         let task = usize::try_from(pid - 1).ok().and_then(|index| core.tasks.get(index));
+        // A task that exits may have been unhashed already.
+        let task = task.filter(|task| task.flags & PF_EXITING == 0);
         task.map_or(null_mut(), |task| task.as_ptr())
     })
 }
