@@ -36,7 +36,9 @@ pub fn run(args: Attach) -> Result<u8> {
             return Ok(0);
         }
         if !words.is_empty() {
-            eprintln!("flsched: no policy is named; options follow it, as in `flsched attach flsched --partial`\n");
+            eprintln!(
+                "flsched: no policy is named; options follow it, as in `flsched attach flsched --partial`\n"
+            );
         }
         print_overview(io::stderr().lock())?;
         return Ok(exit::USAGE);
