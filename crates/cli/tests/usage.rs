@@ -378,7 +378,8 @@ fn a_reader_of_messages_that_has_gone_does_not_end_a_comparison() {
 
 #[test]
 fn a_reader_that_has_gone_is_not_a_panic() {
-    for arguments in [&["attach", "--help"][..], &["status"], &["doctor"], &["doctor", "--json"], &SIMULATED] {
+    for arguments in [&["attach", "--help"][..], &["status"], &["doctor"], &["doctor", "--json"], &SIMULATED]
+    {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_flsched"));
