@@ -159,10 +159,10 @@ fn kfunc_types() -> Finding {
             format!("boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, or {IN_A_VM}"),
         );
     }
-    let malformed = malformed_kfuncs();
     if sched_ext::status().is_none() {
         return ok(CHECK, "in this kernel, without types of scx kernel functions");
     }
+    let malformed = malformed_kfuncs();
     if malformed.is_empty() {
         return ok(CHECK, "types of the scx kernel functions are well formed");
     }
