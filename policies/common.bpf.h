@@ -190,6 +190,12 @@ static __always_inline bool is_pinned(const struct task_struct *p)
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
 }
 
+/* Return true if @p, which waits, may run on @cpu, another CPU than where it waits. */
+static __always_inline bool may_move_to(const struct task_struct *p, s32 cpu)
+{
+	return !is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
 /*
  * Return true if another CPU may take @p, which is being enqueued. A task that a higher class has
  * preempted is still the current task of its CPU, and in a BPF program the current task counts as
@@ -202,13 +208,13 @@ static __always_inline bool may_leave(const struct task_struct *p, u64 enq_flags
 
 /*
  * A task of a higher class takes the CPU. The tasks in its local queue, including the one that ran,
- * would wait for it, because no other CPU takes a task from there. So they are enqueued again. Not
- * for the kernel's stopper, which is done in microseconds: after it the task that ran goes on.
+ * would wait for it, because no other CPU takes a task from there. So they are enqueued again. Also
+ * for the kernel's stopper, though it is done in microseconds: if a real-time task comes next, this
+ * is not called again.
  */
-static __always_inline void give_way(const struct scx_cpu_release_args *args)
+static __always_inline void give_way(void)
 {
-	if (args->reason != SCX_CPU_PREEMPT_STOP)
-		scx_bpf_reenqueue_local();
+	scx_bpf_reenqueue_local();
 }
 
 /*

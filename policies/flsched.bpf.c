@@ -270,7 +270,7 @@ void BPF_STRUCT_OPS(flsched_tick, struct task_struct *p)
 /* A task of a higher class takes the CPU: the tasks in its local queue are enqueued again. */
 void BPF_STRUCT_OPS(flsched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	give_way(args);
+	give_way();
 }
 
 static s32 init_cpu(s32 cpu)

@@ -221,7 +221,7 @@ void BPF_STRUCT_OPS(flsched_paper_tick, struct task_struct *p)
 
 void BPF_STRUCT_OPS(flsched_paper_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	give_way(args);
+	give_way();
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flsched_paper_init)

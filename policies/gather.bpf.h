@@ -26,8 +26,7 @@ __noinline bool gather_from(s32 from, s32 cpu, u64 team, u32 level, u32 looks)
 	bpf_for_each (scx_dsq, p, run_queue(from), 0) {
 		if (gathered || tried++ >= looks)
 			break;
-		if (level_of(p) != level || team_of(p) != team || is_migration_disabled(p) ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (level_of(p) != level || team_of(p) != team || !may_move_to(p, cpu))
 			continue;
 		gathered = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, run_queue(cpu), 0);
 		if (gathered)

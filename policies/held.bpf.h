@@ -32,7 +32,7 @@ __noinline bool has_task_for(u64 queue, s32 cpu)
 
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, queue, 0) {
-		found = !is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+		found = may_move_to(p, cpu);
 		if (found || ++tried >= ADOPTED)
 			break;
 	}
@@ -78,8 +78,7 @@ __noinline bool adopt(s32 cpu, u64 held, u64 own)
 	bpf_for_each (scx_dsq, p, held, 0) {
 		if (tried++ >= ADOPTED)
 			break;
-		if (!is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, own, 0))
+		if (may_move_to(p, cpu) && scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, own, 0))
 			adopted = true;
 	}
 	bpf_rcu_read_unlock();

@@ -228,8 +228,7 @@ __noinline u32 take_of_level(s32 from, s32 cpu, u32 level, u32 looks)
 		if (level_of(p) != level)
 			continue;
 		found = NONE_FREE;
-		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-		    scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+		if (may_move_to(p, cpu) && scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			found = TAKEN;
 	}
 	bpf_rcu_read_unlock();
@@ -269,7 +268,7 @@ __noinline bool take_offered_above(s32 cpu, u32 level)
 	bpf_for_each (scx_dsq, p, READ_ONCE(mine->queue), 0) {
 		if (taken || level_of(p) >= level)
 			break;
-		if (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (may_move_to(p, cpu))
 			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 	}
 	bpf_rcu_read_unlock();

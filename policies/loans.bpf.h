@@ -43,7 +43,7 @@ static void give_waiter(s32 cpu, s32 other, u64 iter_flags)
 
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, later_queue(cpu), iter_flags) {
-		if (!is_pinned(p) && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
+		if (may_move_to(p, other) &&
 		    scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, later_queue(other), 0)) {
 			set_and_order(&later_state(other)->has_tasks);
 			offer(&later_queues, p, other, NEARBY);

@@ -151,7 +151,7 @@ static u32 offer_queued(struct queues *queues, s32 cpu)
 }
 
 /*
- * At a tick of @cpu the tasks that wait there are offered to idle CPUs, and to those in the
+ * At a tick of @cpu the tasks that wait there are offered to idle CPUs, or else to those in the
  * background. How many were woken.
  */
 static u32 offer_all(s32 cpu)
@@ -159,8 +159,9 @@ static u32 offer_all(s32 cpu)
 	u32 woken = 0;
 
 	if (cpu_state(cpu)->has_queued)
-		woken += offer_queued(&run_queues, cpu) +
-			 offer_waiting(&run_queues, &background_cpus, cpu, false, SCX_KICK_PREEMPT);
+		woken += offer_queued(&run_queues, cpu)
+				 ?: offer_waiting(&run_queues, &background_cpus, cpu, false,
+						  SCX_KICK_PREEMPT);
 	if (check_later(cpu))
 		woken += offer_queued(&later_queues, cpu);
 	if (check_background(cpu))

@@ -417,7 +417,7 @@ void BPF_STRUCT_OPS(rr2_tick, struct task_struct *p)
 void BPF_STRUCT_OPS(rr2_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	set_level(cpu, NO_LEVEL, true);
-	give_way(args);
+	give_way();
 }
 
 /*

@@ -344,10 +344,8 @@ static bool ends_turn(const struct task_struct *p, s32 cpu, u64 waiting)
 /* At a tick of @cpu the tasks that wait there are offered to idle CPUs, and to the background. */
 static void offer_all(s32 cpu, u64 waiting)
 {
-	if (waiting) {
-		offer_waiting(&run_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE);
+	if (waiting && !offer_waiting(&run_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE))
 		offer_waiting(&run_queues, &background_cpus, cpu, false, SCX_KICK_PREEMPT);
-	}
 	if (check_background(cpu))
 		offer_waiting(&background_queues, &idle_cpus, cpu, true, SCX_KICK_IDLE);
 }
@@ -374,7 +372,7 @@ void BPF_STRUCT_OPS(smove_tick, struct task_struct *p)
  */
 void BPF_STRUCT_OPS(smove_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	give_way(args);
+	give_way();
 	set_timer(cpu, scx_bpf_now() + US_TO_NS(delay_us));
 }
 

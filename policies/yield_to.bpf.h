@@ -53,8 +53,7 @@ static bool take_from_queue(struct task_struct *p, u64 queue, s32 cpu)
 
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, first, queue, 0) {
-		if (scx_bpf_task_cpu(p) == cpu ||
-		    (!is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))
+		if (scx_bpf_task_cpu(p) == cpu || may_move_to(p, cpu))
 			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 		break;
 	}
