@@ -16,7 +16,7 @@
  * task runs there, on a fast CPU; if not, it goes to an idle one. The simpler variant, S_local,
  * stays there until the load is balanced.
  *
- * The scheduler below the idea: the nearest idle CPU, else one in the background, else the last
+ * The base scheduler: the nearest idle CPU, else one in the background, else the last
  * one's run queue; round robin; no preemption by woken tasks but of the background (nice 1 to 19,
  * SCHED_IDLE; background.bpf.h); a CPU without work, or with a queue that is shorter by two, takes
  * a task from another one's queue. cgroup weights and limits are ignored.
