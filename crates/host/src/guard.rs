@@ -7,6 +7,7 @@
 //! callback behind when it is enabled or disabled (a warning in `rq_pin_lock()`), and 6.18 divides by zero in
 //! `set_cpus_allowed_dl()` when a CPU goes offline.
 use crate::Error;
+use crate::processes;
 use crate::starvation::numbers_in;
 use crate::status::policy_of;
 use nix::errno::Errno;
@@ -57,8 +58,11 @@ struct Target {
 }
 
 impl Guard {
-    /// An error: this process may not have threads of a real-time class, as without CAP_SYS_NICE.
+    /// An error: this process may not have threads of a real-time class, as without CAP_SYS_NICE, or does not see all tasks.
     pub(crate) fn start() -> Result<Self, Errno> {
+        if !processes::sees_all() {
+            return Err(Errno::EPERM);
+        }
         let shared = Arc::new(Shared {
             began: Instant::now(),
             stop: AtomicBool::new(false),
@@ -88,7 +92,7 @@ impl Guard {
     ) -> Result<(), Errno> {
         let (entered, outcome) = mpsc::channel();
         let shared = self.shared.clone();
-        self.threads.push(thread::spawn(move || {
+        let thread = thread::Builder::new().spawn(move || {
             let result = enter();
             let may = result.is_ok();
             let _ = entered.send(result);
@@ -96,7 +100,8 @@ impl Guard {
                 each(&shared);
                 thread::sleep(EVERY);
             }
-        }));
+        });
+        self.threads.push(thread.map_err(|_| Errno::EAGAIN)?);
         outcome.recv().unwrap_or(Err(Errno::EAGAIN))
     }
 
@@ -178,40 +183,74 @@ impl Shared {
             in_a_row.set(0);
             return;
         }
-        let runnable = runnable_tasks();
-        let is_pressed = runnable.iter().any(|task| is_real_time(task.class));
+        let is_pressed = runnable_tasks().any(|task| is_real_time(task.class));
         in_a_row.set(if is_pressed { in_a_row.get() + 1 } else { 0 });
         if is_pressed {
             self.late.store(now, Relaxed);
         }
         if in_a_row.get() >= CHECKS {
             in_a_row.set(0);
-            self.detach(&runnable);
+            self.detach();
         }
     }
 
-    fn detach(&self, runnable: &[Runnable]) {
+    fn detach(&self) {
         let Ok(mut target) = self.target.try_lock() else { return };
         let Some(Target { link, helpers }) = &*target else { return };
-        for helper in helpers {
-            let _ = enter_class(*helper, libc::SCHED_FIFO, 99);
-        }
+        let helpers: Vec<_> = helpers.iter().filter_map(|id| Lifted::lift(*id, *id, HELPERS)).collect();
         // Any of them can be in the middle of a fork. What they fork is of the default class again.
-        let starved = || runnable.iter().filter(|task| !is_real_time(task.class));
-        for task in starved() {
-            let _ = enter_class(task.id, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 98);
-        }
+        let starved = runnable_tasks().filter(|task| !is_real_time(task.class));
+        let starved: Vec<_> =
+            starved.filter_map(|task| Lifted::lift(task.id, task.process, STARVED)).collect();
         self.has_fired.store(true, Relaxed);
         // SAFETY: the link is open as long as it is here.
         unsafe { libbpf_rs::libbpf_sys::bpf_link_detach(*link) };
-        for task in starved() {
-            let _ = enter_class(task.id, task.class, 0);
-        }
-        for helper in helpers {
-            let _ = enter_class(*helper, libc::SCHED_OTHER, 0);
+        for task in starved.iter().chain(&helpers) {
+            task.put_back();
         }
         *target = None;
     }
+}
+
+/// A task's class with its flag, and priority.
+type Class = (libc::c_int, libc::c_int);
+
+const HELPERS: Class = (libc::SCHED_FIFO, 99);
+const STARVED: Class = (libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 98);
+
+/// A task that has another class until it is put back.
+struct Lifted {
+    id: libc::pid_t,
+    process: libc::pid_t,
+    before: Class,
+    to: Class,
+}
+
+impl Lifted {
+    /// `None`: the task has ended, or has this class already.
+    fn lift(id: libc::pid_t, process: libc::pid_t, to: Class) -> Option<Self> {
+        let before = class_of(id).filter(|before| *before != to)?;
+        enter_class(id, to.0, to.1).ok()?;
+        Some(Self { id, process, before, to })
+    }
+
+    /// Whoever has the number by now keeps its class, unless it is this task. A thread that has executed another program
+    /// has its process's number since.
+    fn put_back(&self) {
+        let id = if class_of(self.id).is_some() { self.id } else { self.process };
+        if class_of(id) == Some(self.to) {
+            let _ = enter_class(id, self.before.0, self.before.1);
+        }
+    }
+}
+
+/// `None`: it has ended, or is of SCHED_DEADLINE, which has more parameters.
+fn class_of(id: libc::pid_t) -> Option<Class> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter outlives the calls.
+    let class = Errno::result(unsafe { libc::sched_getscheduler(id) }).ok()?;
+    Errno::result(unsafe { libc::sched_getparam(id, &mut parameters) }).ok()?;
+    (class != libc::SCHED_DEADLINE).then_some((class, parameters.sched_priority))
 }
 
 /// Refuses to attach beside real-time tasks that do not sleep: the guard watches only what is attached, and the threads
@@ -223,7 +262,7 @@ pub(crate) fn check() -> Result<(), Error> {
         if look > 0 {
             thread::sleep(BETWEEN_LOOKS);
         }
-        if runnable_tasks().iter().filter(|task| is_real_time(task.class)).count() < cpus {
+        if runnable_tasks().filter(|task| is_real_time(task.class)).count() < cpus {
             return Ok(());
         }
     }
@@ -233,23 +272,22 @@ pub(crate) fn check() -> Result<(), Error> {
 /// A task that runs or waits for a CPU.
 struct Runnable {
     id: libc::pid_t,
+    process: libc::pid_t,
     class: libc::c_int,
 }
 
 /// All but the calling thread, which is of a real-time class itself.
-fn runnable_tasks() -> Vec<Runnable> {
+fn runnable_tasks() -> impl Iterator<Item = Runnable> {
     let own = nix::unistd::gettid().as_raw() as u32;
-    let mut found = Vec::new();
-    for process in numbers_in("/proc") {
-        for id in numbers_in(&format!("/proc/{process}/task")).filter(|id| *id != own) {
-            let stat = fs::read_to_string(format!("/proc/{process}/task/{id}/stat")).unwrap_or_default();
-            let is_runnable = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'));
-            if let (true, Some(class)) = (is_runnable, policy_of(&stat)) {
-                found.push(Runnable { id: id as libc::pid_t, class: class as libc::c_int });
-            }
-        }
-    }
-    found
+    let task = move |process: u32, id: u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/task/{id}/stat")).ok()?;
+        let is_runnable = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'));
+        let class = policy_of(&stat).filter(|_| is_runnable && id != own)?;
+        Some(Runnable { id: id as _, process: process as _, class: class as _ })
+    };
+    numbers_in("/proc").flat_map(move |process| {
+        numbers_in(&format!("/proc/{process}/task")).filter_map(move |id| task(process, id))
+    })
 }
 
 fn is_real_time(class: libc::c_int) -> bool {
@@ -303,13 +341,41 @@ mod tests {
         let id = child.id() as libc::pid_t;
         let found = (0..200).find_map(|_| {
             thread::sleep(Duration::from_millis(10));
-            runnable_tasks().into_iter().find(|task| task.id == id)
+            runnable_tasks().find(|task| task.id == id)
         });
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!is_real_time(found.unwrap().class));
         let own = nix::unistd::gettid().as_raw();
-        assert!(runnable_tasks().iter().all(|task| task.id != own));
+        assert!(runnable_tasks().all(|task| task.id != own));
+    }
+
+    #[test]
+    fn a_task_gets_its_own_class_back() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = child.id() as libc::pid_t;
+        let before: Class = (libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK, 0);
+        enter_class(id, before.0, before.1).unwrap();
+        let outcome = Lifted::lift(id, id, STARVED).map(|lifted| {
+            let meanwhile = class_of(id);
+            lifted.put_back();
+            // Put back once more, it is somebody else's.
+            enter_class(id, libc::SCHED_IDLE, 0).unwrap();
+            lifted.put_back();
+            (meanwhile, class_of(id))
+        });
+        let lifted = Lifted::lift(id, id, STARVED);
+        if let Some(lifted) = &lifted {
+            lifted.put_back();
+        }
+        let again = class_of(id);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Without CAP_SYS_NICE nothing is lifted.
+        if let Some(outcome) = outcome {
+            assert_eq!(outcome, (Some(STARVED), Some((libc::SCHED_IDLE, 0))));
+            assert_eq!(again, Some((libc::SCHED_IDLE, 0)));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, Program, ProgramType};
 use nix::sys::time::TimeValLike;
 use scx_utils::compat;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,7 @@ const HOTPLUG_TRIES: usize = 20;
 /// Opens, configures, loads and attaches a policy; repeats this if CPUs came or went in between. It is guarded against
 /// real-time tasks that do not sleep.
 pub fn start(spec: &PolicySpec, scope: Scope) -> Result<Running, Error> {
+    processes::check(spec)?;
     let guard = is_at_risk().then(Guard::start);
     let is_unguarded = matches!(guard, Some(Err(_)));
     let guard = guard.and_then(Result::ok);
@@ -83,7 +84,6 @@ fn is_at_risk() -> bool {
 
 /// The same, but [`Error::HotplugRace`] if CPUs came or went in between. The guard watches it when this returns.
 pub(crate) fn start_once(spec: &PolicySpec, scope: Scope, guard: Option<&Guard>) -> Result<Running, Error> {
-    processes::check(spec)?;
     let policy = spec.policy;
     let btf = btf_of(policy)?;
     let frequencies = frequencies_for(&btf);
@@ -228,10 +228,22 @@ impl Running {
         found.update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(|e| failed(format!("{map}: {e}")))
     }
 
+    /// Detaches while the guard still watches: detaching waits for RCU, which real-time tasks can keep from running. Whether
+    /// it was the guard that detached it.
+    pub(crate) fn detach_guarded(&self, guard: &Guard) -> bool {
+        let has_fired = guard.has_fired();
+        if let Some(link) = self.link() {
+            // SAFETY: the link is open. If the guard has detached it, this is an error without consequences.
+            unsafe { libbpf_rs::libbpf_sys::bpf_link_detach(link.as_raw_fd()) };
+        }
+        guard.release();
+        has_fired
+    }
+
     /// Detaches; the default scheduler runs the machine when this returns.
     pub fn stop(mut self) -> Result<ExitReport, Error> {
         if let Some(guard) = &self.guard {
-            guard.release();
+            self.detach_guarded(guard);
         }
         self.links.clear();
         let deadline = Instant::now() + DETACH_LIMIT;

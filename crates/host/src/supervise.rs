@@ -2,6 +2,7 @@
 //! ejection. The default scheduler runs the machine meanwhile.
 use crate::guard::{CALM, Guard};
 use crate::loader::start_once;
+use crate::processes;
 use crate::sched_ext;
 use crate::{Error, ExitReport, Running, Scope};
 use flsched_spec::PolicySpec;
@@ -14,7 +15,8 @@ const PAUSES: [Duration; 4] =
 /// What follows if the guard cannot be started.
 pub(crate) const UNGUARDED: &str = "real-time tasks that do not sleep can stop this machine for as long as they run: its \
                                     sched_ext has no deadline server, and flsched may not detach the scheduler in time \
-                                    without CAP_SYS_NICE and real-time classes (RestrictRealtime=no in a unit)";
+                                    without CAP_SYS_NICE, real-time classes (RestrictRealtime=no in a unit) and \
+                                    sight of all tasks (in a container the host's PID namespace; with hidepid CAP_SYS_PTRACE)";
 /// An ejection after this time without one is the first again.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
@@ -59,6 +61,7 @@ enum State {
 impl<'a> Supervisor<'a> {
     /// Attaches it. `stop` ends a wait for CPUs that come and go.
     pub fn attach(spec: &'a PolicySpec, scope: Scope, stop: &'a AtomicBool) -> Result<Self, Error> {
+        processes::check(spec)?;
         let guard = (!sched_ext::has_deadline_server()).then(Guard::start);
         let is_unguarded = matches!(guard, Some(Err(_)));
         let guard = guard.and_then(Result::ok);
@@ -150,7 +153,9 @@ impl<'a> Supervisor<'a> {
     pub fn detach(&mut self) -> Result<Option<ExitReport>, Error> {
         match std::mem::replace(&mut self.state, State::Off) {
             State::Attached(running) => {
-                self.release();
+                if let Some(guard) = &self.guard {
+                    running.detach_guarded(guard);
+                }
                 running.stop().map(Some)
             }
             State::Waiting { .. } | State::Off => Ok(None),

@@ -6,8 +6,8 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 /// The section in which the compiler stores type information.
 const BTF: &str = ".BTF";
-/// The sections with the kernel's tables of callbacks begin with this.
-const OPS: &str = ".struct_ops";
+/// The section with the kernel's table of callbacks. One in `.struct_ops` would stay attached after `kill -9`.
+const OPS: &str = ".struct_ops.link";
 /// The struct behind `STATS()`: a member for each statistic.
 const STATS_STRUCT: &str = "policy_stats";
 
@@ -83,7 +83,7 @@ pub(crate) fn describe(object: &[u8]) -> Result<Description, Malformed> {
 fn ops_tables(file: &object::File<'_>) -> usize {
     let is_table = |symbol: &object::Symbol<'_, '_>| {
         let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
-        symbol.size() > 0 && section.is_some_and(|it| it.name().is_ok_and(|name| name.starts_with(OPS)))
+        symbol.size() > 0 && section.is_some_and(|it| it.name().is_ok_and(|name| name == OPS))
     };
     file.symbols().filter(is_table).count()
 }

@@ -4,6 +4,7 @@ mod frequency;
 
 use crate::config::{has_btf, missing_options, of_this_kernel, release};
 use crate::error::NO_CONFIG_REMEDY;
+use crate::processes;
 use crate::supervise::UNGUARDED;
 use crate::{Error, Purpose, malformed_kfuncs, partial, sched_ext, try_load};
 use flsched_spec::Policy;
@@ -233,6 +234,11 @@ fn real_time_tasks() -> Finding {
         );
     }
     match Purpose::GUARD.lack() {
+        None if !processes::sees_all() => warning(
+            CHECK,
+            UNGUARDED,
+            "share the host's PID namespace (hostPID: true), or with hidepid give flsched CAP_SYS_PTRACE",
+        ),
         None => ok(
             CHECK,
             "sched_ext has no deadline server here; if real-time tasks do not sleep, flsched detaches the scheduler after 1 s",
