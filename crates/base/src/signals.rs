@@ -1,13 +1,44 @@
 //! Ctrl-C and its kin, for what ends by itself.
+use nix::libc;
+use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Set once SIGINT, SIGTERM or SIGHUP arrives.
-pub fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
+pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, flag.clone())?;
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+        register(signal, flag.clone())?;
     }
     Ok(flag)
+}
+
+/// The same, for a process whose end cleans up by itself: a second signal ends it at once, also while it waits for somebody
+/// to read what it prints.
+pub fn stop_flag_or_end() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+        register_conditional_shutdown(signal, 128 + signal, flag.clone())?;
+        register(signal, flag.clone())?;
+    }
+    Ok(flag)
+}
+
+/// A signal that whoever started this process has it ignore, as nohup does with SIGHUP.
+pub fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: zeroes are a valid `sigaction`, which the call fills in; without a new action it changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Ctrl-Z does nothing from here on: a process that stands still detaches no scheduler.
+pub fn never_stop() -> io::Result<()> {
+    // SAFETY: no handler is installed.
+    unsafe { nix::sys::signal::signal(Signal::SIGTSTP, nix::sys::signal::SigHandler::SigIgn) }?;
+    Ok(())
 }

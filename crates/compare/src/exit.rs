@@ -56,6 +56,11 @@ pub fn of_status(status: ExitStatus) -> u8 {
     u8::try_from(code & 0xff).unwrap_or(FAILURE)
 }
 
+/// The exit code that a shell would show for a command that this signal has ended.
+pub fn of_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(FAILURE)
+}
+
 /// The exit code that a shell would show for a command that could not be started.
 pub fn of_start(error: &io::Error) -> u8 {
     match error.kind() {

@@ -143,7 +143,8 @@ fn print_overview(mut out: impl Write) -> io::Result<()> {
 
 fn attach(spec: PolicySpec, matches: &ArgMatches) -> Result<u8> {
     let policy = spec.policy;
-    let stop = signals::stop_flag()?;
+    let stop = signals::stop_flag_or_end()?;
+    signals::never_stop()?;
     if matches.get_flag("partial") && !matches.get_flag("force") {
         check_partial()?;
     }

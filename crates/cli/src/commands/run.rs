@@ -10,6 +10,7 @@ use flsched_host::{
     release_children, start_in_sched_ext,
 };
 use flsched_spec::UsageError;
+use nix::sys::prctl::set_child_subreaper;
 use nix::unistd::Pid;
 use std::io;
 use std::process::{Child, Command};
@@ -36,6 +37,10 @@ pub fn run(args: &Run) -> Result<u8> {
     for warning in supervisor.warnings() {
         eprintln!("flsched: warning: {warning}");
     }
+    if let Some(signal) = signals.end() {
+        detach(&mut supervisor)?;
+        return Ok(exit::of_signal(signal));
+    }
     let share =
         args.share.map(|percent| Share::set(percent, keeper()?).map_err(anyhow::Error::from)).transpose()?;
     let mut command = Command::new(program);
@@ -46,6 +51,8 @@ pub fn run(args: &Run) -> Result<u8> {
     }
     if args.partial {
         start_in_sched_ext(&mut command);
+        // What outlives the command is still found at the end, and leaves the class.
+        set_child_subreaper(true).context("cannot keep the command's processes")?;
     }
     let mut watch = args.partial.then(StarvationWatch::of_command);
     let mut child = match spawn(command, &mut supervisor, &mut watch)? {
@@ -64,8 +71,11 @@ pub fn run(args: &Run) -> Result<u8> {
         check(&mut supervisor, spec.policy.name);
         keep_going(&mut supervisor, &mut watch)?;
     };
-    detach(&mut supervisor)?;
     drop(share);
+    if args.partial {
+        release_children();
+    }
+    detach(&mut supervisor)?;
     Ok(exit::of_status(status))
 }
 
