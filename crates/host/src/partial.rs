@@ -1,7 +1,6 @@
 //! Partial mode beside other load. The kernel prefers tasks of the default class to those of SCHED_EXT:
 //! without its deadline server for sched_ext, the latter starve on a CPU that the former keep busy.
-use nix::sched::sched_getaffinity;
-use nix::unistd::Pid;
+use flsched_machine::read_cpu_list;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -62,10 +61,11 @@ fn busy_cpus(cpus: &[usize]) -> usize {
     busy.len()
 }
 
-/// CPUs that this process and its children may use.
+/// CPUs that this process and its children may use. (nix's mask has room for 1,024.)
 pub(crate) fn allowed_cpus() -> Vec<usize> {
-    let set = sched_getaffinity(Pid::this()).unwrap_or_default();
-    (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(|list| read_cpu_list(list.trim())).unwrap_or_default()
 }
 
 /// What a CPU has done since boot, in ticks.

@@ -2,11 +2,10 @@
 //! and after 30 s without a CPU for one task of SCHED_EXT it takes the scheduler from all.
 use crate::Waiter;
 use crate::class::SCHED_EXT;
-use crate::status::policy_of;
 use nix::errno::Errno;
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ const COST: u32 = 100;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 const _: () = assert!(LONGEST_PAUSE.as_secs() * (SAMPLES as u64 + 1) <= TASK_LIMIT.as_secs());
 
-/// Watches each task of SCHED_EXT, among the descendants of this process or on the whole machine.
+/// Watches each task of SCHED_EXT on the machine, and whether one of the command's runs, if there is a command.
 pub struct StarvationWatch {
     is_of_command: bool,
     due: Instant,
@@ -62,6 +61,8 @@ struct Task {
     /// `schedstat` without the time spent waiting: time on a CPU, and number of timeslices.
     ran: (u64, u64),
     runnable: bool,
+    /// It is watched for the command: a descendant of this process.
+    is_of_command: bool,
 }
 
 /// A task at the last sample, and since when it has been like that.
@@ -90,7 +91,8 @@ impl Still {
 }
 
 impl StarvationWatch {
-    /// Watches the descendants of this process.
+    /// Watches the descendants of this process as the command, and all other tasks of SCHED_EXT: the kernel ejects the
+    /// scheduler for any of them.
     pub fn of_command() -> Self {
         Self::new(true)
     }
@@ -112,7 +114,13 @@ impl StarvationWatch {
             return None;
         }
         let cost_before = own_cpu_time();
-        let tasks = if self.is_of_command { tasks_of_command() } else { tasks_of_machine() };
+        let mut tasks = tasks_of_machine();
+        if self.is_of_command {
+            let own: BTreeSet<u32> = tasks_of_command().into_iter().map(|task| task.id).collect();
+            for task in &mut tasks {
+                task.is_of_command = own.contains(&task.id);
+            }
+        }
         let found = self.add(tasks, began);
         self.due = Instant::now() + pause_after(own_cpu_time().saturating_sub(cost_before));
         found
@@ -121,13 +129,15 @@ impl StarvationWatch {
     fn add(&mut self, tasks: Vec<Task>, now: Instant) -> Option<Starving> {
         let mut starved = Vec::new();
         // A task that has started or ended since the last sample counts as progress of the command.
-        let mut progress = tasks.len() != self.seen.len();
+        let of_command = |task: &&Task| task.is_of_command;
+        let before = self.seen.values().map(|seen| &seen.task).filter(of_command).count();
+        let mut progress = tasks.iter().filter(of_command).count() != before;
         let mut runnable = false;
         let mut seen = BTreeMap::new();
         for task in tasks {
             let before = self.seen.remove(&task.id).filter(|before| before.task == task);
-            progress |= before.is_none();
-            runnable |= task.runnable;
+            progress |= task.is_of_command && before.is_none();
+            runnable |= task.is_of_command && task.runnable;
             let mut still = before.map_or(Still::from(now), |before| before.still);
             if still.since < now && task.runnable && still.go_on(now, TASK_LIMIT) {
                 let waited = now - still.since;
@@ -216,19 +226,29 @@ fn children(process: u32) -> Vec<u32> {
 
 /// `None`: the task has just ended, or is of another class.
 fn task(process: u32, id: u32) -> Option<Task> {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
-    let stat = read("stat")?;
-    if policy_of(&stat) != Some(SCHED_EXT) {
+    // Nearly all tasks are of another class, and this call takes far less time than opening a file.
+    // SAFETY: takes an integer.
+    if unsafe { libc::sched_getscheduler(id as libc::pid_t) } & !libc::SCHED_RESET_ON_FORK
+        != SCHED_EXT as libc::c_int
+    {
         return None;
     }
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
+    let stat = read("stat")?;
     // The fields follow the name, which may contain anything.
     let (head, fields) = stat.rsplit_once(") ")?;
     let runnable = fields.starts_with('R');
     let name = head.split_once('(')?.1.to_owned();
     let schedstat = read("schedstat")?;
     let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
-    let (time, _waited, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    Some(Task { id, name, ran: (time, turns), runnable })
+    let mut ran: (u64, u64) = (numbers.next()?, numbers.nth(1)?);
+    if ran == (0, 0) {
+        // A kernel that does not count (no CONFIG_SCHEDSTATS, and delayacct off): its user and system time, in ticks.
+        let times: Vec<u64> =
+            fields.split(' ').skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
+        ran.0 = times.iter().sum();
+    }
+    Some(Task { id, name, ran, runnable, is_of_command: false })
 }
 
 #[cfg(test)]
@@ -236,7 +256,7 @@ mod tests {
     use super::*;
 
     fn task(id: u32, time: u64, runnable: bool) -> Task {
-        Task { id, name: "x".into(), ran: (time, 1), runnable }
+        Task { id, name: "x".into(), ran: (time, 1), runnable, is_of_command: true }
     }
 
     /// The starving task, if any, after each of these samples, which are 500 ms apart.
@@ -258,6 +278,16 @@ mod tests {
         let mut samples = vec![still; 9];
         samples[4][1].ran.0 = 10;
         assert!(!starves_at_last(&samples[..6]), "it ran in between");
+    }
+
+    #[test]
+    fn tasks_of_others_are_no_progress_of_the_command() {
+        let other = |time| Task { is_of_command: false, ..task(2, time, true) };
+        let samples: Vec<_> = (0..5).map(|time| vec![task(1, 7, true), other(time)]).collect();
+        assert!(starves_at_last(&samples));
+        let samples: Vec<_> = (0..31).map(|time| vec![task(1, time, true), other(7)]).collect();
+        let found = found_at(StarvationWatch::of_command(), &samples).pop().unwrap();
+        assert!(matches!(found, Some(Starving::Tasks(tasks)) if tasks[0].who.pid == 2));
     }
 
     #[test]
