@@ -2,6 +2,7 @@
 use crate::Error;
 use crate::partial::allowed_cpus;
 use crate::sched_ext;
+use flsched_base::process::wait_for;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::fmt::Write as _;
 use std::fs;
@@ -9,10 +10,17 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const SERVERS: &str = "/sys/kernel/debug/sched/ext_server";
 /// Within this time the share is given. The kernel's own period, 1 s, would let tasks wait half a second for a half.
 const PERIOD_NS: u64 = 100_000_000;
+/// How long a command's end may wait for the old settings.
+const RESTORES_WITHIN: Duration = Duration::from_secs(2);
+/// On a CPU that is offline the old settings are tried again so often, and for so long.
+const RETRY: Duration = Duration::from_secs(1);
+const GIVES_UP_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// A share that lasts as long as this. The old settings come back with its end, and by a second process also if this one is
 /// killed.
@@ -44,8 +52,14 @@ impl Share {
                 cause,
                 remedy: "mount debugfs: mount -t debugfs none /sys/kernel/debug",
             })?;
-        // SAFETY: setsid is a system call. In a session of its own, no terminal's Ctrl-C reaches it.
-        unsafe { keeper.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
+        // SAFETY: these are system calls. In a session of its own, no terminal's Ctrl-C reaches it; nor does a signal that
+        // ends the first process, even before the second one's program is loaded.
+        unsafe {
+            keeper.pre_exec(|| {
+                ignore_ends()?;
+                nix::unistd::setsid().map(drop).map_err(Into::into)
+            })
+        };
         let failed = |cause| Error::Share { percent, cause, remedy: "end some processes" };
         let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().map_err(failed)?;
         let mut lines = String::new();
@@ -67,27 +81,51 @@ impl Share {
     }
 }
 
-/// Waits until the old settings are back.
+/// Waits until the old settings are back; on a CPU that is offline the keeper puts them back when it comes online.
 impl Drop for Share {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        let _ = wait_for(&mut self.keeper, RESTORES_WITHIN);
     }
+}
+
+/// From here on these signals do not end the calling process.
+fn ignore_ends() -> io::Result<()> {
+    for end in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        // SAFETY: no handler is installed.
+        unsafe { signal(end, SigHandler::SigIgn) }?;
+    }
+    Ok(())
 }
 
 /// What the second process does: reads settings from standard input, and writes them when that ends, with the first process.
 pub fn keep() -> io::Result<()> {
-    for end in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        // The signal that ends the first process may reach this one, too.
-        // SAFETY: no handler is installed.
-        unsafe { signal(end, SigHandler::SigIgn) }?;
-    }
+    ignore_ends()?;
     let mut lines = String::new();
     io::stdin().read_to_string(&mut lines)?;
-    // All are tried: a CPU may have gone.
-    let outcomes: Vec<_> =
-        settings_in(&lines).into_iter().map(|setting| setting.write(Path::new(SERVERS))).collect();
-    outcomes.into_iter().collect()
+    let mut left = settings_in(&lines);
+    let deadline = Instant::now() + GIVES_UP_AFTER;
+    loop {
+        let mut failure = Ok(());
+        left.retain(|setting| {
+            let outcome = setting.write(Path::new(SERVERS));
+            let has_failed = outcome.is_err();
+            failure = std::mem::replace(&mut failure, Ok(())).and(outcome);
+            has_failed
+        });
+        // Newer kernels refuse a CPU that is offline.
+        if left.iter().all(|setting| is_online(setting.cpu)) || Instant::now() > deadline {
+            return failure;
+        }
+        sleep(RETRY);
+    }
+}
+
+fn is_online(cpu: usize) -> bool {
+    // CPU 0 has no such file where it cannot go offline.
+    fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/online"))
+        .is_ok_and(|text| text.trim() == "1")
+        || cpu == 0
 }
 
 /// The first process may have died while it wrote: the last line counts only if it is whole.
