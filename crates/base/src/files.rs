@@ -25,6 +25,11 @@ pub fn check(path: &Path) -> io::Result<()> {
 
 /// An empty file in the folder of `path`, and the path that it is to have.
 fn new_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
+    // The kernel does not let root follow another user's link in /tmp (fs.protected_symlinks), but resolves it for anyone.
+    match path.metadata() {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(with_remedy(error)),
+        _ => {}
+    }
     // A link keeps pointing to the file, and a device is not replaced by a file.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     if path.metadata().is_ok_and(|meta| !meta.is_file()) {
@@ -74,6 +79,26 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         assert!(replace(Path::new("/dev/null"), b"x").is_err());
         assert!(check(Path::new("/dev/null")).is_err());
+    }
+
+    /// In a folder like /tmp, where any user can leave a link.
+    #[test]
+    fn root_follows_no_link_of_another_user_in_a_shared_folder() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let shared = folder.path().join("shared");
+        std::fs::create_dir(&shared).unwrap();
+        std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o1777)).unwrap();
+        let (file, link) = (folder.path().join("file"), shared.join("report.json"));
+        std::fs::write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        let is_protected =
+            std::fs::read_to_string("/proc/sys/fs/protected_symlinks").is_ok_and(|text| text.trim() == "1");
+        // Only root can give a link away.
+        if is_protected && lchown(&link, Some(1234), Some(1234)).is_ok() {
+            assert_eq!(replace(&link, b"new").unwrap_err().kind(), ErrorKind::PermissionDenied);
+            assert_eq!(std::fs::read(&file).unwrap(), b"old");
+        }
     }
 
     #[test]
