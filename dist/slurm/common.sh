@@ -51,8 +51,16 @@ waits_for() {
 	done
 }
 
+# is_dead JOB: whether it has ended. If systemd does not answer, it may still run.
 is_dead() {
-	! is_alive "$1"
+	if has_systemd; then
+		case $(timeout -k 5 10 systemctl is-active "flsched@$1.service" 2>/dev/null) in
+		inactive | failed) ;;
+		*) return 1 ;;
+		esac
+	else
+		! is_alive "$1"
+	fi
 }
 
 # reason JOB: why flsched has ended: its last message, with the lines indented below it.
