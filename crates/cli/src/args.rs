@@ -451,7 +451,7 @@ pub struct Calibrate {
     /// File to write, such as mine.toml for `flsched sim --machine ./mine.toml` [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Batches of each measurement, 3 to 10000: more batches take longer and give steadier medians
+    /// Batches of each measurement, 3 to 10000: more batches take longer and give steadier figures
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     pub batches: u64,
 }
@@ -515,8 +515,8 @@ pub struct Sim {
 /// What to simulate.
 #[derive(Debug, Args)]
 pub struct Simulated {
-    /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, ryzen-3400g, server,
-    /// xeon-e7-8870v4-4s) or a file (./mine.toml). With a governor appended, frequencies follow that one
+    /// Machine to simulate: a built-in one (epyc-2s-768t, i7-2670qm, knc-31s1p, parallel-clock, ryzen-3400g,
+    /// server, xeon-e7-8870v4-4s) or a file (./mine.toml). With a governor appended, frequencies follow that one
     /// (ryzen-3400g:powersave); with :even appended, all CPUs are equally fast [default: knc-31s1p; of a scenario, the
     /// machine that it names; of a recorded load, the one in the recording]
     #[arg(long, value_name = "NAME|FILE[:GOVERNOR|:even]")]

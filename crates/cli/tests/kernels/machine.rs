@@ -12,7 +12,8 @@ pub enum Machine {
     /// Has real parallelism. Times mean little, because four emulated CPUs share the CPU time that the host has left.
     Wall,
     /// Has an unusual topology: two nodes, each with a socket of two cores and four threads. Only three threads are
-    /// online, so that a core has half its threads and a node has no CPU. The kernel is fully preemptible.
+    /// online, so that a core has half its threads and a node has no CPU. The kernel is fully preemptible, and may stop
+    /// the tick of a CPU that has a single task.
     Odd,
     /// Two nodes of two CPUs each.
     Nodes,
@@ -44,7 +45,14 @@ impl Machine {
             Self::Jitter => &["--cpus", "4"],
             Self::Wall => &["--cpus", "4", "--clock", "wall"],
             Self::Nodes => &["--topology", "2n1s2c1t", "--clock", "work"],
-            Self::Odd => &["--topology", "2n1s2c2t", "--append", "maxcpus=3 preempt=full", "--clock", "work"],
+            Self::Odd => &[
+                "--topology",
+                "2n1s2c2t",
+                "--append",
+                "maxcpus=3 preempt=full nohz_full=1",
+                "--clock",
+                "work",
+            ],
         }
     }
 }

@@ -9,7 +9,7 @@ use flsched_host::verifier;
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -32,7 +32,9 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(waits_reach_the_command, ONCE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
+    scenario!(a_second_signal_ends_it, ONCE, &["flsched"]),
     scenario!(ejected_and_attached_again, ONCE, &["flsched"]),
+    scenario!(suspended_and_attached_again, &[Machine::Wall]),
     scenario!(run_goes_on_after_an_ejection, ONCE, &["flsched"]),
     scenario!(a_stall_names_the_task_and_its_user, &[Machine::Wall], &["flsched"]),
     scenario!(partial_gives_a_starved_task_back, REPEATABLE, &["flsched"]),
@@ -263,6 +265,26 @@ fn sigkill_restores_the_default_scheduler() {
     Hackbench::start("-p -g 2 -l 20").finish();
 }
 
+/// Nobody reads what it prints, so it waits for ever before it checks whether to stop.
+fn a_second_signal_ends_it() {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let size = nix::fcntl::fcntl(&writer, nix::fcntl::FcntlArg::F_GETPIPE_SZ).expect("a pipe's size");
+    writer.write_all(&vec![b'x'; size as usize]).expect("there is room");
+    let mut attach = Command::new("flsched");
+    attach.args(["attach", "flsched", "--stats", "1"]).stdout(writer);
+    let mut attached = Attached(attach.spawn().expect("it starts"));
+    wait_until("the policy is attached", is_attached);
+    sleep(Duration::from_secs(2));
+    let pid = Pid::from_raw(attached.0.id() as i32);
+    kill(pid, Signal::SIGINT).expect("it runs");
+    sleep(millis(500));
+    assert!(attached.is_alive(), "it has printed");
+    kill(pid, Signal::SIGINT).expect("it runs");
+    assert_eq!(attached.0.wait().expect("waitable").code(), Some(130));
+    wait_until("the default scheduler is back", || !is_any_attached());
+    drop(reader);
+}
+
 fn ejected_and_attached_again() {
     let attached = Attached::with(&[]);
     for _ in 1..=2 {
@@ -278,6 +300,25 @@ fn ejected_and_attached_again() {
     assert!(attached.interrupt().success());
     assert!(began.elapsed() < Duration::from_secs(2), "{:.1?}", began.elapsed());
     clear_kernel_log();
+}
+
+/// A suspended machine takes all CPUs but one offline, which ends a scheduler.
+fn suspended_and_attached_again() {
+    const STATES: &str = "/sys/power/state";
+    const ALARM: &str = "/sys/class/rtc/rtc0/wakealarm";
+    let sleeps = std::fs::read_to_string(STATES).is_ok_and(|states| states.contains("mem"));
+    if !sleeps || !std::path::Path::new(ALARM).exists() {
+        return;
+    }
+    let attached = Attached::with(&[]);
+    let hogs = Hogs::start(2, None);
+    let before = sched_ext("enable_seq");
+    std::fs::write(ALARM, "+2").expect("the clock can wake the machine");
+    std::fs::write(STATES, "mem").expect("it sleeps, and wakes up");
+    wait_until("it is attached again", || sched_ext("enable_seq") != before && is_attached());
+    Hackbench::start("-p -g 2 -l 20").finish();
+    hogs.stop();
+    assert!(attached.interrupt().success());
 }
 
 fn run_goes_on_after_an_ejection() {
