@@ -75,7 +75,7 @@ fn without_the_kernels_configuration_says_so() {
     for (code, text) in outcomes {
         assert_eq!(code, 1, "{text}");
         assert!(
-            text.contains(&there) && text.contains("put the configuration of this kernel there"),
+            text.contains(&there) && text.contains("copy it there from the kernel's package"),
             "{text}"
         );
     }
