@@ -18,7 +18,7 @@ const TAIL: f64 = 0.025;
 /// Any fixed number will do: it makes the intervals repeatable.
 const SEED: u64 = 0x0066_6c73_6368_6564;
 
-/// A figure and its 95 % interval.
+/// A figure and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The figure of the values themselves.

@@ -8,7 +8,7 @@ use crate::result::{
 };
 use crate::spec::CompareSpec;
 use crate::stats::{Estimate, median, median_estimate, ratio_of_medians};
-use crate::verdict::{Evidence, Noise, Verdict, decide};
+use crate::verdict::{Evidence, MIN_RUNS, Noise, Verdict, decide};
 use std::collections::BTreeMap;
 
 /// A run that was done.
@@ -41,11 +41,14 @@ pub(crate) fn results(
             records.iter().filter(|record| counts(&record.step)).collect()
         };
         let first = times(&of_arm(0));
-        let again = arms.iter().position(|arm| arm.again).map(of_arm).unwrap_or_default();
-        let noise = ratio(&first, &times(&again)).map(Noise::new);
+        let untimed_first = of_arm(0).len() - first.len();
+        let again = times(&arms.iter().position(|arm| arm.again).map(of_arm).unwrap_or_default());
+        // One that is left of many shows no noise.
+        let enough = MIN_RUNS.min(spec.runs as usize);
+        let noise = ratio(&first, &again).filter(|_| again.len() >= enough).map(Noise::new);
         noises.extend(noise.map(|noise| (workload.to_string(), noise)));
         for (number, arm) in arms.iter().enumerate() {
-            let mut result = arm_result(&of_arm(number), &first, noise, arm.scheduler == 0);
+            let mut result = arm_result(&of_arm(number), (&first, untimed_first), noise, arm.scheduler == 0);
             result.workload = workload.to_string();
             result.time_is = workload.time_is().map(String::from);
             result.scheduler = arm_name(spec, arm);
@@ -81,7 +84,13 @@ fn ratio(first: &[f64], this: &[f64]) -> Option<Estimate> {
     ratio_of_medians(first, this).map(Estimate::rounded)
 }
 
-fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first: bool) -> ArmResult {
+/// `first`: the times of the first scheduler, and how many of its runs have none.
+fn arm_result(
+    records: &[&Record],
+    (first, untimed_first): (&[f64], usize),
+    noise: Option<Noise>,
+    is_first: bool,
+) -> ArmResult {
     let times = times(records);
     let ratio = ratio(first, &times);
     let failed: Vec<Failure> = records.iter().filter_map(|record| failure(record)).collect();
@@ -92,6 +101,7 @@ fn arm_result(records: &[&Record], first: &[f64], noise: Option<Noise>, is_first
             noise,
             timed_runs: times.len().min(first.len()),
             untimed_runs: failed.len(),
+            untimed_first,
         }),
     };
     let last = |of: &dyn Fn(&RunOutcome) -> bool| {

@@ -4,12 +4,12 @@
 //! worded for every clock:
 //!
 //! 1. Both have at least [`MIN_RUNS`] timed runs; fewer do not show how times vary.
-//! 2. The whole 95 % interval of the ratio is on one side of 1.
+//! 2. The whole interval of the ratio is on one side of 1.
 //! 3. The ratio itself is further from 1 than the noise: than the far end of the interval of the A/A pair (the first
 //!    scheduler against itself), and than [`MIN_EFFECT`]. Smaller effects have no practical importance, because
 //!    another boot of the same machine differs as much.
 //! 4. A scheduler that was ejected, or whose runs failed, is never *better*, as it is not known how long the missing
-//!    runs would have taken. It can be *worse*.
+//!    runs would have taken. It can be *worse*. If runs of the first one failed, no other is *worse* than the rest.
 //!
 //! A scheduler that fails one of these is *can't tell*. The reason is kept with the verdict.
 use crate::digits;
@@ -87,6 +87,8 @@ pub struct Evidence {
     pub timed_runs: usize,
     /// Runs of this scheduler without a time: ejected, failed, hung.
     pub untimed_runs: usize,
+    /// The same of the first.
+    pub untimed_first: usize,
 }
 
 /// Applies the rule; the text is the reason.
@@ -127,6 +129,12 @@ pub fn decide(evidence: &Evidence) -> (Verdict, String) {
             evidence.untimed_runs
         ));
     }
+    if verdict == Verdict::Worse && evidence.untimed_first > 0 {
+        return cant_tell(format!(
+            "{} run(s) of the first one without a figure: worse than the others does not count",
+            evidence.untimed_first
+        ));
+    }
     let reason = format!(
         "the interval {:.3}–{:.3} lies on one side of 1, the ratio {:.3} beyond the noise 1/{n:.3}–{n:.3}",
         ratio.low,
@@ -147,7 +155,7 @@ mod tests {
 
     fn evidence(ratio: Estimate) -> Evidence {
         let noise = Noise::new(estimate(1.0, 0.97, 1.02));
-        Evidence { ratio: Some(ratio), noise: Some(noise), timed_runs: 5, untimed_runs: 0 }
+        Evidence { ratio: Some(ratio), noise: Some(noise), timed_runs: 5, untimed_runs: 0, untimed_first: 0 }
     }
 
     fn verdict(evidence: &Evidence) -> Verdict {
@@ -202,6 +210,7 @@ mod tests {
             Evidence { noise: None, ..clear },
             Evidence { ratio: None, ..clear },
             Evidence { untimed_runs: 1, ..clear },
+            Evidence { untimed_first: 1, ..evidence(estimate(0.5, 0.4, 0.6)) },
         ] {
             let (_, reason) = decide(&evidence);
             for word in ["time", "faster", "slower"] {
@@ -216,5 +225,14 @@ mod tests {
         assert_eq!(verdict(&Evidence { untimed_runs: 1, ..better }), Verdict::CantTell);
         let worse = evidence(estimate(0.5, 0.4, 0.6));
         assert_eq!(verdict(&Evidence { untimed_runs: 1, ..worse }), Verdict::Worse);
+    }
+
+    /// Its slow runs may be those that are missing.
+    #[test]
+    fn nobody_is_worse_than_what_the_first_one_has_left() {
+        let worse = evidence(estimate(0.5, 0.4, 0.6));
+        assert_eq!(verdict(&Evidence { untimed_first: 1, ..worse }), Verdict::CantTell);
+        let better = evidence(estimate(2.0, 1.9, 2.1));
+        assert_eq!(verdict(&Evidence { untimed_first: 1, ..better }), Verdict::Better);
     }
 }

@@ -177,7 +177,18 @@ fn patterns(texts: &[&str]) -> Result<Vec<Pattern>, String> {
 
 fn row(report: &Report, workload: &str, schedulers: &[String], floor: Option<&Report>) -> Row {
     let results = results_of(report, workload);
-    let cell = |name: &String| results.iter().find(|it| it.scheduler == *name).map(|it| (*it).clone());
+    let again = results.iter().find(|it| is_again(it));
+    let cell = |name: &String| {
+        let mut cell = (*results.iter().find(|it| it.scheduler == *name)?).clone();
+        // A run that failed failed under this scheduler, in whichever of its columns.
+        let again = again.filter(|again| cell.verdict == Verdict::Baseline && !again.failed.is_empty());
+        if let Some(again) = again {
+            cell.runs += again.runs;
+            cell.ejected += again.ejected;
+            cell.failed.extend(again.failed.iter().cloned());
+        }
+        Some(cell)
+    };
     Row {
         workload: workload.to_string(),
         time_is: results.first().and_then(|it| it.time_is.clone()),
@@ -251,8 +262,13 @@ pub(crate) mod tests {
                 let times = times(seconds);
                 let time = median_estimate(&times).unwrap();
                 let ratio = ratio_of_medians(&first, &times).unwrap();
-                let evidence =
-                    Evidence { ratio: Some(ratio), noise: Some(of_first), timed_runs: 5, untimed_runs: 0 };
+                let evidence = Evidence {
+                    ratio: Some(ratio),
+                    noise: Some(of_first),
+                    timed_runs: 5,
+                    untimed_runs: 0,
+                    untimed_first: 0,
+                };
                 let verdict = if index < 2 { Verdict::Baseline } else { decide(&evidence).0 };
                 results.push(json!({
                     "workload": workload, "scheduler": scheduler, "scheduler_version": null, "runs": 5,

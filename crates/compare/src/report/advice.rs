@@ -48,9 +48,15 @@ impl fmt::Display for Advice {
     }
 }
 
-/// The threshold of the noise: smaller ratios are not seen.
-fn noise(report: &Report) -> f64 {
-    report.noise.values().next().map_or(1.0, |noise| noise.threshold)
+/// The threshold of the noise: smaller ratios are not seen. `None`: it is not known.
+fn noise(report: &Report) -> Option<f64> {
+    report.noise.values().next().map(|noise| noise.threshold)
+}
+
+/// The largest gain that was measured and not believed, or the noise: a smaller one would not have been seen.
+fn unseen(report: &Report, noise: f64) -> f64 {
+    let doubted = report.results.iter().filter(|result| result.verdict == Verdict::CantTell);
+    doubted.filter_map(|result| result.ratio_to_first_high).fold(noise, f64::max)
 }
 
 /// In the order of [`CONTENDERS`].
@@ -70,31 +76,46 @@ fn headline(report: &Report, chosen: Option<&ArmResult>) -> String {
 }
 
 fn certainty(report: &Report, chosen: Option<&ArmResult>) -> String {
-    let noise = noise(report);
-    let runs =
-        format!("{} runs each; {} differs from itself by up to", report.runs, report.results[0].scheduler);
-    let percent = 100.0 * (noise - 1.0);
-    match chosen {
+    let first = &report.results[0];
+    let Some(noise) = noise(report) else {
+        return format!("unknown; too few runs of {} have a time", first.scheduler);
+    };
+    let percent = |ratio: f64| format!("{:.0} %", 100.0 * (ratio - 1.0));
+    let runs = format!(
+        "{} runs each; {} differs from itself by up to {}",
+        report.runs,
+        first.scheduler,
+        percent(noise)
+    );
+    let mut text = match chosen {
         Some(result) if result.ratio_to_first_low > Some(noise) => {
-            format!("high; the whole interval is beyond the noise ({runs} {percent:.0} %)")
+            format!("high; the whole interval is beyond the noise ({runs})")
         }
         Some(_) => format!(
-            "moderate; the gain is beyond the noise, but the lower end of its interval is not ({runs} {percent:.0} %; \
-             --runs {} would narrow it)",
+            "moderate; the gain is beyond the noise, but the lower end of its interval is not, and what is found by \
+             several trials tends to be less the next time ({runs}; --runs {} would narrow it)",
             3 * report.runs
         ),
-        None => format!("a gain below {percent:.0} % would not have been seen ({runs} that)"),
+        None => format!("a gain below {} may not have been seen ({runs})", percent(unseen(report, noise))),
+    };
+    // Its slow runs may be those that are missing.
+    if let Some(losses) = words::losses(first) {
+        text += &format!("; {}: {losses}", first.scheduler);
     }
+    text
 }
 
-/// Those that are not advised, losses first.
+/// Those that are not advised: first those with failed runs, then by what they lose.
 fn others(report: &Report, chosen: Option<&ArmResult>) -> String {
     let is_other = |result: &&ArmResult| {
         result.verdict != Verdict::Baseline
             && chosen.is_none_or(|chosen| chosen.scheduler != result.scheduler)
     };
     let mut others: Vec<_> = report.results.iter().filter(is_other).collect();
-    others.sort_by(|a, b| a.ratio_to_first.unwrap_or(0.0).total_cmp(&b.ratio_to_first.unwrap_or(0.0)));
+    others.sort_by(|a, b| {
+        let ratio = |it: &ArmResult| it.ratio_to_first.unwrap_or(0.0);
+        a.failed.is_empty().cmp(&b.failed.is_empty()).then(ratio(a).total_cmp(&ratio(b)))
+    });
     let one = |result: &&ArmResult| {
         let losses = words::losses(result).map(|losses| format!(" ({losses})")).unwrap_or_default();
         format!("{} {}{losses}", result.scheduler, finding(report, result))
@@ -151,7 +172,7 @@ fn variables(waits: Waits, is_set: impl Fn(&str) -> bool) -> Vec<String> {
 }
 
 fn limits(report: &Report) -> String {
-    match report.on {
+    let place = match report.on {
         Target::Vm => format!(
             "measured on {} emulated CPUs without caches, kernel {}. On a machine with Linux 6.12 or newer, \
              `sudo flsched advise --on host -- CMD` measures the machine itself",
@@ -161,13 +182,15 @@ fn limits(report: &Report) -> String {
             "measured on {} CPUs, kernel {}, beside the load of that moment; other input can give another answer",
             report.cpus, report.kernel
         ),
-    }
+    };
+    std::iter::once(&place).chain(&report.warnings).map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::html::tests::sample;
+    use crate::result::{Failure, FailureKind};
     use crate::stats::Estimate;
     use crate::verdict::{Evidence, Noise, decide};
 
@@ -179,8 +202,13 @@ mod tests {
         report.noise = [(first.workload.clone(), noise)].into();
         let measured = |name: &str, ratio: f64| {
             let estimate = Estimate { value: ratio, low: ratio * 0.98, high: ratio * 1.02 };
-            let evidence =
-                Evidence { ratio: Some(estimate), noise: Some(noise), timed_runs: 5, untimed_runs: 0 };
+            let evidence = Evidence {
+                ratio: Some(estimate),
+                noise: Some(noise),
+                timed_runs: 5,
+                untimed_runs: 0,
+                untimed_first: 0,
+            };
             let (verdict, verdict_reason) = decide(&evidence);
             ArmResult {
                 scheduler: name.into(),
@@ -242,9 +270,22 @@ mod tests {
     fn where_nothing_is_better_nothing_changes() {
         let text = advice(&[("batch", 1.01), ("flsched", 0.9)]);
         assert!(text.starts_with("Advice: keep what you have: "), "{text}");
-        assert!(text.contains("Certainty: a gain below 3 % would not have been seen"), "{text}");
+        assert!(text.contains("Certainty: a gain below 3 % may not have been seen"), "{text}");
         assert!(text.contains("Others: flsched 1.11× slower"), "{text}");
         assert!(text.contains("\nCommand: ./a.out 'two words'\n"), "{text}");
+    }
+
+    /// Its slow runs may be those that are missing; and one that is left shows no noise.
+    #[test]
+    fn what_the_first_one_lacks_is_said() {
+        let mut lossy = report(&[("batch", 0.9)]);
+        lossy.results[0].failed =
+            vec![Failure { run: 1, kind: FailureKind::Hung, reason: "it took more than 300 s".into() }];
+        let text = Advice::new(&lossy, &["x".into()], |_| false).unwrap().to_string();
+        assert!(text.contains("; eevdf: ") && text.contains("300 s"), "{text}");
+        lossy.noise.clear();
+        let text = Advice::new(&lossy, &["x".into()], |_| false).unwrap().to_string();
+        assert!(text.contains("\nCertainty: unknown; "), "{text}");
     }
 
     #[test]

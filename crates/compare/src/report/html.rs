@@ -7,7 +7,7 @@ use super::why;
 use super::words::Terms;
 use crate::clock::Clock;
 use crate::result::{ArmResult, Report};
-use crate::verdict::{MIN_EFFECT, MIN_RUNS, Verdict};
+use crate::verdict::{MIN_EFFECT, MIN_RUNS};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The whole page. `traces`: the part of the files' names that the traces of its timelines have in common.
@@ -86,7 +86,7 @@ fn section(workload: &Workload<'_>, terms: &Terms, traces: &str) -> Markup {
             @if let Some(published) = &workload.published { p { (published) } }
             @if let Some(loss) = &workload.loss_of_all { p { "All: " (loss) } }
             ul.findings {
-                @for row in workload.rows.iter().filter(|row| row.verdict != Verdict::Baseline) {
+                @for row in workload.findings() {
                     li class=(chart::class(row.result)) {
                         span.sign aria-hidden="true" { (row.symbol) }
                         span {
@@ -100,7 +100,7 @@ fn section(workload: &Workload<'_>, terms: &Terms, traces: &str) -> Markup {
             figure {
                 figcaption {
                     @if let Some(time_is) = &workload.time_is { (time_is) ". " }
-                    "Each dot is a run, the line across the median, the bar its 95 % interval. "
+                    "Each dot is a run, the line across the median, the bar its interval. "
                     b.better { "Blue" } " is better, " b.worse { "orange" } " worse, grey can’t tell. "
                     @if workload.noise.is_some() { "The band is noise: as much as " (first) " differs from itself." }
                 }
@@ -221,7 +221,7 @@ fn method(view: &View<'_>) -> Markup {
                 itself is the noise."
             } }
             p {
-                "A scheduler is better or worse if the 95 % interval of its ratio (" (noun) " of the first / its " (noun) ", \
+                "A scheduler is better or worse if the interval of its ratio (" (noun) " of the first / its " (noun) ", \
                 bootstrap of medians) lies on one side of 1, and the ratio lies beyond the noise and "
                 (format!("{:.0} %", (MIN_EFFECT - 1.0) * 100.0)) "; with fewer than " (MIN_RUNS)
                 " measured runs, or when runs failed, it is not called better."

@@ -148,7 +148,7 @@ fn caption(view: &View<'_>) -> Vec<String> {
     let Terms { noun, better, .. } = view.terms;
     lines.push(format!(
         "× first: {noun} of the first scheduler / {noun} of this one, above 1 is {better}; \
-         medians [95 % interval]"
+         medians [interval]"
     ));
     if view.has_shares {
         lines.push(why::LEGEND.into());

@@ -170,6 +170,14 @@ impl<'a> Workload<'a> {
         }
     }
 
+    /// The rows with a finding, losses first: failed runs, then what is worse.
+    pub fn findings(&self) -> Vec<&Row<'a>> {
+        let has_finding = |row: &&Row<'_>| row.verdict != Verdict::Baseline || !row.losses.is_empty();
+        let mut rows: Vec<_> = self.rows.iter().filter(has_finding).collect();
+        rows.sort_by_key(|row| (row.losses.is_empty(), row.verdict != Verdict::Worse));
+        rows
+    }
+
     pub fn results(&self) -> Vec<&'a ArmResult> {
         self.rows.iter().map(|row| row.result).collect()
     }
@@ -220,10 +228,10 @@ impl Value {
 }
 
 fn headline(results: &[&ArmResult], first: &str, terms: &Terms) -> String {
-    let Terms { better, best, be_better, .. } = terms;
+    let Terms { better, worse, best, be_better, .. } = *terms;
     let count = |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
     let leaders = leaders(results);
-    match (leaders.as_slice(), count(Verdict::Worse), count(Verdict::CantTell)) {
+    let best = match (leaders.as_slice(), count(Verdict::Worse), count(Verdict::CantTell)) {
         ([], 0, 0) => format!("Nothing to compare {first} with"),
         ([], _, 0) => format!("{first} {best}"),
         ([], ..) => format!("No scheduler was shown to {be_better} than {first}"),
@@ -236,7 +244,18 @@ fn headline(results: &[&ArmResult], first: &str, terms: &Terms) -> String {
             let range = if low == high { high } else { format!("{}–{high}", low.trim_end_matches('×')) };
             format!("{} and {} {range} {better} than {first}", most.join(", "), last.scheduler)
         }
-    }
+    };
+    let names = |of: &dyn Fn(&ArmResult) -> bool| -> Vec<&str> {
+        results.iter().filter(|it| of(it)).map(|it| it.scheduler.as_str()).collect()
+    };
+    let failed = names(&|it| !it.failed.is_empty());
+    let behind = names(&|it| it.verdict == Verdict::Worse);
+    let lost =
+        [("runs failed under", failed), (worse, behind)].into_iter().filter(|(_, who)| !who.is_empty());
+    // Where all are worse the sentence says so.
+    let lost = lost.filter(|(what, _)| *what != worse || !leaders.is_empty() || count(Verdict::CantTell) > 0);
+    let lost: String = lost.map(|(what, who)| format!("; {what}: {}", who.join(", "))).collect();
+    best + &lost
 }
 
 /// The best of the schedulers that are better than the first, and those that cannot be distinguished from it.

@@ -1,30 +1,46 @@
 //! `ratio`, `time`, `switches`, `figure`: single figures within a sentence.
-use super::words::ratio_text;
 use super::{Context, Rendered, required};
 use crate::markers::Request;
 use crate::view::arm;
 use flsched_compare::Report;
 use flsched_compare::report::words;
 use flsched_compare::result::ArmResult;
-use flsched_compare::stats::ratio_of_medians;
-use flsched_compare::verdict::Verdict;
+use flsched_compare::stats::{Estimate, ratio_of_medians};
+use flsched_compare::verdict::{Evidence, MIN_RUNS, Noise, Verdict, decide};
 
-/// `1.47× [1.41–1.52]`, over the first scheduler or over another; with `≈ ` before it if the
-/// verdict is "can't tell". Over another one, whose noise was not measured, that is if the interval includes 1.
+/// `1.47× [1.41–1.52]`, over the first scheduler or over another; with `≈ ` before it if the verdict is "can't tell". Over
+/// another one, whose own noise was not measured, `[1.41–1.52, noisy]` says that the first one differs from itself by more.
+/// Of fewer runs than a verdict takes: `1.47× (1 run)`.
 pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let over = request.get("over");
-    figure(context, request, |report, result| match over {
-        Some(over) => {
-            let base = arm(report, &result.workload, over).map_err(|error| error.to_string())?;
-            Ok(ratio_of_medians(&base.times_s, &result.times_s).map(|it| {
-                let mark = if it.low <= 1.0 && it.high >= 1.0 { "≈ " } else { "" };
-                format!("{mark}{} [{:.2}–{:.2}]", words::ratio(it.value), it.low, it.high)
-            }))
-        }
-        None => {
-            let mark = if result.verdict == Verdict::CantTell { "≈ " } else { "" };
-            Ok(ratio_text(result).map(|ratio| format!("{mark}{ratio}")))
-        }
+    figure(context, request, |report, result| {
+        let first = report.results.iter().find(|it| it.workload == result.workload);
+        let base = match over {
+            Some(over) => arm(report, &result.workload, over).map_err(|error| error.to_string())?,
+            None => first.ok_or("it has no first scheduler")?,
+        };
+        let ratio = ratio_of_medians(&base.times_s, &result.times_s);
+        let timed_runs = base.times_s.len().min(result.times_s.len());
+        let noise = report.noise.get(&result.workload).copied();
+        let evidence = Evidence {
+            ratio,
+            noise,
+            timed_runs,
+            untimed_runs: result.failed.len(),
+            untimed_first: base.failed.len(),
+        };
+        let differs = |noise| decide(&Evidence { noise, ..evidence }).0 != Verdict::CantTell;
+        let none = Some(Noise::new(Estimate::exact(1.0)));
+        let (mark, sign) = match over {
+            _ if differs(noise) => ("", ""),
+            Some(_) if differs(none) => ("", ", noisy"),
+            _ => ("≈ ", ""),
+        };
+        Ok(ratio.map(|it| match timed_runs {
+            1 => format!("{} (1 run)", words::ratio(it.value)),
+            few if few < MIN_RUNS => format!("{} ({few} runs)", words::ratio(it.value)),
+            _ => format!("{mark}{} [{:.2}–{:.2}{sign}]", words::ratio(it.value), it.low, it.high),
+        }))
     })
 }
 
@@ -91,11 +107,25 @@ mod tests {
         assert!(text(&format!("ratio {of}rr")).starts_with("≈ 1.00× ["));
         assert!(text(&format!("ratio {of}rr over=flsched")).starts_with("0.50× [0."));
         assert!(text(&format!("ratio {of}rr over=eevdf")).starts_with("≈ 1.00× ["));
-        assert!(text(&format!("ratio {of}rr over=eevdf")).starts_with("≈ 1.00× ["));
         assert_eq!(text(&format!("time {of}flsched")), "0.500 s");
         assert_eq!(text(&format!("time {of}short")), "62 µs");
         assert_eq!(text(&format!("switches {of}flsched")), "1,234");
         assert_eq!(text(&format!("figure name=wakeup_p99_us {of}flsched")), "88");
+    }
+
+    /// A loss to another one than the first is not hidden by the first one's noise, and a gain is not without it.
+    #[test]
+    fn noise_of_the_first_is_a_sign_beside_others() {
+        let mut measured = report(&[("make:4:16", &[("eevdf", 1.0), ("rr", 1.1), ("flsched", 1.2)])]);
+        measured.noise.values_mut().for_each(|noise| noise.threshold = 1.5);
+        for (few, expected) in [(5, "0.92× [0.9"), (1, "0.92× (1 run)")] {
+            measured.results.iter_mut().for_each(|it| it.times_s.truncate(few));
+            let (_folder, store) = project(&[("a.json", &measured)]);
+            let context = Context { store: &store, sets: &Sets::default(), document: Path::new("README.md") };
+            let marker = "ratio file=a.json workload=make:4 scheduler=flsched over=rr";
+            let text = render(&context, &Request::parse(marker).unwrap()).unwrap().text;
+            assert!(text.starts_with(expected) && (few == 1 || text.ends_with(", noisy]")), "{text}");
+        }
     }
 
     #[test]

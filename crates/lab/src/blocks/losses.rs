@@ -44,32 +44,41 @@ struct Loss {
     place: String,
     workload: String,
     own: String,
-    fastest: String,
-    /// Time of the fastest / time of the subject.
+    other: String,
+    /// Time of the other / time of the subject.
     ratio: Estimate,
     is_beyond_noise: bool,
 }
 
 impl Loss {
-    /// `None`: the subject is the fastest, or the intervals of the two overlap. Of arms that differ in how threads wait
-    /// (`flsched+sleep`) each scheduler has its fastest.
+    /// The worst of the row: of those beyond the noise, else of all. `None`: the subject is behind no other. Of arms that
+    /// differ in how threads wait (`flsched+sleep`) the subject has its fastest.
     fn of(view: &View, row: &Row, subject: &str, place: &str) -> Option<Self> {
         let is_own = |name: &str| name.split('+').next() == Some(subject);
         let arms =
             || view.schedulers.iter().zip(&row.cells).filter_map(|(name, cell)| Some((name, cell.as_ref()?)));
         let median = |arm: &ArmResult| arm.time_s.map_or(f64::INFINITY, |time| time.median);
-        let fastest = |own: bool| {
-            arms()
-                .filter(|(name, arm)| is_own(name) == own && (own || arm.failed.is_empty()))
-                .min_by(|(_, one), (_, other)| median(one).total_cmp(&median(other)))
-        };
-        let ((_, own), (name, other)) = (fastest(true)?, fastest(false)?);
+        let own = arms()
+            .filter(|(name, _)| is_own(name))
+            .map(|(_, arm)| arm)
+            .min_by(|one, other| median(one).total_cmp(&median(other)))?;
+        let others = arms().filter(|(name, arm)| !is_own(name) && arm.failed.is_empty());
+        let lost = others.filter_map(|(name, other)| Self::to(name, other, own, row, place));
+        lost.min_by(|one, other| {
+            let is_within = |loss: &Self| !loss.is_beyond_noise;
+            is_within(one).cmp(&is_within(other)).then(one.ratio.value.total_cmp(&other.ratio.value))
+        })
+    }
+
+    /// `None`: the subject is not behind this scheduler, or the intervals of the two overlap.
+    fn to(name: &str, other: &ArmResult, own: &ArmResult, row: &Row, place: &str) -> Option<Self> {
         let ratio = ratio_of_medians(&other.times_s, &own.times_s);
         let evidence = Evidence {
             ratio,
             noise: row.noise,
             timed_runs: own.times_s.len().min(other.times_s.len()),
             untimed_runs: own.failed.len(),
+            untimed_first: 0,
         };
         let is_beyond_noise = decide(&evidence).0 == Verdict::Worse;
         // The noise is that of the first scheduler, which may be noisier than both of these.
@@ -85,7 +94,7 @@ impl Loss {
                 .flatten()
                 .collect::<Vec<_>>()
                 .join("<br>"),
-            fastest: format!("`{name}` {}", time(other, false)),
+            other: format!("`{name}` {}", time(other, false)),
             ratio: ratio.unwrap_or(Estimate::exact(0.0)),
             is_beyond_noise,
         })
@@ -97,20 +106,20 @@ impl Loss {
 }
 
 fn text(lost: &[Loss], rows: usize, subject: &str) -> String {
-    let titles = ["kernel, CPUs", "workload", &format!("`{subject}`"), "fastest", "×"].map(String::from);
+    let titles = ["kernel, CPUs", "workload", &format!("`{subject}`"), "faster", "×"].map(String::from);
     let mut lines = head(&titles);
     lines.extend(lost.iter().map(|loss| {
         let sign = if loss.is_beyond_noise { "" } else { ", noisy" };
         let ratio =
             format!("{} [{:.2}–{:.2}]{sign}", ratio(loss.ratio.value), loss.ratio.low, loss.ratio.high);
-        line(&[loss.place.clone(), loss.workload.clone(), loss.own.clone(), loss.fastest.clone(), ratio])
+        line(&[loss.place.clone(), loss.workload.clone(), loss.own.clone(), loss.other.clone(), ratio])
     }));
     let sum = format!("{} of {rows} rows", lost.len());
     match lost.is_empty() {
         true => format!("{sum}."),
         false => format!(
-            "{sum}. Seconds, medians; ×: time of the fastest scheduler / time of `{subject}`, with its 95 % \
-             interval; noisy: the row's first scheduler differs from itself by more than that.\n\n{}",
+            "{sum}. Seconds, medians; ×: time of the faster one / time of `{subject}`, with its \
+             interval; of several faster ones the worst loss; noisy: the row's first scheduler differs from itself by more than that.\n\n{}",
             lines.join("\n")
         ),
     }
@@ -200,6 +209,16 @@ mod tests {
             text.contains("| 6.18, 4 | `lost` | 0.500 | `rr` 0.400 | 0.80× [0.79–0.81], noisy |"),
             "{text}"
         );
+    }
+
+    /// The fastest one's interval includes that of the subject.
+    #[test]
+    fn a_noisy_winner_hides_no_loss_to_another() {
+        let mut measured = report(&[("lost", &[("eevdf", 0.45), ("rr", 0.4), ("flsched", 0.5)])]);
+        measured.results.iter_mut().find(|it| it.scheduler == "rr").unwrap().times_s =
+            vec![0.3, 0.4, 0.4, 0.6, 0.6];
+        let text = list(&measured, "wall").unwrap();
+        assert!(text.contains("| 6.18, 4 | `lost` | 0.500 | `eevdf` 0.450 | 0.90×"), "{text}");
     }
 
     #[test]

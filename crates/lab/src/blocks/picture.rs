@@ -154,8 +154,7 @@ impl Axis {
             area.draw(&Text::new(tick.to_string(), (x, bottom + 12), style(14, HPos::Center)))?;
         }
         let quantity = quantity(&view.reports[0]);
-        let title =
-            format!("{quantity} / {quantity} of {}; bars are 95 % intervals; left is less", view.first());
+        let title = format!("{quantity} / {quantity} of {}; bars are intervals; left is less", view.first());
         area.draw(&Text::new(title, ((LEFT + RIGHT) / 2, bottom + 32), style(15, HPos::Center)))?;
         Ok(())
     }
@@ -266,7 +265,7 @@ mod tests {
     #[test]
     fn names_everything_and_has_no_background() {
         let svg = drawn();
-        for text in ["eevdf", "flsched", "floor", "spin-barrier:32:50:12500", "100.0", "95 % intervals"] {
+        for text in ["eevdf", "flsched", "floor", "spin-barrier:32:50:12500", "100.0", "bars are intervals"] {
             assert!(svg.contains(text), "{text} is missing in\n{svg}");
         }
         assert!(svg.ends_with("</svg>\n"));

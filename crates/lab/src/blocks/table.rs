@@ -82,8 +82,8 @@ pub(super) fn legend(view: &View) -> String {
     let sign = if is_wide(view) { "≈" } else { "*≈*" };
     format!(
         "{figures}; **bold**: the least of the row, and all within its noise. ×: {quantity} of `{first}` / {quantity} \
-         of this scheduler, with its 95 % interval; above 1, this one {better}. {sign}: no significant \
-         difference. Noise: `{first}` / `{first}`, from separate runs."
+         of this scheduler, with its interval; above 1, this one {better}. {sign}: no difference beyond the \
+         noise. Noise: `{first}` / `{first}`, from separate runs."
     )
 }
 

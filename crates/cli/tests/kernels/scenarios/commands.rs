@@ -74,10 +74,7 @@ fn without_the_kernels_configuration_says_so() {
     std::fs::copy(away, &there).expect("put back");
     for (code, text) in outcomes {
         assert_eq!(code, 1, "{text}");
-        assert!(
-            text.contains(&there) && text.contains("copy it there from the kernel's package"),
-            "{text}"
-        );
+        assert!(text.contains(&there) && text.contains("copy it there from the kernel's package"), "{text}");
     }
 }
 
