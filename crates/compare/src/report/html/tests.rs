@@ -6,6 +6,7 @@ use crate::plan::{arms, plan};
 use crate::result::Breakdown;
 use crate::spec::CompareSpec;
 use crate::summary::{Record, results};
+use crate::verdict::Verdict;
 use crate::warnings::warnings;
 use flsched_probes::why::Why;
 use std::collections::BTreeMap;
