@@ -14,7 +14,7 @@ use super::{BtfHealth, Kernel, config_has_sched_ext, version};
 use crate::Arch;
 use nix::sys::statvfs::statvfs;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -86,8 +86,17 @@ impl Catalog {
             }
             BuildSource::Folder(folder) => {
                 let objects = own.folder.join("folders").join(name_of(folder));
-                create(&objects)?;
-                self.compile(folder, &objects, &folder.display().to_string())?;
+                if begin(&objects)? {
+                    (self.progress)(
+                        "the last build of this folder was broken off: compiling all of it again",
+                    );
+                }
+                let compiled = self.compile(folder, &objects, &folder.display().to_string());
+                // A make that ends by itself, for whatever reason, leaves whole objects.
+                if !matches!(compiled, Err(KernelError::Interrupted | KernelError::TimedOut { .. })) {
+                    end(&objects)?;
+                }
+                compiled?;
                 self.at_path(&objects.join(IMAGE.1))
             }
         }
@@ -240,6 +249,32 @@ fn create(folder: &Path) -> Result<(), KernelError> {
     fs::create_dir_all(folder).map_err(|e| KernelError::io("create", folder, e))
 }
 
+/// This file is there while make works in the folder. It is beside the folder, so that emptying that can be broken off, too.
+fn mark_of(objects: &Path) -> PathBuf {
+    let mut mark = objects.as_os_str().to_owned();
+    mark.push(".building");
+    mark.into()
+}
+
+/// Marks the folder as one where make works. If the mark is there already, make was killed there, and would take half an
+/// object for a whole one: then the folder is emptied, and the answer is `true`.
+fn begin(objects: &Path) -> Result<bool, KernelError> {
+    let mark = mark_of(objects);
+    let broken_off = mark.exists();
+    if broken_off && objects.exists() {
+        fs::remove_dir_all(objects).map_err(|e| KernelError::io("remove", objects, e))?;
+    }
+    create(objects)?;
+    fs::write(&mark, "").map_err(|e| KernelError::io("create", &mark, e))?;
+    Ok(broken_off)
+}
+
+/// Removes the mark: the objects are whole.
+fn end(objects: &Path) -> Result<(), KernelError> {
+    let mark = mark_of(objects);
+    fs::remove_file(&mark).map_err(|e| KernelError::io("remove", &mark, e))
+}
+
 fn check_tools() -> Result<(), KernelError> {
     let programs = PROGRAMS.iter().filter(|(program, _)| which::which(program).is_err());
     let headers = HEADERS.iter().filter(|(header, _)| !Path::new(header).is_file());
@@ -260,13 +295,25 @@ fn check_space(folder: &Path) -> Result<(), KernelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     #[test]
     fn folders_of_the_same_name_have_places_of_their_own() {
         let (one, other) = (name_of(&PathBuf::from("/a/linux")), name_of(&PathBuf::from("/b/linux")));
         assert!(one.starts_with("linux-") && other.starts_with("linux-") && one != other);
         assert_eq!(one, name_of(&PathBuf::from("/a/linux")));
+    }
+
+    #[test]
+    fn objects_of_a_build_that_was_broken_off_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = folder.path().join("objects");
+        assert!(!begin(&objects).unwrap());
+        fs::write(objects.join("whole.o"), "").unwrap();
+        end(&objects).unwrap();
+        assert!(!begin(&objects).unwrap() && objects.join("whole.o").exists());
+        assert!(begin(&objects).unwrap() && !objects.join("whole.o").exists());
+        end(&objects).unwrap();
+        assert!(!begin(&objects).unwrap());
     }
 
     #[test]
