@@ -3,7 +3,7 @@
 //! The configuration is that of Debian's cloud kernel of [`CONFIG_OF`], with sched_ext and without what a virtual machine
 //! of ours does not use. So all built kernels differ from stock ones in little else.
 use super::apt::{Apt, Archive};
-use super::cache::{Cache, Meta};
+use super::cache::{Cache, DOWNLOADS, Meta};
 use super::catalog::Catalog;
 use super::error::KernelError;
 use super::image::Image;
@@ -38,6 +38,8 @@ const NEEDED_BYTES: u64 = 8 << 30;
 const UNPACK_LIMIT: Duration = Duration::from_secs(900);
 /// 20 minutes of CPU time on a current machine.
 const COMPILE_LIMIT: Duration = Duration::from_secs(4 * 3600);
+/// All that is done under the lock of builds: download, unpack and configure, too.
+const BUILD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(3600));
 
 /// Programs and headers, each with the Debian package that holds it.
 const PROGRAMS: [(&str, &str); 9] = [
@@ -74,7 +76,7 @@ impl Catalog {
         check_tools()?;
         // A lock of its own: other kernels can be fetched meanwhile.
         let own = Cache { folder: self.cache.folder.join("kernel-builds") };
-        let lock = own.lock("building a kernel", &self.cancel, &*self.progress)?;
+        let lock = own.lock("building a kernel", BUILD_LIMIT, &self.cancel, &*self.progress)?;
         check_space(&own.folder)?;
         match source {
             BuildSource::Series(series) => {
@@ -128,7 +130,7 @@ impl Catalog {
         let mut meta =
             Meta::new(&parsed.release, package_of(series) + &package, btf, config_has_sched_ext(&config));
         meta.image_bytes = Some(bytes.len() as u64);
-        let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
+        let lock = self.cache.lock("fetching a kernel", DOWNLOADS, &self.cancel, &*self.progress)?;
         self.cache.install(&lock, &finished, &meta)?;
         self.cache.kernel(&meta).ok_or_else(|| failed("its image is gone again".into()))
     }
