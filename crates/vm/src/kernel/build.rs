@@ -13,6 +13,7 @@ use super::subprocess::{command, run, run_logged};
 use super::{BtfHealth, Kernel, config_has_sched_ext, version};
 use crate::Arch;
 use nix::sys::statvfs::statvfs;
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -99,7 +100,8 @@ impl Catalog {
                     end(&objects)?;
                 }
                 compiled?;
-                self.at_path(&objects.join(IMAGE.1))
+                // The next build of this folder changes the objects.
+                self.at_path(&keep(&objects, &own.folder.join("images"))?)
             }
         }
     }
@@ -251,6 +253,27 @@ fn create(folder: &Path) -> Result<(), KernelError> {
     fs::create_dir_all(folder).map_err(|e| KernelError::io("create", folder, e))
 }
 
+/// Copies the image and its configuration into a folder of `images` that no other build changes: its name is the digest
+/// of both. Returns the image there.
+fn keep(objects: &Path, images: &Path) -> Result<PathBuf, KernelError> {
+    let read = |path: PathBuf| fs::read(&path).map_err(|e| KernelError::io("read", &path, e));
+    let (image, config) = (read(objects.join(IMAGE.1))?, read(objects.join(".config"))?);
+    let digest = Sha256::new().chain_update(&image).chain_update(&config).finalize();
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let place = images.join(digest);
+    if !place.is_dir() {
+        create(images)?;
+        let unfinished = images.join("unfinished");
+        create(&unfinished)?;
+        for (name, bytes) in [("vmlinuz", image), ("config", config)] {
+            let path = unfinished.join(name);
+            fs::write(&path, bytes).map_err(|e| KernelError::io("write", &path, e))?;
+        }
+        fs::rename(&unfinished, &place).map_err(|e| KernelError::io("create", &place, e))?;
+    }
+    Ok(place.join("vmlinuz"))
+}
+
 /// This file is there while make works in the folder. It is beside the folder, so that emptying that can be broken off, too.
 fn mark_of(objects: &Path) -> PathBuf {
     let mut mark = objects.as_os_str().to_owned();
@@ -316,6 +339,24 @@ mod tests {
         assert!(begin(&objects).unwrap() && !objects.join("whole.o").exists());
         end(&objects).unwrap();
         assert!(!begin(&objects).unwrap());
+    }
+
+    #[test]
+    fn the_next_build_leaves_an_image_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (objects, images) = (folder.path().join("objects"), folder.path().join("images"));
+        let build = |image: &str| {
+            create(objects.join(IMAGE.1).parent().unwrap()).unwrap();
+            fs::write(objects.join(IMAGE.1), image).unwrap();
+            fs::write(objects.join(".config"), "").unwrap();
+            keep(&objects, &images).unwrap()
+        };
+        let one = build("one");
+        let other = build("other");
+        assert_eq!(fs::read_to_string(&one).unwrap(), "one");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert_eq!(build("one"), one);
+        assert!(one.with_file_name("config").is_file());
     }
 
     #[test]
