@@ -100,7 +100,7 @@ impl Apt<'_> {
         let doing = "fetching the package index";
         let mut update = self.tool("apt-get");
         update.args(["-q", "update"]);
-        let updated = run(update, doing, UPDATE_LIMIT, self.cancel)?;
+        let updated = run(update, doing, UPDATE_LIMIT, self.cancel).map_err(slow_mirror)?;
         // Older apts exit 0 although a list could not be fetched.
         let failed = !updated.status.success() || updated.stderr.contains("Failed to fetch");
         Ok(failed.then(|| self.explain(doing, &updated)))
@@ -111,7 +111,7 @@ impl Apt<'_> {
         let doing = format!("downloading {package}");
         let mut download = self.tool("apt-get");
         download.arg("-q").args(arguments).current_dir(into);
-        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel)?;
+        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel).map_err(slow_mirror)?;
         if done.status.success() { Ok(()) } else { Err(self.explain(&doing, &done)) }
     }
 
@@ -290,6 +290,14 @@ fn configuration(folder: &Path, arch: &str, users: &str, root: bool) -> String {
     text
 }
 
+/// What keeps a download from ending is the mirror, or the way to it.
+fn slow_mirror(error: KernelError) -> KernelError {
+    match error {
+        KernelError::TimedOut { doing, limit } => KernelError::SlowMirror { doing, limit },
+        other => other,
+    }
+}
+
 /// Finds the cause in apt's messages.
 fn explain(folder: &Path, doing: &str, done: &Finished) -> KernelError {
     let Finished { stdout, stderr, .. } = done;
@@ -365,6 +373,13 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
             assert!(!text.contains(unwanted), "{unwanted}");
         }
         assert!(configuration(Path::new("/c/apt"), "amd64", users, true).contains("Sandbox"));
+    }
+
+    #[test]
+    fn only_a_slow_download_advises_another_mirror() {
+        let late = || KernelError::TimedOut { doing: "x".into(), limit: DOWNLOAD_LIMIT };
+        assert!(late().to_string().contains("less other load"));
+        assert!(slow_mirror(late()).to_string().contains("nearer mirror"));
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Catalog {
         }
         let text = fs::read_to_string(&log).unwrap_or_default();
         if text.contains("No space left on device") {
-            return Err(KernelError::NoSpace { folder: self.cache.folder.clone(), detail: doing });
+            return Err(no_space(&self.cache.folder, doing));
         }
         let kept = self.cache.folder.join("kernel-build.log");
         let log = if fs::copy(&log, &kept).is_ok() { kept } else { log };
@@ -313,8 +313,11 @@ fn check_space(folder: &Path) -> Result<(), KernelError> {
     if disk.blocks_available() * disk.fragment_size() >= NEEDED_BYTES {
         return Ok(());
     }
-    let detail = format!("building a kernel takes {} GB", NEEDED_BYTES >> 30);
-    Err(KernelError::NoSpace { folder: folder.to_owned(), detail })
+    Err(no_space(folder, "building a kernel".into()))
+}
+
+fn no_space(folder: &Path, doing: String) -> KernelError {
+    KernelError::NoSpaceToBuild { folder: folder.to_owned(), doing, needed_gb: NEEDED_BYTES >> 30 }
 }
 
 #[cfg(test)]
@@ -357,6 +360,12 @@ mod tests {
         assert_eq!(fs::read_to_string(&other).unwrap(), "other");
         assert_eq!(build("one"), one);
         assert!(one.with_file_name("config").is_file());
+    }
+
+    #[test]
+    fn a_full_disk_asks_for_the_space_of_a_build() {
+        let text = no_space(Path::new("/cache"), "compiling x".into()).to_string();
+        assert!(text.contains("in /cache for compiling x; free 8 GB there"), "{text}");
     }
 
     #[test]
