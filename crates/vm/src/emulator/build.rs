@@ -3,7 +3,7 @@ use super::{
     Emulator, EmulatorError, Meta, builds, configure, find_for, in_cache, named, patches, place, tools,
 };
 use crate::kernel::apt::{Apt, Archive};
-use crate::kernel::cache::Cache;
+use crate::kernel::cache::{Cache, check_for_make};
 use crate::kernel::subprocess::{command, run_logged};
 use crate::{Arch, KernelError, qemu};
 use nix::sys::statvfs::statvfs;
@@ -51,6 +51,7 @@ pub fn build(arch: Arch, report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<B
         return Ok(Built::Before(emulator));
     }
     let python = tools::check(arch)?;
+    check_for_make(&cache.folder, Cache::OTHER_FOLDER)?;
     // A lock and a work folder of its own: kernels can be fetched while QEMU compiles.
     let own = Cache { folder: builds(&cache.folder) };
     let lock = own.lock("building the emulator", BUILD_LIMIT, cancel, report)?;

@@ -3,7 +3,7 @@
 //! The configuration is that of Debian's cloud kernel of [`CONFIG_OF`], with sched_ext and without what a virtual machine
 //! of ours does not use. So all built kernels differ from stock ones in little else.
 use super::apt::{Apt, Archive};
-use super::cache::{Cache, DOWNLOADS, Meta};
+use super::cache::{Cache, DOWNLOADS, Meta, check_for_make};
 use super::catalog::Catalog;
 use super::error::KernelError;
 use super::image::Image;
@@ -75,6 +75,10 @@ impl Catalog {
             return Ok(kernel);
         }
         check_tools()?;
+        check_for_make(&self.cache.folder, Cache::OTHER_FOLDER)?;
+        if let BuildSource::Folder(folder) = source {
+            check_for_make(folder, "move it")?;
+        }
         // A lock of its own: other kernels can be fetched meanwhile.
         let own = Cache { folder: self.cache.folder.join("kernel-builds") };
         let lock = own.lock("building a kernel", BUILD_LIMIT, &self.cancel, &*self.progress)?;
@@ -228,7 +232,7 @@ impl Catalog {
         if done.stderr.contains("source tree is not clean") {
             return Err(KernelError::NotClean { doing: doing.to_owned() });
         }
-        let mut lines = done.stderr.lines().filter(|line| line.contains("rror"));
+        let mut lines = done.stderr.lines().filter(|line| line.contains("rror") || line.contains("***"));
         let detail = lines.next().unwrap_or("it gave no reason").trim().to_owned();
         Err(KernelError::Failed { doing: doing.to_owned(), detail })
     }

@@ -59,12 +59,26 @@ pub fn cache_folder() -> Option<PathBuf> {
     }
 }
 
+/// Refuses a folder in which make cannot build, before anything is downloaded for it.
+pub(crate) fn check_for_make(path: &Path, remedy: &'static str) -> Result<(), KernelError> {
+    match path.to_str() {
+        Some(text) if !text.contains(|c: char| c.is_whitespace() || c == ':') => Ok(()),
+        _ => {
+            let has = "a space, a colon or something that is no text";
+            Err(KernelError::UnfitPath { path: path.to_owned(), tool: "make", has, remedy })
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     pub folder: PathBuf,
 }
 
 impl Cache {
+    /// What the user can do about a cache folder that does not do.
+    pub const OTHER_FOLDER: &str = "set FLSCHED_CACHE to another folder";
+
     /// The [`cache_folder`]. Creates nothing yet.
     pub fn locate() -> Result<Self, KernelError> {
         cache_folder().map(|folder| Self { folder }).ok_or(KernelError::NoCacheFolder)
@@ -213,6 +227,19 @@ pub(super) mod tests {
         fs::create_dir(cache.place("junk")).unwrap();
         fs::write(cache.place("junk").join("meta.json"), "{}").unwrap();
         assert!(cache.all().is_empty());
+    }
+
+    #[test]
+    fn folders_that_make_does_not_take_are_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        let refused = |path: &[u8]| {
+            check_for_make(Path::new(std::ffi::OsStr::from_bytes(path)), Cache::OTHER_FOLDER).err()
+        };
+        assert!(refused(b"/home/a/.cache/flsched").is_none());
+        for path in [&b"/two words"[..], b"/a:b", b"/a\xff"] {
+            let error = refused(path).unwrap();
+            assert!(error.is_usage() && error.to_string().ends_with("set FLSCHED_CACHE to another folder"));
+        }
     }
 
     #[test]

@@ -160,6 +160,15 @@ pub enum KernelError {
         /// What was being done.
         doing: String,
     },
+    /// A folder in which a tool cannot work.
+    #[error("{tool} cannot work in {}, whose path has {has}: {remedy}", path.display())]
+    UnfitPath {
+        path: PathBuf,
+        tool: &'static str,
+        /// What the tool does not take.
+        has: &'static str,
+        remedy: &'static str,
+    },
     /// The user's apt has no Debian mirror.
     #[error(
         "apt on this machine has no Debian mirror to fetch a kernel from; on Debian run \
@@ -236,6 +245,7 @@ impl KernelError {
                 | Self::NoSource { .. }
                 | Self::NoSchedExtInSource { .. }
                 | Self::NotClean { .. }
+                | Self::UnfitPath { .. }
         )
     }
 
