@@ -1,4 +1,6 @@
 # Daily shortcuts; demo.sh and test.sh are the real entrances.
+# Whatever the user has set: what is built here is used from here.
+export CARGO_TARGET_DIR = $(CURDIR)/target
 .PHONY: build aarch64 test units lint format demo site packages install uninstall clean
 build:
 	cargo build --release --locked -p flsched --features top,manual

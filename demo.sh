@@ -4,6 +4,8 @@
 # kernel: this machine's own scheduler is left alone.
 set -eu
 cd "$(dirname "$0")"
+# Whatever the user has set: what is built here is used from here.
+export CARGO_TARGET_DIR="$PWD/target"
 . ./setup.sh
 
 say "building (about five minutes the first time)"

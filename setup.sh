@@ -16,7 +16,7 @@ die() {
 
 # Where the program keeps what it has fetched and built.
 cache_folder() {
-	printf %s "${FLSCHED_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/flsched}"
+	printf %s "${FLSCHED_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set: set it, or FLSCHED_CACHE}/.cache}/flsched}"
 }
 
 # version_at_least HAVE WANTED: compares dotted numbers.
@@ -199,7 +199,7 @@ has_rust() {
 }
 
 install_rust() {
-	PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+	PATH=$PATH:${CARGO_HOME:-${HOME:?is not set: set it, or CARGO_HOME}/.cargo}/bin
 	export PATH
 	if has_rust; then
 		return

@@ -21,6 +21,8 @@
 # service and slurm are those after a build, with the roots of Debian in the cache folder, on two busy cores.
 set -eu
 cd "$(dirname "$0")"
+# Whatever the user has set: what is built here is used from here.
+export CARGO_TARGET_DIR="$PWD/target"
 
 suite=${1:-all}
 case $suite in

@@ -8,6 +8,8 @@
 #   DEBFULLNAME and DEBEMAIL name the packages' maintainer, as for Debian's own tools.
 set -eu
 cd "$(dirname "$0")/.."
+# Whatever the user has set: what is built here is used from here.
+export CARGO_TARGET_DIR="$PWD/target"
 # shellcheck source=setup.sh
 . ./setup.sh
 
@@ -119,6 +121,8 @@ for pattern in $others; do
 done
 (cd "$new" && sha256sum flsched* >SHA256SUMS) || fail "no checksums were made, see above"
 
+# Either all of the old release is there, or all of the new one.
+trap '' INT TERM HUP
 rm -f "$out"/flsched* "$out/SHA256SUMS"
 mv "$new"/* "$out"
 say "made in $out:"

@@ -36,13 +36,18 @@ fn slurm(folder: &Path, program: &Path, shards: RangeInclusive<u32>, resources: 
          #SBATCH --ntasks=1\n\
          #SBATCH --requeue\n\
          #SBATCH {resources}\n\
-         #SBATCH --output={}\n\
+         #SBATCH --output=\"{}/slurm-%a.txt\"\n\
          exec {} \"${{SLURM_ARRAY_TASK_ID:?this file is a job of Slurm: sbatch $0}}\"\n",
         shards.start(),
         shards.end(),
-        folder.join("log/slurm-%a.txt").display(),
+        for_slurm(&folder.join("log")),
         shell_words::join(command(folder, program)),
     )
+}
+
+/// A path between quotation marks, in a file's name of Slurm, where `%` begins a field.
+fn for_slurm(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// Only HyperQueue's Python package is where users can install it from without a compiler.
@@ -67,17 +72,19 @@ mod tests {
     #[test]
     fn simulations_and_nodes_have_files_of_their_own() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().join("two words");
+        let folder = folder.path().join("two words, 5%");
         std::fs::create_dir(&folder).unwrap();
         let files = write(&folder, &plan(3), Path::new("/opt/flsched")).unwrap();
         let names: Vec<_> =
             files.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["slurm.sh", "submit-to-hyperqueue.py", "slurm-nodes.sh"]);
-        assert!(files[0].1.starts_with("sbatch '") && files[0].1.ends_with("two words/slurm.sh'"));
+        assert!(files[0].1.starts_with("sbatch '") && files[0].1.ends_with("two words, 5%/slurm.sh'"));
         let text = |index: usize| std::fs::read_to_string(&files[index].0).unwrap();
         assert!(
-            text(0).contains("--array=1-3\n") && text(0).contains("two words' \"${SLURM_ARRAY_TASK_ID:?")
+            text(0).contains("--array=1-3\n") && text(0).contains("two words, 5%' \"${SLURM_ARRAY_TASK_ID:?")
         );
+        let log = text(0).lines().find_map(|line| line.strip_prefix("#SBATCH --output=")).unwrap().to_owned();
+        assert!(log.starts_with("\"/") && log.ends_with("/two words, 5%%/log/slurm-%a.txt\""), "{log}");
         assert!(text(2).contains("--array=4-4\n") && text(2).contains("--exclusive\n"));
         assert!(text(1).contains("\nCOMMAND = [\"/opt/flsched\",\"campaign\",\"run\",\"/"), "{}", text(1));
         assert!(text(1).contains("\nSHARDS = 3\n") && !text(1).contains('@'), "{}", text(1));

@@ -126,18 +126,24 @@ impl ComparisonInFile {
         }
         all.into_iter()
             .map(|(name, arguments)| {
-                let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-                if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
-                    return Err(format!(
-                        "`{name}` names a report's file: use letters, digits, `-`, `_` and `.` in names and values"
-                    ));
-                }
+                check_name(&name)?;
                 let arguments = shell_words::split(&arguments)
                     .map_err(|error| format!("comparison `{name}`: arguments: {error}"))?;
                 Ok(Comparison { name, arguments })
             })
             .collect()
     }
+}
+
+/// Refuses a name that cannot be that of a report's file.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+        return Err(format!(
+            "`{name}` names a report's file: use letters, digits, `-`, `_` and `.` in names and values"
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// The plan's name in the campaign's folder.
 const FILE: &str = "plan.json";
+/// More runs than any campaign can do.
+const MAX_RUNS: usize = 100_000_000;
+
 /// A campaign that can be run. Every node reads the same plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -82,8 +85,27 @@ impl Plan {
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let bytes = std::fs::read(&path).map_err(Error::file(&path))?;
-        reports::read(&bytes)
+        let checked = reports::read(&bytes).map_err(|what| what.to_string()).and_then(|plan: Self| {
+            plan.check()?;
+            Ok(plan)
+        });
+        checked
             .map_err(|what| Error::wrong(&path, format!("not a plan ({what}): plan again in a new folder")))
+    }
+
+    /// Refuses what no plan of ours has: somebody else may have written the file.
+    fn check(&self) -> Result<(), String> {
+        self.comparisons.iter().try_for_each(|it| file::check_name(&it.name))?;
+        let runs = self
+            .comparisons
+            .iter()
+            .filter(|it| it.is_divided())
+            .try_fold(0, |sum: usize, it| sum.checked_add(it.runs).filter(|sum| *sum <= MAX_RUNS));
+        let runs = runs.ok_or_else(|| format!("more than {MAX_RUNS} runs"))?;
+        if self.shards > file::MAX_SHARDS || (self.shards == 0 && runs > 0) {
+            return Err(format!("{} shards for {runs} runs", self.shards));
+        }
+        Ok(())
     }
 
     /// Writes it there. A folder that has another plan is refused, as its shards would be mixed with this plan's.
@@ -242,6 +264,22 @@ pub(crate) mod tests {
         std::fs::write(folder.path().join(FILE), old.replace("\"version\": 1", "\"version\": 2")).unwrap();
         let error = crate::usage(&Plan::read(folder.path()).unwrap_err());
         assert!(error.contains("has version 2") && error.contains("plan again"), "{error}");
+    }
+
+    #[test]
+    fn what_no_plan_has_is_refused() {
+        let refused = |change: &dyn Fn(&mut Plan)| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut plan = plan(2);
+            change(&mut plan);
+            plan.write(folder.path()).unwrap();
+            crate::usage(&Plan::read(folder.path()).unwrap_err())
+        };
+        let error = refused(&|plan| plan.comparisons[0].name = "../../etc/x".into());
+        assert!(error.contains("`../../etc/x` names a report's file"), "{error}");
+        assert!(refused(&|plan| plan.shards = 0).contains("0 shards for 11 runs"));
+        assert!(refused(&|plan| plan.shards = u32::MAX).contains("4294967295 shards"));
+        assert!(refused(&|plan| plan.comparisons[0].runs = usize::MAX).contains("more than 100000000 runs"));
     }
 
     #[test]

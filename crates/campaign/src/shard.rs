@@ -6,6 +6,7 @@ use flsched_compare::environment::Environment;
 use flsched_compare::{Report, RunOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 /// The folder of the shards' files in the campaign's folder.
@@ -31,6 +32,55 @@ impl Kept for Content {
     const VERSION: u32 = 2;
 }
 
+impl Content {
+    /// `None`: there is no file.
+    fn read(path: &Path, plan: &str) -> Result<Option<Self>, Error> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::file(path)(error)),
+        };
+        let content: Self = reports::read(&bytes).map_err(|what| {
+            Error::wrong(
+                path,
+                format!("not a shard's results ({what}): remove the file and run the shard again"),
+            )
+        })?;
+        if content.plan != plan {
+            return Err(Error::wrong(
+                path,
+                "belongs to another plan: remove the file and run the shard again",
+            ));
+        }
+        Ok(Some(content))
+    }
+
+    /// Adds what is stored, which takes precedence where both are complete. Whether it lacked anything.
+    fn unite(&mut self, stored: Self) -> bool {
+        let mut lacks = false;
+        for (comparison, ours) in &self.runs {
+            let theirs = stored.runs.get(comparison);
+            lacks |= ours.outcomes.keys().any(|run| !theirs.is_some_and(|it| it.outcomes.contains_key(run)));
+        }
+        for (comparison, ours) in &self.reports {
+            let theirs = stored.reports.get(comparison);
+            lacks |= theirs.is_none_or(|theirs| ours.complete && !theirs.complete);
+        }
+        for (comparison, theirs) in stored.runs {
+            match self.runs.entry(comparison) {
+                Entry::Vacant(place) => drop(place.insert(theirs)),
+                Entry::Occupied(mut ours) => ours.get_mut().outcomes.extend(theirs.outcomes),
+            }
+        }
+        for (comparison, theirs) in stored.reports {
+            if theirs.complete || !self.reports.contains_key(&comparison) {
+                self.reports.insert(comparison, theirs);
+            }
+        }
+        lacks
+    }
+}
+
 /// Runs of one comparison.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Runs {
@@ -44,31 +94,18 @@ impl Shard {
     /// The results so far.
     pub fn open(folder: &Path, plan: &Plan, shard: u32) -> Result<Self, Error> {
         let path = folder.join(FOLDER).join(format!("{shard:05}.json"));
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let content =
-                    Content { plan: plan.digest(), runs: BTreeMap::new(), reports: BTreeMap::new() };
-                return Ok(Self { path, content });
-            }
-            Err(error) => return Err(Error::file(&path)(error)),
-        };
-        let content: Content = reports::read(&bytes).map_err(|what| {
-            Error::wrong(
-                &path,
-                format!("not a shard's results ({what}): remove the file and run the shard again"),
-            )
-        })?;
-        if content.plan != plan.digest() {
-            return Err(Error::wrong(
-                &path,
-                "belongs to another plan: remove the file and run the shard again",
-            ));
-        }
-        Ok(Self { path, content })
+        let plan = plan.digest();
+        let content = Content::read(&path, &plan)?;
+        let nothing = || Content { plan, runs: BTreeMap::new(), reports: BTreeMap::new() };
+        Ok(Self { content: content.unwrap_or_else(nothing), path })
     }
 
-    pub fn write(&self) -> Result<(), Error> {
+    /// Stores the results, with those that another process has stored meanwhile: a user may have started the shard twice.
+    pub fn write(&mut self) -> Result<(), Error> {
+        let stored = Content::read(&self.path, &self.content.plan)?;
+        if stored.is_some_and(|stored| !self.content.unite(stored)) {
+            return Ok(());
+        }
         if let Some(folder) = self.path.parent() {
             create_folder(folder).map_err(Error::file(folder))?;
         }
@@ -116,10 +153,35 @@ impl Shard {
 mod tests {
     use super::*;
     use crate::plan::tests::plan;
+    use flsched_compare::Target;
     use flsched_compare::execute::Ending;
+    use std::os::unix::fs::MetadataExt;
 
     fn outcome(time_s: f64) -> RunOutcome {
         RunOutcome::without_measurement(Ending::Timed { time_s })
+    }
+
+    fn report(complete: bool) -> Report {
+        Report {
+            flsched_version: String::new(),
+            clock: flsched_compare::Clock::Wall,
+            kernel: String::new(),
+            cpus: 1,
+            seed: 1,
+            runs: 1,
+            on: Target::Host,
+            complete,
+            started_at: String::new(),
+            duration_s: 1.0,
+            command_line: String::new(),
+            limit_s: 1.0,
+            warnings: Vec::new(),
+            environment: Environment::default(),
+            noise: BTreeMap::new(),
+            published: BTreeMap::new(),
+            results: Vec::new(),
+            timelines: BTreeMap::new(),
+        }
     }
 
     #[test]
@@ -141,6 +203,31 @@ mod tests {
         assert_eq!(runs["a"].outcomes[&0].time_s(), Some(time_s));
     }
 
+    #[test]
+    fn two_processes_with_the_same_shard_lose_no_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan(2);
+        let open = || Shard::open(folder.path(), &plan, 1).unwrap();
+        let (mut one, mut other) = (open(), open());
+        let here = Environment::default();
+        one.add("a", &here, 0, outcome(1.0));
+        one.add_report("b", report(true));
+        one.write().unwrap();
+        other.add("a", &here, 2, outcome(2.0));
+        other.add("c", &here, 1, outcome(3.0));
+        other.add_report("b", report(false));
+        other.write().unwrap();
+        let all = open();
+        assert!(all.has("a", 0) && all.has("a", 2) && all.has("c", 1));
+        assert!(all.content.reports["b"].complete);
+        // The first has nothing to add.
+        let written = || std::fs::metadata(all.path()).unwrap().ino();
+        let before = written();
+        one.write().unwrap();
+        assert_eq!(written(), before);
+        assert!(one.has("c", 1));
+    }
+
     /// As flsched 0.1.0 wrote them: without a kind, and with each time at a frequency in full.
     #[test]
     fn shards_of_version_1_are_read_beside_new_ones() {
@@ -156,7 +243,8 @@ mod tests {
         old["runs"]["a"]["outcomes"]["0"]["residency"] =
             serde_json::json!({ "source": "model", "times": times });
         std::fs::write(folder.path().join("shards/00001.json"), old.to_string()).unwrap();
-        let again = Shard::open(folder.path(), &plan, 1).unwrap();
+        let mut again = Shard::open(folder.path(), &plan, 1).unwrap();
+        again.add("a", &Environment::default(), 2, outcome(3.0));
         again.write().unwrap();
         for shard in [again, Shard::open(folder.path(), &plan, 1).unwrap()] {
             let (runs, _) = shard.into_results();

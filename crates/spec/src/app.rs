@@ -323,6 +323,19 @@ mod tests {
         }
     }
 
+    /// Root runs these scripts.
+    #[test]
+    fn no_script_lets_others_write_where_it_works() {
+        for app in AppFile::all() {
+            for script in [&app.input, &app.before, &app.run, &app.after] {
+                let mut modes =
+                    script.split("chmod ").skip(1).filter_map(|rest| rest.split_whitespace().next());
+                let for_all = |mode: &&str| mode.ends_with(['2', '3', '6', '7']) || mode.contains("o+w");
+                assert_eq!(modes.find(for_all), None, "{}", app.name);
+            }
+        }
+    }
+
     #[test]
     fn a_command_is_known_by_its_programs() {
         let known = |line: &str| {

@@ -4,6 +4,7 @@
 //! The root is made of Debian's packages, once, in the cache folder. Programs and files of this machine that a command
 //! names are added to it, but for programs of another processor.
 use crate::kernel::apt::{Apt, Archive};
+use crate::kernel::cache::DOWNLOADS;
 use crate::{Arch, Catalog, KernelError, VmError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,8 @@ impl Catalog {
         if place.is_dir() {
             return Ok(place);
         }
-        let lock = self.cache.lock("fetching a root file system", &self.cancel, &*self.progress)?;
+        let lock =
+            self.cache.lock("fetching a root file system", DOWNLOADS, &self.cancel, &*self.progress)?;
         if place.is_dir() {
             return Ok(place); // By another process, while this one waited.
         }

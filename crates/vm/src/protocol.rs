@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
 
 /// Where process 1 finds its [`Assignment`]. If the file exists, the program *is* process 1.
 pub const ASSIGNMENT_PATH: &str = "/flsched-guest.json";
@@ -28,7 +27,9 @@ pub struct Assignment {
     /// The cgroup in which it runs.
     pub cgroup: Cgroup,
     /// Where the command runs; made if missing.
-    pub directory: PathBuf,
+    ///
+    /// Not a path, as serde takes only text for one.
+    pub directory: OsString,
     /// The guest's host name.
     pub hostname: String,
 }
@@ -163,9 +164,9 @@ mod tests {
         let odd = OsString::from_vec(vec![b'a', 0xff, b'\n']);
         let sent = Assignment {
             argv: vec!["echo".into(), odd.clone()],
-            env: vec![("X".into(), odd)],
+            env: vec![("X".into(), odd.clone())],
             cgroup: Cgroup::Login,
-            directory: "/root".into(),
+            directory: odd,
             hostname: "flsched".into(),
         };
         let text = serde_json::to_vec(&sent).unwrap();

@@ -344,7 +344,7 @@ fn pack(spec: &VmSpec, command: &GuestCommand, work_folder: &WorkFolder) -> Resu
         argv: command.argv.clone(),
         env: environment::of(spec, command),
         cgroup: spec.cgroup,
-        directory: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+        directory: std::env::current_dir().map_or_else(|_| "/".into(), OsString::from),
         hostname: "flsched-vm".into(),
     };
     let contents = Contents {

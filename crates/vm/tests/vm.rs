@@ -157,6 +157,18 @@ fn much_input_and_output_passes_unchanged() {
     assert_eq!(slow.join().unwrap(), sent);
 }
 
+/// Where a clock counts instructions, an idle guest's time flies: no limit in the guest gives a reader time.
+#[test]
+#[ignore = "boots VMs"]
+fn a_slow_reader_gets_what_is_left_when_the_command_has_ended() {
+    let spec = VmSpec { clock: Clock::Work, accel: Accel::Auto, ..spec() };
+    let mut vm = start(spec, &["head", "-c", "3000000", "/dev/zero"]).unwrap();
+    let stdout = vm.take_stdout().unwrap();
+    let slow = spawn(move || digest(stdout, Duration::from_millis(300)));
+    assert_eq!(vm.wait().unwrap(), GuestExit::Code(0));
+    assert_eq!(slow.join().unwrap().0, 3_000_000);
+}
+
 #[test]
 #[ignore = "boots VMs"]
 fn no_input_is_an_empty_input_and_a_closed_output_stops_the_writer() {

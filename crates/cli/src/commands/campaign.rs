@@ -172,6 +172,11 @@ fn simulate(
     let (mut args, plan) = read(of)?;
     args.jobs = Some(jobs);
     let all = requests(&plan.spec);
+    if all.len() != of.runs {
+        let message =
+            format!("it has {} runs, and {} in the plan: plan again in a new folder", all.len(), of.runs);
+        return Err(UsageError(message).into());
+    }
     let left: Vec<usize> = runs.iter().copied().filter(|run| !shard.has(&of.name, *run)).collect();
     let requested: Vec<RunRequest> = left.iter().map(|run| all[*run].clone()).collect();
     let mut executor = compare::executor(&args, &plan, progress, cancel)?;

@@ -3,7 +3,7 @@ use super::{
     Emulator, EmulatorError, Meta, builds, configure, find_for, in_cache, named, patches, place, tools,
 };
 use crate::kernel::apt::{Apt, Archive};
-use crate::kernel::cache::Cache;
+use crate::kernel::cache::{Cache, check_for_make};
 use crate::kernel::subprocess::{command, run_logged};
 use crate::{Arch, KernelError, qemu};
 use nix::sys::statvfs::statvfs;
@@ -18,6 +18,8 @@ const NEEDED_BYTES: u64 = 800 << 20;
 const UNPACK_LIMIT: Duration = Duration::from_secs(300);
 /// Three minutes of CPU time on a current machine.
 const COMPILE_LIMIT: Duration = Duration::from_secs(3600);
+/// All that is done under the lock of builds: the download and the test, too.
+const BUILD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(3600));
 /// Seconds on an idle machine.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
 
@@ -49,9 +51,10 @@ pub fn build(arch: Arch, report: &dyn Fn(&str), cancel: &AtomicBool) -> Result<B
         return Ok(Built::Before(emulator));
     }
     let python = tools::check(arch)?;
+    check_for_make(&cache.folder, Cache::OTHER_FOLDER)?;
     // A lock and a work folder of its own: kernels can be fetched while QEMU compiles.
     let own = Cache { folder: builds(&cache.folder) };
-    let lock = own.lock("building the emulator", cancel, report)?;
+    let lock = own.lock("building the emulator", BUILD_LIMIT, cancel, report)?;
     if let Some(emulator) = in_cache(&cache.folder, arch) {
         return Ok(Built::Before(emulator)); // By another process, while this one waited.
     }

@@ -15,7 +15,7 @@ pub fn spawn(assignment: &Assignment) -> Option<Result<Child, Outcome>> {
     let (program, arguments) = assignment.argv.split_first()?;
     // The folder with the path of the host's working folder; it is empty if no file in it was copied.
     let directory = match std::fs::create_dir_all(&assignment.directory) {
-        Ok(()) => assignment.directory.as_path(),
+        Ok(()) => Path::new(&assignment.directory),
         Err(_) => Path::new("/"),
     };
     let mut command = Command::new(program);

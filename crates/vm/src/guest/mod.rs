@@ -29,10 +29,6 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
-
-/// How long output may still arrive after every process has ended. Usually this takes no time.
-const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether this process is process 1 of a VM of this program. `main` must call this first.
 pub fn is_guest_init() -> bool {
@@ -95,7 +91,7 @@ fn work(control: &Arc<File>) -> io::Result<()> {
     // spares process 1 and kernel threads.
     group.store(0, Ordering::SeqCst);
     let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
-    bridges.drain(DRAIN_LIMIT);
+    bridges.drain();
     log.forward(control)?;
     let (stdout, stderr) = bridges.written();
     protocol::send(&**control, &GuestMessage::Exit { outcome, stdout, stderr })?;

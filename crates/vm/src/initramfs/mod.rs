@@ -71,7 +71,8 @@ fn plant(contents: &Contents) -> Result<Tree, VmError> {
     let mut tree = files.into_tree();
     tree.insert("/init", Node::Symlink(init.clone()));
     tree.insert("/usr/bin/flsched", Node::Symlink(init));
-    let assignment = serde_json::to_vec(contents.assignment).expect("strings and paths are valid JSON");
+    let assignment = serde_json::to_vec(contents.assignment)
+        .expect("texts are valid JSON, and other words are numbers there");
     tree.insert(ASSIGNMENT_PATH, Node::bytes(0o600, assignment));
     Ok(tree)
 }

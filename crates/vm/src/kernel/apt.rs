@@ -5,6 +5,7 @@
 //! settings), which Debian mirror to use, and whether its index may be out of date. apt always
 //! verifies the signatures.
 use super::KernelError;
+use super::cache::Cache;
 use super::index::{self, Offer, Package};
 use super::subprocess::{Finished, command, last_words, run};
 use crate::Arch;
@@ -100,7 +101,7 @@ impl Apt<'_> {
         let doing = "fetching the package index";
         let mut update = self.tool("apt-get");
         update.args(["-q", "update"]);
-        let updated = run(update, doing, UPDATE_LIMIT, self.cancel)?;
+        let updated = run(update, doing, UPDATE_LIMIT, self.cancel).map_err(slow_mirror)?;
         // Older apts exit 0 although a list could not be fetched.
         let failed = !updated.status.success() || updated.stderr.contains("Failed to fetch");
         Ok(failed.then(|| self.explain(doing, &updated)))
@@ -111,7 +112,7 @@ impl Apt<'_> {
         let doing = format!("downloading {package}");
         let mut download = self.tool("apt-get");
         download.arg("-q").args(arguments).current_dir(into);
-        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel)?;
+        let done = run(download, &doing, DOWNLOAD_LIMIT, self.cancel).map_err(slow_mirror)?;
         if done.status.success() { Ok(()) } else { Err(self.explain(&doing, &done)) }
     }
 
@@ -171,6 +172,7 @@ impl Apt<'_> {
 
     /// Writes the private configuration. This is done each time, as the user's mirror and proxy may change.
     fn configure(&self) -> Result<(), KernelError> {
+        check_quotable(&self.cache)?;
         let mirror = self.mirror()?;
         if !Path::new(KEYRING).is_file() {
             return Err(KernelError::NoKeyring { keyring: KEYRING.into() });
@@ -290,6 +292,27 @@ fn configuration(folder: &Path, arch: &str, users: &str, root: bool) -> String {
     text
 }
 
+/// Refuses a cache folder that apt's configuration, which has the paths in quotes, cannot name.
+fn check_quotable(cache: &Path) -> Result<(), KernelError> {
+    match cache.to_str() {
+        Some(text) if !text.contains(['"', '\n']) => Ok(()),
+        _ => Err(KernelError::UnfitPath {
+            path: cache.to_owned(),
+            tool: "apt",
+            has: "a quotation mark, a line's end or something that is no text",
+            remedy: Cache::OTHER_FOLDER,
+        }),
+    }
+}
+
+/// What keeps a download from ending is the mirror, or the way to it.
+fn slow_mirror(error: KernelError) -> KernelError {
+    match error {
+        KernelError::TimedOut { doing, limit } => KernelError::SlowMirror { doing, limit },
+        other => other,
+    }
+}
+
 /// Finds the cause in apt's messages.
 fn explain(folder: &Path, doing: &str, done: &Finished) -> KernelError {
     let Finished { stdout, stderr, .. } = done;
@@ -365,6 +388,23 @@ Packages|main|Debian|Debian|bookworm|http://b.invalid/debian/";
             assert!(!text.contains(unwanted), "{unwanted}");
         }
         assert!(configuration(Path::new("/c/apt"), "amd64", users, true).contains("Sandbox"));
+    }
+
+    #[test]
+    fn cache_folders_that_cannot_be_quoted_are_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        assert!(check_quotable(Path::new("/two words")).is_ok());
+        for path in [&b"/a\"b"[..], b"/a\xff"] {
+            let error = check_quotable(Path::new(std::ffi::OsStr::from_bytes(path))).unwrap_err();
+            assert!(error.to_string().contains("FLSCHED_CACHE"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_a_slow_download_advises_another_mirror() {
+        let late = || KernelError::TimedOut { doing: "x".into(), limit: DOWNLOAD_LIMIT };
+        assert!(late().to_string().contains("less other load"));
+        assert!(slow_mirror(late()).to_string().contains("nearer mirror"));
     }
 
     #[test]

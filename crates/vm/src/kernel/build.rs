@@ -3,7 +3,7 @@
 //! The configuration is that of Debian's cloud kernel of [`CONFIG_OF`], with sched_ext and without what a virtual machine
 //! of ours does not use. So all built kernels differ from stock ones in little else.
 use super::apt::{Apt, Archive};
-use super::cache::{Cache, Meta};
+use super::cache::{Cache, DOWNLOADS, Meta, check_for_make};
 use super::catalog::Catalog;
 use super::error::KernelError;
 use super::image::Image;
@@ -13,8 +13,9 @@ use super::subprocess::{command, run, run_logged};
 use super::{BtfHealth, Kernel, config_has_sched_ext, version};
 use crate::Arch;
 use nix::sys::statvfs::statvfs;
+use sha2::{Digest, Sha256};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,8 @@ const NEEDED_BYTES: u64 = 8 << 30;
 const UNPACK_LIMIT: Duration = Duration::from_secs(900);
 /// 20 minutes of CPU time on a current machine.
 const COMPILE_LIMIT: Duration = Duration::from_secs(4 * 3600);
+/// All that is done under the lock of builds: download, unpack and configure, too.
+const BUILD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(3600));
 
 /// Programs and headers, each with the Debian package that holds it.
 const PROGRAMS: [(&str, &str); 9] = [
@@ -72,9 +75,13 @@ impl Catalog {
             return Ok(kernel);
         }
         check_tools()?;
+        check_for_make(&self.cache.folder, Cache::OTHER_FOLDER)?;
+        if let BuildSource::Folder(folder) = source {
+            check_for_make(folder, "move it")?;
+        }
         // A lock of its own: other kernels can be fetched meanwhile.
         let own = Cache { folder: self.cache.folder.join("kernel-builds") };
-        let lock = own.lock("building a kernel", &self.cancel, &*self.progress)?;
+        let lock = own.lock("building a kernel", BUILD_LIMIT, &self.cancel, &*self.progress)?;
         check_space(&own.folder)?;
         match source {
             BuildSource::Series(series) => {
@@ -86,9 +93,19 @@ impl Catalog {
             }
             BuildSource::Folder(folder) => {
                 let objects = own.folder.join("folders").join(name_of(folder));
-                create(&objects)?;
-                self.compile(folder, &objects, &folder.display().to_string())?;
-                self.at_path(&objects.join(IMAGE.1))
+                if begin(&objects)? {
+                    (self.progress)(
+                        "the last build of this folder was broken off: compiling all of it again",
+                    );
+                }
+                let compiled = self.compile(folder, &objects, &folder.display().to_string());
+                // A make that ends by itself, for whatever reason, leaves whole objects.
+                if !matches!(compiled, Err(KernelError::Interrupted | KernelError::TimedOut { .. })) {
+                    end(&objects)?;
+                }
+                compiled?;
+                // The next build of this folder changes the objects.
+                self.at_path(&keep(&objects, &own.folder.join("images"))?)
             }
         }
     }
@@ -119,7 +136,7 @@ impl Catalog {
         let mut meta =
             Meta::new(&parsed.release, package_of(series) + &package, btf, config_has_sched_ext(&config));
         meta.image_bytes = Some(bytes.len() as u64);
-        let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
+        let lock = self.cache.lock("fetching a kernel", DOWNLOADS, &self.cancel, &*self.progress)?;
         self.cache.install(&lock, &finished, &meta)?;
         self.cache.kernel(&meta).ok_or_else(|| failed("its image is gone again".into()))
     }
@@ -168,7 +185,7 @@ impl Catalog {
         }
         let text = fs::read_to_string(&log).unwrap_or_default();
         if text.contains("No space left on device") {
-            return Err(KernelError::NoSpace { folder: self.cache.folder.clone(), detail: doing });
+            return Err(no_space(&self.cache.folder, doing));
         }
         let kept = self.cache.folder.join("kernel-build.log");
         let log = if fs::copy(&log, &kept).is_ok() { kept } else { log };
@@ -215,7 +232,7 @@ impl Catalog {
         if done.stderr.contains("source tree is not clean") {
             return Err(KernelError::NotClean { doing: doing.to_owned() });
         }
-        let mut lines = done.stderr.lines().filter(|line| line.contains("rror"));
+        let mut lines = done.stderr.lines().filter(|line| line.contains("rror") || line.contains("***"));
         let detail = lines.next().unwrap_or("it gave no reason").trim().to_owned();
         Err(KernelError::Failed { doing: doing.to_owned(), detail })
     }
@@ -240,6 +257,53 @@ fn create(folder: &Path) -> Result<(), KernelError> {
     fs::create_dir_all(folder).map_err(|e| KernelError::io("create", folder, e))
 }
 
+/// Copies the image and its configuration into a folder of `images` that no other build changes: its name is the digest
+/// of both. Returns the image there.
+fn keep(objects: &Path, images: &Path) -> Result<PathBuf, KernelError> {
+    let read = |path: PathBuf| fs::read(&path).map_err(|e| KernelError::io("read", &path, e));
+    let (image, config) = (read(objects.join(IMAGE.1))?, read(objects.join(".config"))?);
+    let digest = Sha256::new().chain_update(&image).chain_update(&config).finalize();
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let place = images.join(digest);
+    if !place.is_dir() {
+        create(images)?;
+        let unfinished = images.join("unfinished");
+        create(&unfinished)?;
+        for (name, bytes) in [("vmlinuz", image), ("config", config)] {
+            let path = unfinished.join(name);
+            fs::write(&path, bytes).map_err(|e| KernelError::io("write", &path, e))?;
+        }
+        fs::rename(&unfinished, &place).map_err(|e| KernelError::io("create", &place, e))?;
+    }
+    Ok(place.join("vmlinuz"))
+}
+
+/// This file is there while make works in the folder. It is beside the folder, so that emptying that can be broken off, too.
+fn mark_of(objects: &Path) -> PathBuf {
+    let mut mark = objects.as_os_str().to_owned();
+    mark.push(".building");
+    mark.into()
+}
+
+/// Marks the folder as one where make works. If the mark is there already, make was killed there, and would take half an
+/// object for a whole one: then the folder is emptied, and the answer is `true`.
+fn begin(objects: &Path) -> Result<bool, KernelError> {
+    let mark = mark_of(objects);
+    let broken_off = mark.exists();
+    if broken_off && objects.exists() {
+        fs::remove_dir_all(objects).map_err(|e| KernelError::io("remove", objects, e))?;
+    }
+    create(objects)?;
+    fs::write(&mark, "").map_err(|e| KernelError::io("create", &mark, e))?;
+    Ok(broken_off)
+}
+
+/// Removes the mark: the objects are whole.
+fn end(objects: &Path) -> Result<(), KernelError> {
+    let mark = mark_of(objects);
+    fs::remove_file(&mark).map_err(|e| KernelError::io("remove", &mark, e))
+}
+
 fn check_tools() -> Result<(), KernelError> {
     let programs = PROGRAMS.iter().filter(|(program, _)| which::which(program).is_err());
     let headers = HEADERS.iter().filter(|(header, _)| !Path::new(header).is_file());
@@ -253,20 +317,59 @@ fn check_space(folder: &Path) -> Result<(), KernelError> {
     if disk.blocks_available() * disk.fragment_size() >= NEEDED_BYTES {
         return Ok(());
     }
-    let detail = format!("building a kernel takes {} GB", NEEDED_BYTES >> 30);
-    Err(KernelError::NoSpace { folder: folder.to_owned(), detail })
+    Err(no_space(folder, "building a kernel".into()))
+}
+
+fn no_space(folder: &Path, doing: String) -> KernelError {
+    KernelError::NoSpaceToBuild { folder: folder.to_owned(), doing, needed_gb: NEEDED_BYTES >> 30 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     #[test]
     fn folders_of_the_same_name_have_places_of_their_own() {
         let (one, other) = (name_of(&PathBuf::from("/a/linux")), name_of(&PathBuf::from("/b/linux")));
         assert!(one.starts_with("linux-") && other.starts_with("linux-") && one != other);
         assert_eq!(one, name_of(&PathBuf::from("/a/linux")));
+    }
+
+    #[test]
+    fn objects_of_a_build_that_was_broken_off_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = folder.path().join("objects");
+        assert!(!begin(&objects).unwrap());
+        fs::write(objects.join("whole.o"), "").unwrap();
+        end(&objects).unwrap();
+        assert!(!begin(&objects).unwrap() && objects.join("whole.o").exists());
+        assert!(begin(&objects).unwrap() && !objects.join("whole.o").exists());
+        end(&objects).unwrap();
+        assert!(!begin(&objects).unwrap());
+    }
+
+    #[test]
+    fn the_next_build_leaves_an_image_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (objects, images) = (folder.path().join("objects"), folder.path().join("images"));
+        let build = |image: &str| {
+            create(objects.join(IMAGE.1).parent().unwrap()).unwrap();
+            fs::write(objects.join(IMAGE.1), image).unwrap();
+            fs::write(objects.join(".config"), "").unwrap();
+            keep(&objects, &images).unwrap()
+        };
+        let one = build("one");
+        let other = build("other");
+        assert_eq!(fs::read_to_string(&one).unwrap(), "one");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert_eq!(build("one"), one);
+        assert!(one.with_file_name("config").is_file());
+    }
+
+    #[test]
+    fn a_full_disk_asks_for_the_space_of_a_build() {
+        let text = no_space(Path::new("/cache"), "compiling x".into()).to_string();
+        assert!(text.contains("in /cache for compiling x; free 8 GB there"), "{text}");
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Raise it when the layout or the BTF check changes: older folders then count as absent.
 const SCHEMA: u32 = 1;
-/// How long to wait for the lock: longer than the longest download takes.
-const LOCK_LIMIT: Duration = Duration::from_secs(1500);
+/// How long to wait for the lock of a download: longer than the longest one takes.
+pub(crate) const DOWNLOADS: Duration = Duration::from_secs(1500);
 
 /// The record of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,12 +59,26 @@ pub fn cache_folder() -> Option<PathBuf> {
     }
 }
 
+/// Refuses a folder in which make cannot build, before anything is downloaded for it.
+pub(crate) fn check_for_make(path: &Path, remedy: &'static str) -> Result<(), KernelError> {
+    match path.to_str() {
+        Some(text) if !text.contains(|c: char| c.is_whitespace() || c == ':') => Ok(()),
+        _ => {
+            let has = "a space, a colon or something that is no text";
+            Err(KernelError::UnfitPath { path: path.to_owned(), tool: "make", has, remedy })
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     pub folder: PathBuf,
 }
 
 impl Cache {
+    /// What the user can do about a cache folder that does not do.
+    pub const OTHER_FOLDER: &str = "set FLSCHED_CACHE to another folder";
+
     /// The [`cache_folder`]. Creates nothing yet.
     pub fn locate() -> Result<Self, KernelError> {
         cache_folder().map(|folder| Self { folder }).ok_or(KernelError::NoCacheFolder)
@@ -102,10 +116,12 @@ impl Cache {
         })
     }
 
-    /// Waits for the write lock, because another process may be `doing` the same ("fetching a kernel").
+    /// Waits for the write lock, because another process may be `doing` the same ("fetching a kernel"). `limit` is longer
+    /// than that takes.
     pub fn lock(
         &self,
         doing: &str,
+        limit: Duration,
         cancel: &AtomicBool,
         report: &dyn Fn(&str),
     ) -> Result<Flock<File>, KernelError> {
@@ -123,8 +139,8 @@ impl Cache {
             if cancel.load(Ordering::Relaxed) {
                 return Err(KernelError::Interrupted);
             }
-            if start.elapsed() > LOCK_LIMIT {
-                return Err(KernelError::Busy { lock: path, limit: LOCK_LIMIT });
+            if start.elapsed() > limit {
+                return Err(KernelError::Busy { lock: path, limit });
             }
             if !said && start.elapsed() > Duration::from_millis(500) {
                 report(&format!("waiting for another flsched that is {doing}"));
@@ -163,7 +179,7 @@ pub(super) mod tests {
 
     /// Puts a release with a small image, or only a verdict on it, into a cache.
     pub(in crate::kernel) fn put(cache: &Cache, release: &str, btf: BtfHealth) {
-        let lock = cache.lock("testing", &AtomicBool::new(false), &|_| {}).unwrap();
+        let lock = cache.lock("testing", DOWNLOADS, &AtomicBool::new(false), &|_| {}).unwrap();
         let work = cache.work_folder(&lock).unwrap();
         let mut meta = Meta::new(release, "p=1".into(), btf, Some(true));
         let folder = work.path().join("kernel");
@@ -214,12 +230,28 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn folders_that_make_does_not_take_are_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        let refused = |path: &[u8]| {
+            check_for_make(Path::new(std::ffi::OsStr::from_bytes(path)), Cache::OTHER_FOLDER).err()
+        };
+        assert!(refused(b"/home/a/.cache/flsched").is_none());
+        for path in [&b"/two words"[..], b"/a:b", b"/a\xff"] {
+            let error = refused(path).unwrap();
+            assert!(error.is_usage() && error.to_string().ends_with("set FLSCHED_CACHE to another folder"));
+        }
+    }
+
+    #[test]
     fn the_lock_excludes_and_waiting_can_be_cancelled() {
         let (_root, cache) = cache();
-        let held = cache.lock("testing", &AtomicBool::new(false), &|_| {}).unwrap();
-        let waiting = cache.lock("testing", &AtomicBool::new(true), &|_| {});
+        let held = cache.lock("testing", DOWNLOADS, &AtomicBool::new(false), &|_| {}).unwrap();
+        let waiting = cache.lock("testing", DOWNLOADS, &AtomicBool::new(true), &|_| {});
         assert!(matches!(waiting, Err(KernelError::Interrupted)));
+        let brief = Duration::from_millis(1);
+        let waiting = cache.lock("testing", brief, &AtomicBool::new(false), &|_| {});
+        assert!(matches!(waiting, Err(KernelError::Busy { limit, .. }) if limit == brief));
         drop(held);
-        assert!(cache.lock("testing", &AtomicBool::new(true), &|_| {}).is_ok());
+        assert!(cache.lock("testing", DOWNLOADS, &AtomicBool::new(true), &|_| {}).is_ok());
     }
 }

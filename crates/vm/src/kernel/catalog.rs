@@ -1,6 +1,6 @@
 //! The catalogue of kernels: the host's own, the cache, and Debian's packages.
 use super::apt::{self, Apt};
-use super::cache::{Cache, Meta};
+use super::cache::{Cache, DOWNLOADS, Meta};
 use super::choice::Candidates;
 use super::error::KernelError;
 use super::image::Image;
@@ -296,7 +296,7 @@ impl Catalog {
     }
 
     fn refresh(&self, max_age: Duration) -> Result<(Index, Option<KernelError>), KernelError> {
-        let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
+        let lock = self.cache.lock("fetching a kernel", DOWNLOADS, &self.cancel, &*self.progress)?;
         let mut index = self.stored_index();
         if !max_age.is_zero() && age(index.fetched) <= max_age {
             return Ok((index, None)); // another process has fetched it in the meantime
@@ -400,7 +400,7 @@ mod tests {
         let image =
             Package { name: format!("linux-binary-{OFFERED}"), version: "1".into(), bytes: 14_000_000 };
         let offers = vec![Offer { release: OFFERED.into(), image, config: None, config_of: None }];
-        let lock = catalog.cache.lock("testing", &AtomicBool::new(false), &|_| {}).unwrap();
+        let lock = catalog.cache.lock("testing", DOWNLOADS, &AtomicBool::new(false), &|_| {}).unwrap();
         catalog.store_index(&lock, &Index { fetched: now(), tried: now(), offers }).unwrap();
         drop(lock);
         (root, catalog)

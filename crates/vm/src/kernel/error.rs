@@ -103,6 +103,18 @@ pub enum KernelError {
         /// What was being done.
         detail: String,
     },
+    /// The disk is too full for a build.
+    #[error(
+        "too little space in {} for {doing}; free {needed_gb} GB there, or set FLSCHED_CACHE to a folder with as much",
+        folder.display()
+    )]
+    NoSpaceToBuild {
+        folder: PathBuf,
+        /// What was being done.
+        doing: String,
+        /// What it takes in all.
+        needed_gb: u64,
+    },
     /// A program is missing.
     #[error(
         "`{tool}` is needed to fetch a kernel and is not installed: kernels come from Debian's archive, by apt. On Debian \
@@ -148,6 +160,15 @@ pub enum KernelError {
         /// What was being done.
         doing: String,
     },
+    /// A folder in which a tool cannot work.
+    #[error("{tool} cannot work in {}, whose path has {has}: {remedy}", path.display())]
+    UnfitPath {
+        path: PathBuf,
+        tool: &'static str,
+        /// What the tool does not take.
+        has: &'static str,
+        remedy: &'static str,
+    },
     /// The user's apt has no Debian mirror.
     #[error(
         "apt on this machine has no Debian mirror to fetch a kernel from; on Debian run \
@@ -171,8 +192,15 @@ pub enum KernelError {
     #[error("the mirror no longer has {package} ({detail}); try again later or ask for another kernel")]
     Gone { package: String, detail: String },
     /// A program took too long and was killed.
-    #[error("{doing} took longer than {} s and was stopped; try again, or set FLSCHED_DEBIAN_MIRROR to a nearer mirror", limit.as_secs())]
+    #[error("{doing} took longer than {} s and was stopped; try again with less other load on this machine", limit.as_secs())]
     TimedOut {
+        /// What was being done.
+        doing: String,
+        limit: Duration,
+    },
+    /// A download took too long and was stopped.
+    #[error("{doing} took longer than {} s and was stopped; try again, or set FLSCHED_DEBIAN_MIRROR to a nearer mirror", limit.as_secs())]
+    SlowMirror {
         /// What was being done.
         doing: String,
         limit: Duration,
@@ -217,6 +245,7 @@ impl KernelError {
                 | Self::NoSource { .. }
                 | Self::NoSchedExtInSource { .. }
                 | Self::NotClean { .. }
+                | Self::UnfitPath { .. }
         )
     }
 

@@ -1,5 +1,5 @@
 //! Puts an offered kernel into the cache: downloads, unpacks and checks it.
-use super::cache::Meta;
+use super::cache::{DOWNLOADS, Meta};
 use super::catalog::Catalog;
 use super::error::KernelError;
 use super::image::Image;
@@ -15,7 +15,7 @@ const UNPACK_LIMIT: Duration = Duration::from_secs(180);
 impl Catalog {
     /// Downloads, unpacks and checks a kernel, and caches the result.
     pub(super) fn fetch(&self, offer: &Offer) -> Result<Meta, KernelError> {
-        let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
+        let lock = self.cache.lock("fetching a kernel", DOWNLOADS, &self.cancel, &*self.progress)?;
         if let Some(meta) = self.cache.all().into_iter().find(|meta| meta.release == offer.release) {
             return Ok(meta); // another process has fetched it in the meantime
         }

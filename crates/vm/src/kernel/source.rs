@@ -1,5 +1,6 @@
 //! The source of a kernel, of which only a folder is kept.
 use super::apt::Apt;
+use super::cache::DOWNLOADS;
 use super::catalog::Catalog;
 use super::error::KernelError;
 use super::subprocess::command;
@@ -21,7 +22,7 @@ impl Catalog {
         if place.join(folder).is_dir() {
             return Ok(place);
         }
-        let lock = self.cache.lock("fetching a kernel", &self.cancel, &*self.progress)?;
+        let lock = self.cache.lock("fetching a kernel", DOWNLOADS, &self.cancel, &*self.progress)?;
         let work = self.cache.work_folder(&lock)?;
         let top = work.path().join("top");
         let parts = [format!("{name}/Makefile"), format!("{name}/{folder}")];

@@ -1,4 +1,4 @@
-//! Runs apt and related programs: with a time limit, cancellable, and killed when this program ends.
+//! Runs apt, make and related programs: with a time limit, cancellable, and killed when this program ends.
 use super::KernelError;
 use flsched_base::process::{end_with_parent, wait_for};
 use nix::sys::signal::{Signal, killpg};
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two reports of a program's last line.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a program may take to end when it is asked to: make removes unfinished files.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The result of a finished program.
 pub(super) struct Finished {
@@ -103,7 +106,7 @@ pub(super) fn last_words(stderr: &str) -> String {
     lines.find(complaint).or(first).unwrap_or("it gave no reason").trim_start_matches("E: ").to_owned()
 }
 
-/// A started program. Dropping it kills its process group.
+/// A started program. Dropping it ends its process group.
 struct Running {
     child: Child,
     group: Pid,
@@ -188,6 +191,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.ended {
+            let _ = killpg(self.group, Signal::SIGTERM);
+            let _ = wait_for(&mut self.child, GRACE);
             let _ = killpg(self.group, Signal::SIGKILL);
             let _ = self.child.wait();
         }
@@ -229,6 +234,16 @@ mod tests {
         let error = run(shell("sleep 60 & sleep 60"), "test", limit, &AtomicBool::new(false));
         assert!(matches!(error, Err(KernelError::TimedOut { .. })));
         assert!(start.elapsed() < MOMENT);
+    }
+
+    #[test]
+    fn a_program_can_clean_up_before_it_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut slow = shell("trap 'sleep 0.2; rm unfinished; exit 1' TERM; touch unfinished; sleep 60");
+        slow.current_dir(folder.path());
+        let error = run(slow, "test", Duration::from_secs(1), &AtomicBool::new(false));
+        assert!(matches!(error, Err(KernelError::TimedOut { .. })));
+        assert!(!folder.path().join("unfinished").exists());
     }
 
     #[test]

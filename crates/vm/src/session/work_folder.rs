@@ -1,8 +1,10 @@
 //! The folder with one VM's files.
 use crate::VmError;
-use std::fs::{self, File};
+use nix::unistd::geteuid;
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -26,7 +28,10 @@ impl WorkFolder {
         let parent = std::env::temp_dir();
         sweep(&parent);
         let make = || {
-            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
+            let folder = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(&parent)?;
             // The lock file gets its name only after it is locked, so that no other process removes the
             // folder.
             let lock = File::create(folder.path().join("new-lock"))?;
@@ -50,7 +55,7 @@ impl WorkFolder {
     }
 }
 
-/// Removes the folders of VMs whose process was killed.
+/// Removes the folders of this user's VMs whose process was killed.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -58,11 +63,18 @@ fn sweep(parent: &Path) {
             continue;
         }
         let folder = entry.path();
-        let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
-        if lock.try_lock().is_ok() {
+        let is_own = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw());
+        if is_own && lock_in(&folder).is_some_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(folder);
         }
     }
+}
+
+/// The lock file. Whatever else has its name is left alone: opening a pipe would wait for a writer.
+fn lock_in(folder: &Path) -> Option<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let file = File::options().read(true).custom_flags(flags).open(folder.join(LOCK)).ok()?;
+    file.metadata().is_ok_and(|it| it.is_file()).then_some(file)
 }
 
 #[cfg(test)]
@@ -86,9 +98,39 @@ mod tests {
     }
 
     #[test]
-    fn it_is_gone_afterwards() {
+    fn what_looks_like_a_lock_is_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let folder = parent.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let (pipe, link) = (make("flsched-vm-pipe"), make("flsched-vm-link"));
+        nix::unistd::mkfifo(&pipe.join(LOCK), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::os::unix::fs::symlink("/dev/null", link.join(LOCK)).unwrap();
+        sweep(parent.path());
+        assert!(pipe.exists() && link.exists());
+    }
+
+    #[test]
+    fn folders_of_others_are_left_alone() {
+        if !geteuid().is_root() {
+            return; // Only root can make one.
+        }
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("flsched-vm-others");
+        fs::create_dir(&folder).unwrap();
+        File::create(folder.join(LOCK)).unwrap();
+        std::os::unix::fs::chown(&folder, Some(65534), None).unwrap();
+        sweep(parent.path());
+        assert!(folder.exists());
+    }
+
+    #[test]
+    fn it_is_this_users_and_gone_afterwards() {
         let work_folder = WorkFolder::open().unwrap();
         let path = work_folder.path().to_owned();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         let _listener = work_folder.listen("port").unwrap();
         assert!(path.join("port").exists());
         drop(work_folder);

@@ -27,6 +27,8 @@ use frequency::Frequencies;
 use residency::Watch;
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -66,7 +68,9 @@ impl HostExecutor {
     /// Runs the workload under the scheduler that is attached.
     fn measure(&mut self, request: &RunRequest, program: &Program) -> Result<Measurement, ExecError> {
         // The folder is removed when this returns, even if the workload had to be killed.
-        let scratch = tempfile::Builder::new().prefix("flsched-").tempdir();
+        // Programs work here, as root most times. One that gives parts of it to another user lets that one in.
+        let own = Permissions::from_mode(0o700);
+        let scratch = tempfile::Builder::new().prefix("flsched-").permissions(own).tempdir();
         let scratch = scratch.map_err(|error| ExecError::Unable(format!("no temporary folder: {error}")))?;
         let argv = runnable(program).argv(&self.helper, scratch.path());
         let limit = Duration::try_from_secs_f64(request.limit_s).unwrap_or(Duration::MAX);

@@ -27,6 +27,9 @@ const CHECK: Duration = Duration::from_millis(100);
 /// The name of the application's own file among its input: the helper reads it there, also in a virtual machine.
 pub(super) const FILE: &str = "app.toml";
 
+/// Begins the names of folders whose input is not complete.
+const UNFINISHED: &str = ".tmp";
+
 /// Why there is no input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
@@ -90,8 +93,9 @@ fn folder_in(
         let path = path.to_owned();
         move |error| InputError::Io(path, error)
     };
+    let _in_use = enter(cache).map_err(io(cache))?;
     // In the cache folder, because a rename is atomic only within a file system.
-    let folder = tempfile::tempdir_in(cache).map_err(io(cache))?;
+    let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache).map_err(io(cache))?;
     let own = (FILE.to_owned(), file.text.clone());
     for (name, text) in file.companions.iter().chain([&own]) {
         let path = folder.path().join(name);
@@ -108,6 +112,23 @@ fn folder_in(
         }
         Err(error) => Err(InputError::Io(place, error)),
     }
+}
+
+/// Removes what killed processes have left, unless another process makes input now. As long as the result is there, no
+/// other process removes anything.
+fn enter(cache: &Path) -> io::Result<File> {
+    let lock = File::open(cache)?;
+    if lock.try_lock().is_ok() {
+        for entry in fs::read_dir(cache)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        lock.unlock()?;
+    }
+    // Where the file system has no locks, nobody removes anything.
+    let _ = lock.lock_shared();
+    Ok(lock)
 }
 
 /// A hash of everything that determines the input. A program that has been updated may need another one.
@@ -223,6 +244,25 @@ mod tests {
         let of_other =
             |size: &str| folder_in(cache.path(), &other, &[size.into()], &[], &Making::quietly()).unwrap();
         assert_eq!(of_other("2"), of_other("1"), "it does not depend on SIZE");
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_removed_unless_another_is_at_work() {
+        let cache = tempfile::tempdir().unwrap();
+        let file = app("echo data > data\n");
+        let make =
+            |size: &str| folder_in(cache.path(), &file, &[size.into()], &[], &Making::quietly()).unwrap();
+        let (left, other) = (cache.path().join(".tmpleft"), cache.path().join("other"));
+        fs::create_dir(&left).unwrap();
+        fs::create_dir(&other).unwrap();
+        let at_work = File::open(cache.path()).unwrap();
+        at_work.lock_shared().unwrap();
+        let made = make("1");
+        assert!(left.exists());
+        drop(at_work);
+        fs::remove_dir_all(&made).unwrap();
+        make("1");
+        assert!(!left.exists() && other.exists() && made.exists());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::input::FILE;
 use super::reading::read;
 use super::{needs, variables};
 use crate::monotonic::monotonic;
+use flsched_base::process::end_with_parent;
 use flsched_spec::UsageError;
 use flsched_spec::app::AppFile;
 use std::fs::{self, File};
@@ -88,7 +89,8 @@ impl Scene<'_> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
         let work = self.folder.join("work");
         fs::create_dir_all(&work)?;
-        Command::new("sh")
+        let mut shell = Command::new("sh");
+        shell
             .args(["-euc", script])
             .current_dir(&work)
             .env("PATH", needs::path(self.file))
@@ -99,8 +101,8 @@ impl Scene<'_> {
             .envs(variables(self.file, self.values))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
-            .stderr(output)
-            .status()
+            .stderr(output);
+        end_with_parent(&mut shell).status()
     }
 
     fn output(&self) -> std::path::PathBuf {
