@@ -247,8 +247,9 @@ impl Lifted {
 /// `None`: it has ended, or is of SCHED_DEADLINE, which has more parameters.
 fn class_of(id: libc::pid_t) -> Option<Class> {
     let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameter outlives the calls.
+    // SAFETY: takes an integer.
     let class = Errno::result(unsafe { libc::sched_getscheduler(id) }).ok()?;
+    // SAFETY: the parameter outlives the call.
     Errno::result(unsafe { libc::sched_getparam(id, &mut parameters) }).ok()?;
     (class != libc::SCHED_DEADLINE).then_some((class, parameters.sched_priority))
 }
