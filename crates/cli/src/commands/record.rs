@@ -28,6 +28,8 @@ use tempfile::TempDir;
 
 /// Pause between two checks of the recording.
 const CHECK: Duration = Duration::from_millis(50);
+/// Of each counter; then every second one is dropped. The file's first line has room for those of 80 counters.
+const MOST_SAMPLES: usize = 5_000;
 
 pub fn run(args: &Record) -> Result<u8> {
     // What cannot be written should not be recorded first.
@@ -125,10 +127,10 @@ fn record_for(time: Duration, limits: Limits, progress: &Progress) -> Result<End
         progress.report("recording; Ctrl-C ends it and keeps what is recorded");
         while began.elapsed() < time && watch.used() < 1.0 && !stop.load(Ordering::Relaxed) {
             show(watch, progress);
-            counted.look();
+            counted.look(watch);
             thread::sleep(CHECK.min(time.saturating_sub(began.elapsed())));
         }
-        counted.look();
+        counted.look(watch);
         // What is left to do takes long for a large recording.
         signals::end_again()?;
         Ok(counted)
@@ -173,7 +175,7 @@ fn record_command(
         };
         watch.command_is(child.id());
         let status = loop {
-            counted.look();
+            counted.look(watch);
             if let Some(status) = wait_for(&mut child, CHECK)? {
                 break status;
             }
@@ -196,24 +198,48 @@ struct Counted {
     began: Instant,
     attached: Option<Attached>,
     counters: Vec<Counter>,
+    looks: u64,
+    /// Only one of so many looks is kept.
+    every: u64,
 }
 
 impl Counted {
     fn new() -> Self {
-        Self { began: Instant::now(), attached: None, counters: Vec::new() }
+        Self { began: Instant::now(), attached: None, counters: Vec::new(), looks: 0, every: 1 }
     }
 
-    /// A policy that is attached while the command runs is found, too. Its counters stay when it is gone.
-    fn look(&mut self) {
+    /// A policy that is attached while the command runs is found, too. Its counters stay when it is gone. They end where the
+    /// log is full.
+    fn look(&mut self, watch: &Watch<'_>) {
+        if watch.used() >= 1.0 {
+            return;
+        }
         if self.attached.is_none() && self.counters.is_empty() {
             self.attached = Attached::find();
         }
         let at = self.began.elapsed().as_nanos() as u64;
-        let statistics = self.attached.as_ref().map(Attached::statistics).unwrap_or_default();
+        self.add(at, self.attached.as_ref().map(Attached::statistics).unwrap_or_default());
+    }
+
+    fn add(&mut self, at: u64, statistics: Vec<(String, u64)>) {
+        self.looks += 1;
+        if !self.looks.is_multiple_of(self.every) {
+            return;
+        }
         for (name, count) in statistics {
             match self.counters.iter_mut().find(|it| it.name == name) {
                 Some(counter) => counter.samples.push((at, count)),
                 None => self.counters.push(Counter { name, samples: vec![(at, count)] }),
+            }
+        }
+        if self.counters.iter().any(|counter| counter.samples.len() >= MOST_SAMPLES) {
+            self.every *= 2;
+            for counter in &mut self.counters {
+                let mut number = 0;
+                counter.samples.retain(|_| {
+                    number += 1;
+                    number % 2 == 1
+                });
             }
         }
     }
@@ -250,5 +276,25 @@ fn warn_if_cut(recording: &Recording) {
              for a shorter time, or give the log more memory by --max-size",
             HumanCount(header.lost)
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_long_recording_are_thinned_out() {
+        let mut counted = Counted::new();
+        for look in 0..100_000 {
+            counted.add(look, vec![("pulled".into(), 3 * look), ("pushed".into(), 0)]);
+        }
+        for counter in &counted.counters {
+            let samples = &counter.samples;
+            assert!((MOST_SAMPLES / 2..MOST_SAMPLES).contains(&samples.len()), "{}", samples.len());
+            let pauses = samples.windows(2).map(|two| two[1].0 - two[0].0);
+            assert!(pauses.clone().max() <= pauses.min().map(|least| 2 * least), "evenly spread");
+            assert!(samples[0].0 == 0 && samples[samples.len() - 1].0 > 99_000);
+        }
     }
 }
