@@ -1,7 +1,10 @@
 //! Writes a file as a whole or not at all: a reader never gets half of it, and an interruption leaves the old
 //! one. An error says what to do, where that is known.
-use std::fs::File;
+use nix::libc;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -25,23 +28,37 @@ pub fn check(path: &Path) -> io::Result<()> {
 
 /// An empty file in the folder of `path`, and the path that it is to have.
 fn new_beside(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
-    // The kernel does not let root follow another user's link in /tmp (fs.protected_symlinks), but resolves it for anyone.
-    match path.metadata() {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(with_remedy(error)),
-        _ => {}
-    }
-    // A link keeps pointing to the file, and a device is not replaced by a file.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    if path.metadata().is_ok_and(|meta| !meta.is_file()) {
+    // A link keeps pointing to the file.
+    let path = match really(path, 0) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let Some(name) = path.file_name() else { return Err(error) };
+            really(folder_of(path), libc::O_DIRECTORY).map_err(with_remedy)?.join(name)
+        }
+        known => known.map_err(with_remedy)?,
+    };
+    // A device is not replaced by a file.
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_symlink()) {
         return Err(io::Error::other("it exists and is not a file"));
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(&path);
     // Errors of `tempfile_in` would name the temporary file, which means nothing to the user.
     let file = tempfile::Builder::new().prefix(".flsched-").make_in(folder, |path| File::create_new(path));
     Ok((file.map_err(with_remedy)?, path))
+}
+
+/// The path of what is there, without links. Only the kernel follows them, and only once: it does not let root follow
+/// another user's link in /tmp (fs.protected_symlinks).
+fn really(path: &Path, flags: libc::c_int) -> io::Result<PathBuf> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH | flags).open(path)?;
+    // The kernel would add to the path of a file that is gone meanwhile.
+    if file.metadata()?.nlink() == 0 {
+        return Err(ErrorKind::NotFound.into());
+    }
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The same error, with what the user can do about it.
@@ -79,6 +96,21 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         assert!(replace(Path::new("/dev/null"), b"x").is_err());
         assert!(check(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_replaced_and_one_to_a_folder_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inner, link) = (folder.path().join("inner"), folder.path().join("link"));
+        std::fs::create_dir(&inner).unwrap();
+        std::os::unix::fs::symlink(&inner, &link).unwrap();
+        replace(&link.join("report.json"), b"new").unwrap();
+        assert_eq!(std::fs::read(inner.join("report.json")).unwrap(), b"new");
+        assert!(check(&link).unwrap_err().to_string().contains("not a file"));
+        let dangling = folder.path().join("dangling");
+        std::os::unix::fs::symlink("/no/such/file", &dangling).unwrap();
+        replace(&dangling, b"new").unwrap();
+        assert!(dangling.symlink_metadata().unwrap().is_file());
     }
 
     /// In a folder like /tmp, where any user can leave a link.

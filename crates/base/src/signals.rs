@@ -27,6 +27,17 @@ pub fn stop_flag_or_end() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// From here on these signals, and SIGQUIT, end this process again. Those that are ignored stay so.
+pub fn end_again() -> io::Result<()> {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        if !is_ignored(signal as libc::c_int) {
+            // SAFETY: no handler is installed.
+            unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
+        }
+    }
+    Ok(())
+}
+
 /// A signal that whoever started this process has it ignore, as nohup does with SIGHUP.
 pub fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: zeroes are a valid `sigaction`, which the call fills in; without a new action it changes nothing.
@@ -41,4 +52,25 @@ pub fn never_stop() -> io::Result<()> {
     // SAFETY: no handler is installed.
     unsafe { nix::sys::signal::signal(Signal::SIGTSTP, nix::sys::signal::SigHandler::SigIgn) }?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_end_the_process_again() {
+        let handler = || {
+            // SAFETY: as in `is_ignored`.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(SIGTERM, std::ptr::null(), &mut action);
+                action.sa_sigaction
+            }
+        };
+        stop_flag().unwrap();
+        assert_ne!(handler(), libc::SIG_DFL);
+        end_again().unwrap();
+        assert_eq!(handler(), libc::SIG_DFL);
+    }
 }

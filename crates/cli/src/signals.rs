@@ -1,7 +1,7 @@
 //! Ctrl-C and its kin: a flag for commands that end by themselves, the signals one by one for those
 //! that pass them to a child.
 use flsched_base::signals::is_ignored;
-pub use flsched_base::signals::{never_stop, stop_flag, stop_flag_or_end};
+pub use flsched_base::signals::{end_again, never_stop, stop_flag, stop_flag_or_end};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid, getpgrp};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};

@@ -1,7 +1,7 @@
 //! What a process must be allowed to do, and a kernel be built with, so that it takes BPF programs. This is checked before
 //! libbpf tries: of a missing capability it says that a limit of memory may be too small.
 use crate::config::{has_btf, missing_options, of_this_kernel, release};
-use crate::{Error, log};
+use crate::{Error, log, processes};
 use caps::{CapSet, Capability};
 use nix::unistd::geteuid;
 use std::fmt;
@@ -14,6 +14,8 @@ pub struct Purpose {
     capabilities: &'static [Capability],
     /// Of the kernel's configuration.
     options: &'static [&'static str],
+    /// Processes are told by their numbers, in the kernel and here.
+    needs_numbers: bool,
 }
 
 impl Purpose {
@@ -22,6 +24,7 @@ impl Purpose {
         what: "attaching a scheduler",
         capabilities: &[Capability::CAP_BPF, Capability::CAP_PERFMON],
         options: &["CONFIG_SCHED_CLASS_EXT", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF"],
+        needs_numbers: false,
     };
 
     /// The probe of `record`, which has the kernel time it (`BPF_ENABLE_STATS`).
@@ -29,6 +32,7 @@ impl Purpose {
         what: "record",
         capabilities: &[Capability::CAP_SYS_ADMIN],
         options: &["CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", "CONFIG_BPF_EVENTS"],
+        needs_numbers: true,
     };
 
     /// The probe of `top`, and the statistics of a policy that another process has attached.
@@ -46,7 +50,7 @@ impl Purpose {
     };
 
     /// The probe of `compare --why`.
-    pub const WHY: Self = Self { what: "--why", ..Self::RECORD };
+    pub const WHY: Self = Self { what: "--why", needs_numbers: false, ..Self::RECORD };
 
     /// The probes of `locks` and `costs`, which watch functions of the kernel and programs of a policy.
     pub const FUNCTIONS: Self = Self {
@@ -59,6 +63,7 @@ impl Purpose {
             "CONFIG_BPF_EVENTS",
             "CONFIG_FPROBE",
         ],
+        needs_numbers: false,
     };
 
     /// Detaching a scheduler before real-time tasks stop the machine.
@@ -66,11 +71,11 @@ impl Purpose {
         what: "a guard against real-time tasks that do not sleep",
         capabilities: &[Capability::CAP_SYS_NICE],
         options: &[],
+        needs_numbers: false,
     };
 
     /// A real-time class, for `fifo` and `rr` in comparisons.
-    pub const REAL_TIME: Self =
-        Self { what: "a real-time class", capabilities: &[Capability::CAP_SYS_NICE], options: &[] };
+    pub const REAL_TIME: Self = Self { what: "a real-time class", ..Self::GUARD };
 
     /// Whether this process and this kernel allow it; if not, what is missing. From then on libbpf's messages are kept
     /// for errors instead of being printed.
@@ -79,6 +84,7 @@ impl Purpose {
         if let Some(lack) = self.lack() {
             return Err(Error::Privileges(lack));
         }
+        self.check_numbers(processes::are_of_machine())?;
         if !self.options.contains(&"CONFIG_DEBUG_INFO_BTF") {
             return Ok(());
         }
@@ -91,6 +97,13 @@ impl Purpose {
             return Err(Error::NoBtf { what: self.what, release: release() });
         }
         Ok(())
+    }
+
+    fn check_numbers(&self, are_of_machine: bool) -> Result<(), Error> {
+        match self.needs_numbers && !are_of_machine {
+            true => Err(Error::OtherNumbers { what: self.what }),
+            false => Ok(()),
+        }
     }
 
     /// What this process is not allowed to do.
@@ -226,6 +239,15 @@ mod tests {
         assert!(user.ends_with("needs root (CAP_BPF and CAP_PERFMON): run it with sudo"), "{user}");
         let rootless = lack(&[], 0, true).to_string();
         assert!(rootless.contains("rootless container"), "{rootless}");
+    }
+
+    #[test]
+    fn what_tells_processes_by_their_numbers_needs_those_of_the_machine() {
+        let refused = |purpose: Purpose, are_of_machine| purpose.check_numbers(are_of_machine).is_err();
+        assert!(refused(Purpose::RECORD, false) && refused(Purpose::TOP, false));
+        assert!(!refused(Purpose::RECORD, true) && !refused(Purpose::ATTACH, false));
+        // It compares numbers with each other only.
+        assert!(!refused(Purpose::WHY, false));
     }
 
     #[test]

@@ -39,6 +39,15 @@ pub enum Error {
         /// It has a seccomp filter.
         is_filtered: bool,
     },
+    /// A container with a PID namespace of its own.
+    #[error(
+        "{what} tells processes by their numbers, which in this container are others than on the machine: share the host's \
+         PID namespace (docker run --pid host; hostPID: true), or run it outside"
+    )]
+    OtherNumbers {
+        /// As the subject of a sentence.
+        what: &'static str,
+    },
     /// No type information of the kernel.
     #[error(
         "{what} needs the kernel's type information (BTF), and this kernel ({release}) shows none in \

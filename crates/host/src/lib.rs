@@ -33,6 +33,7 @@ pub use class::start_in_sched_ext;
 pub use config::release as kernel_release;
 pub use error::Error;
 pub use exit::{ExitReport, Waiter};
+pub use flsched_machine::CpuLocation;
 pub use frequency::Frequencies;
 pub use loader::{Running, Scope, check_machine, check_partial, start, try_load};
 pub use partial::Obstacle;

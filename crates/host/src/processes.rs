@@ -2,13 +2,16 @@
 use caps::{CapSet, Capability};
 use flsched_spec::{PolicySpec, UsageError};
 use std::fs;
+use std::io::ErrorKind;
 
 /// Inode of the first PID namespace (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Whether the numbers of processes here are those of the machine: not in a container without its host's PID namespace.
 pub(crate) fn are_of_machine() -> bool {
-    fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == FIRST_NAMESPACE)
+    // A kernel without such namespaces has no such file.
+    fs::read_link("/proc/self/ns/pid")
+        .map_or_else(|error| error.kind() == ErrorKind::NotFound, |name| name.as_os_str() == FIRST_NAMESPACE)
 }
 
 /// Whether /proc shows all tasks of the machine.

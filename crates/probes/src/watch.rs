@@ -139,9 +139,11 @@ pub fn watched<T>(work: impl FnOnce(&Watcher<'_>) -> T) -> Result<T, Error> {
     let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
     constants.own_pid = std::process::id() as i32;
     let mut skel = open.load()?;
+    let began_ns = probe::now_ns()?;
+    skel.maps.bss_data.as_deref_mut().expect("the probe has some").began = began_ns;
     skel.attach()?;
     let cpus = flsched_host::cpu_locations().iter().map(|cpu| cpu.cpu as u32).collect();
-    Ok(work(&Watcher { skel, cpus, began_ns: probe::now_ns()? }))
+    Ok(work(&Watcher { skel, cpus, began_ns }))
 }
 
 impl Watcher<'_> {
@@ -154,12 +156,13 @@ impl Watcher<'_> {
         let offset = self.skel.maps.bss_data.as_deref().expect("the probe has some").clock_offset;
         let records = probe::per_cpu(&probe::map(self.skel.object(), "cpu_records"), &0u32.to_ne_bytes());
         let mut look = Look { at_ns, cpus: Vec::new(), wake_ups: vec![0; BUCKETS], runnable };
-        for &cpu in &self.cpus {
-            let Some([switches, idle_ns, idle_since, latencies @ ..]) =
-                records.get(cpu as usize).map(Vec::as_slice)
-            else {
+        for (cpu, record) in records.iter().enumerate() {
+            let cpu = cpu as u32;
+            let [switches, idle_ns, idle_since, latencies @ ..] = record.as_slice() else { continue };
+            // One that was not online when watching began may have come online since.
+            if *switches == 0 && !self.cpus.contains(&cpu) {
                 continue;
-            };
+            }
             look.wake_ups.iter_mut().zip(latencies).for_each(|(sum, count)| *sum += count);
             let idles_since = match (*switches, *idle_since) {
                 // It has not switched yet. Perhaps a task runs there all the time.

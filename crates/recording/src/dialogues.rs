@@ -37,7 +37,7 @@ pub(crate) fn add(runs: &[Vec<Run>], insertions: &mut [Vec<Insertion>]) -> Vec<B
             continue;
         }
         let (reader, writer) = (first.from, first.to);
-        let between = writes(&BTreeSet::from([writer]), runs, first.at, second.at - 1);
+        let between = writes(&BTreeSet::from([writer]), runs, first.at, second.at.saturating_sub(1));
         let Some(&(at, _, written)) = between.last() else { continue };
         let read = place_at(&runs[reader as usize], at).unwrap_or(0).max(first.place) + 1;
         insertions[writer as usize].push((written, Deed::Sent(reader)));

@@ -1,5 +1,6 @@
 //! The file: a line of JSON, then, compressed, the tasks as a line of JSON and the events as bytes. The sum that ends the
 //! compressed part shows whether the file is whole.
+use crate::checks;
 use crate::coding::{put, put_signed, take, take_signed};
 use crate::{By, Calls, Error, Event, Header, Left, Ns, Recording, Task, What};
 use flate2::Compression;
@@ -14,8 +15,9 @@ const MAGIC: &[u8] = b"{\"flsched_recording\":";
 const FORMAT: u64 = 3;
 /// A longer first line is none of ours.
 const LONGEST_HEADER: u64 = 16 << 20;
-/// The longest recording: about 11 days. Sums of many times do not overflow.
-const MOST_NS: Ns = 1_000_000_000_000_000;
+/// The compressed part may be so many times as long when it is unpacked, and so much longer. What is recorded becomes
+/// about three times as long; a file that is made to fill the memory, a thousand times.
+const MOST_UNPACKED: (u64, u64) = (50, 64 << 20);
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -39,8 +41,13 @@ impl Recording {
     /// Writes the file's content.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let line = Line { flsched_recording: FORMAT, header: self.header.clone() };
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")?;
+        let mut line = serde_json::to_vec(&line)?;
+        line.push(b'\n');
+        if line.len() as u64 > LONGEST_HEADER {
+            let what = format!("its first line has {} bytes; {LONGEST_HEADER} at most", line.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        out.write_all(&line)?;
         let mut packed = GzEncoder::new(out, Compression::fast());
         serde_json::to_writer(&mut packed, &self.tasks)?;
         packed.write_all(b"\n")?;
@@ -69,22 +76,34 @@ impl Recording {
     pub fn read_from(content: impl BufRead, path: &str) -> Result<Self, Error> {
         let (header, mut rest) = begin(content, path)?;
         let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
+        let mut packed = Vec::new();
+        rest.read_to_end(&mut packed).map_err(|cause| Error::File { path: path.to_owned(), cause })?;
+        let (times, more) = MOST_UNPACKED;
+        let most = packed.len() as u64 * times + more;
+        let mut packed = &packed[..];
         let mut bytes = Vec::new();
-        GzDecoder::new(&mut rest).read_to_end(&mut bytes).map_err(|cause| damaged(cause.to_string()))?;
-        if rest.read(&mut [0]).is_ok_and(|read| read > 0) {
+        let unpacked = GzDecoder::new(&mut packed).take(most + 1).read_to_end(&mut bytes);
+        unpacked.map_err(|cause| damaged(cause.to_string()))?;
+        if bytes.len() as u64 > most {
+            return Err(damaged(format!("unpacked, it is {times} times as long and more")));
+        }
+        if !packed.is_empty() {
             return Err(damaged("there is more behind its end".into()));
         }
         let line = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
-        let tasks: Vec<Task> =
-            serde_json::from_slice(&bytes[..line]).map_err(|error| damaged(format!("its tasks: {error}")))?;
+        let mut tasks: Vec<Task> = serde_json::from_slice(&bytes[..line])
+            .map_err(|error| damaged(format!("its tasks: {}", escaped(&error))))?;
+        checks::tasks(&tasks, &header).map_err(damaged)?;
+        checks::make_names_printable(&mut tasks);
         let mut bytes = bytes.get(line + 1..).unwrap_or_default();
         let count = take(&mut bytes).ok_or_else(|| damaged("it has no events".into()))?;
         let mut last = 0;
-        let mut events = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
+        let mut checks = checks::Events::new(&header, tasks.len());
+        let mut events = Vec::with_capacity(count.min(bytes.len() as u64 / SHORTEST_EVENT) as usize);
         for number in 0..count {
-            let event = take_event(&mut bytes, last)
-                .filter(|event| is_sound(event, header.cpus.len(), tasks.len()))
-                .ok_or_else(|| damaged(format!("event {number} of {count}")))?;
+            let wrong = |what: &str| damaged(format!("event {number} of {count}{what}"));
+            let event = take_event(&mut bytes, last).ok_or_else(|| wrong(""))?;
+            checks.check(&event).map_err(|what| wrong(&format!(": {what}")))?;
             last = event.at;
             events.push(event);
         }
@@ -111,20 +130,26 @@ fn begin<R: BufRead>(mut file: R, path: &str) -> Result<(Header, R), Error> {
     if !is_recording(&line) {
         return Err(Error::Foreign { path: path.to_owned() });
     }
-    let damaged = |error| Error::Damaged { path: path.to_owned(), what: format!("its first line: {error}") };
-    let version: Version = serde_json::from_slice(&line).map_err(damaged)?;
+    let damaged = |what| Error::Damaged { path: path.to_owned(), what: format!("its first line: {what}") };
+    let version: Version = serde_json::from_slice(&line).map_err(|error| damaged(escaped(&error)))?;
     if version.flsched_recording != FORMAT {
         let (found, known) = (version.flsched_recording, FORMAT);
         return Err(Error::Version { path: path.to_owned(), found, known });
     }
-    let line: Line = serde_json::from_slice(&line).map_err(damaged)?;
-    let (cpus, length) = (line.header.cpus.len(), line.header.length);
-    if cpus == 0 || length > MOST_NS {
-        let what = format!("its first line: {cpus} CPUs, {length} ns");
-        return Err(Error::Damaged { path: path.to_owned(), what });
-    }
-    Ok((line.header, file))
+    let line: Line = serde_json::from_slice(&line).map_err(|error| damaged(escaped(&error)))?;
+    let mut header = line.header;
+    header.check().map_err(damaged)?;
+    header.make_printable();
+    Ok((header, file))
 }
+
+/// An error can quote what is in the file, which is not for a terminal.
+fn escaped(error: &serde_json::Error) -> String {
+    error.to_string().escape_debug().to_string()
+}
+
+/// The kind, the time, the CPU and a task, each of a byte.
+const SHORTEST_EVENT: u64 = 4;
 
 /// A task is stored as its number from 1; 0 is the idle task.
 fn put_event(out: &mut Vec<u8>, event: &Event, last: Ns) {
@@ -190,16 +215,6 @@ fn take_event(from: &mut &[u8], last: Ns) -> Option<Event> {
     Some(Event { at, cpu, what })
 }
 
-fn is_sound(event: &Event, cpus: usize, tasks: usize) -> bool {
-    let is_task = |task: u32| (task as usize) < tasks;
-    let known = match event.what {
-        What::Switch { prev, next, .. } => prev.is_none_or(is_task) && next.is_none_or(is_task),
-        What::Wake { woken, .. } => is_task(woken),
-        What::Fork { child, .. } => is_task(child),
-    };
-    known && (event.cpu as usize) < cpus && event.at <= MOST_NS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +225,7 @@ mod tests {
         let at = |at, what| Event { at, cpu: 1, what };
         let calls = Calls { reads: 300, writes: u32::MAX };
         recording(
-            vec![task("a"), task("b\n")],
+            vec![task("a"), task("b")],
             vec![
                 at(
                     5,
@@ -223,7 +238,7 @@ mod tests {
                 ),
                 at(900, What::Wake { woken: 0, by: By::Message }),
                 at(3, What::Fork { child: 0, waits: false }),
-                at(4, What::Fork { child: 0, waits: true }),
+                at(4, What::Fork { child: 1, waits: true }),
                 at(5, What::Wake { woken: 1, by: By::End }),
                 at(6, What::Switch { prev: Some(1), left: Left::InFutex, next: None, calls }),
                 at(1_000_000, What::Switch { prev: Some(1), left: Left::Exited, next: None, calls }),
@@ -282,8 +297,74 @@ mod tests {
         assert!(read(later).unwrap_err().contains("of format 4, and this flsched reads format 3"));
         let mut wrong = small();
         wrong.tasks.pop();
-        assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 7"), "a task that is not there");
+        assert!(read(&written(&wrong)).unwrap_err().contains("event 0 of 7: task 1 of 1"));
         let error = Recording::read("/no/such/file").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/file: ") && !Path::new("/no/such/file").exists(), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        use crate::RealTime;
+        type Change = fn(&mut Recording);
+        let cases: [(&str, Change); 12] = [
+            ("its first line: 0 CPUs", |it| it.header.cpus.clear()),
+            ("its first line: 4097 CPUs", |it| it.header.cpus = vec![it.header.cpus[0]; 4097]),
+            ("its first line: a length of", |it| it.header.length = u64::MAX),
+            ("the command is task 2 of 2", |it| it.header.command_task = Some(2)),
+            ("task 1: its process is task 9 of 2", |it| it.tasks[1].process = Some(9)),
+            ("task 0: it may run on CPU 4096 of 2", |it| it.tasks[0].cpus = Some(vec![0, 4096])),
+            ("task 0: it may run on no CPU", |it| it.tasks[0].cpus = Some(vec![])),
+            ("task 0: nice 20", |it| it.tasks[0].nice = 20),
+            ("task 0: priority 100", |it| {
+                it.tasks[0].real_time = Some(RealTime { priority: 100, is_round_robin: true });
+            }),
+            ("event 6 of 7: at 1000000 ns, after the end at 999999 ns", |it| it.header.length = 999_999),
+            ("event 1 of 7: at 900 ns, after one at 1000901 ns on the same CPU", |it| {
+                it.header.length = 2_000_000;
+                it.events[0].at = 1_000_901;
+            }),
+            ("event 3 of 7: task 0 is created again", |it| {
+                it.events[3].what = What::Fork { child: 0, waits: false };
+            }),
+        ];
+        for (expected, change) in cases {
+            let mut wrong = small();
+            change(&mut wrong);
+            let error = read(&written(&wrong)).unwrap_err();
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_shown_has_control_characters() {
+        let mut wrong = small();
+        wrong.tasks[1].name = "b\u{1b}[2J".into();
+        wrong.header.schedulers[1] = "x\r".into();
+        wrong.header.command = Some("make\u{7}".into());
+        let read_back = read(&written(&wrong)).unwrap();
+        assert_eq!(read_back.tasks[1].name, "b?[2J");
+        assert_eq!(read_back.header.schedulers[1], "x?");
+        assert_eq!(read_back.header.command.as_deref(), Some("make?"));
+        let error = read(b"{\"flsched_recording\":\"\\u001b[2J\"}\n").unwrap_err();
+        assert!(error.contains("first line") && !error.contains(char::is_control), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_fills_the_memory_is_refused() {
+        let whole = written(&small());
+        let begin = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+        let mut packer = GzEncoder::new(whole[..begin].to_vec(), Compression::fast());
+        let zeros = vec![0; 1 << 20];
+        (0..160).for_each(|_| packer.write_all(&zeros).unwrap());
+        let error = read(&packer.finish().unwrap()).unwrap_err();
+        assert!(error.contains("unpacked, it is 50 times as long and more"), "{error}");
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let mut long = small();
+        long.header.command = Some("x".repeat(LONGEST_HEADER as usize));
+        let error = long.write_to(&mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("its first line has 16777"), "{error}");
     }
 }

@@ -7,6 +7,7 @@
 //! - [`Recording::timeline`]: what it looks like
 mod anonymous;
 mod broadcasts;
+mod checks;
 mod coding;
 mod dialogues;
 mod error;

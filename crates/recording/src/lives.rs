@@ -200,7 +200,9 @@ impl Walk {
                 state.begin = Some(if parent.is_some() { Begin::Forked } else { Begin::At(at) });
                 state.place = Where::Ready;
                 state.woken_at = Some(at);
-                if let Some(parent) = parent {
+                // A thread of the scheduler itself, as of a CPU that comes online, is not created in a replay.
+                let is_replayed = state.is_replayed;
+                if let Some(parent) = parent.filter(|_| is_replayed) {
                     let deed = if waits { Deed::Vforked(child) } else { Deed::Forked(child) };
                     self.tasks[parent as usize].deeds.push(Step::Is(deed));
                 }

@@ -45,17 +45,41 @@ impl Run {
     /// How long after the beginning it called `write` for this time, counted from 0: the calls are taken to be evenly
     /// spread over the run.
     fn wrote_after(&self, number: u32) -> Ns {
-        (2 * u64::from(number) + 1) * self.length() / (2 * u64::from(self.calls.writes))
+        part(self.length(), 2 * u64::from(number) + 1, 2 * u64::from(self.calls.writes))
     }
+
+    /// The first of its calls of `write` after this time, or their number.
+    fn first_after(&self, at: Ns) -> u32 {
+        let (mut from, mut to) = (0, self.calls.writes);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match self.since + self.wrote_after(middle) <= at {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
+    }
+}
+
+/// So many of so many parts of a time.
+fn part(whole: Ns, number: u64, count: u64) -> Ns {
+    (u128::from(whole) * u128::from(number) / u128::from(count)) as Ns
 }
 
 /// A deed that belongs where a task has run for so long.
 pub(crate) type Insertion = (Ns, Deed);
 
+/// More calls of `write` while a reader is awake are not looked at: the file is made up, or the tasks do nothing else.
+const MOST_WRITES: u64 = 1 << 20;
+/// More messages are not put back: each takes some memory.
+const MOST_MESSAGES: usize = 1 << 24;
+
 /// Puts the messages into the lives of those that wrote and read them; `runs` are theirs, in the order of time.
 pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
     let mut insertions: Vec<Vec<Insertion>> = vec![Vec::new(); lives.len()];
     let partners = dialogues::add(runs, &mut insertions);
+    let mut left = MOST_MESSAGES;
     for (reader, of_reader) in runs.iter().enumerate() {
         let writers: BTreeSet<TaskId> = of_reader
             .iter()
@@ -71,9 +95,10 @@ pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
             let Some(more) = reads.checked_sub(1).filter(|&more| more > 0) else { continue };
             let until = awake[awake.len() - 1].until;
             let written = writes(&writers, runs, woken_at, until);
-            if written.len() < more {
+            if written.len() < more || more > left {
                 continue;
             }
+            left -= more;
             // What is written after the last call cannot be what it reads, unless there is too little before.
             let last = time_of(awake, more, more + 1);
             let before = written.partition_point(|(at, ..)| *at <= last);
@@ -93,7 +118,7 @@ pub(crate) fn add(lives: &mut [Option<Life>], runs: &[Vec<Run>]) {
 }
 
 /// The calls of `write` of these tasks in this time, in its order: when, whose, and where in the writer's life. Those of a
-/// run are taken to be evenly spread over it.
+/// run are taken to be evenly spread over it. None where there are too many.
 pub(crate) fn writes(
     writers: &BTreeSet<TaskId>,
     runs: &[Vec<Run>],
@@ -101,16 +126,16 @@ pub(crate) fn writes(
     until: Ns,
 ) -> Vec<(Ns, TaskId, Ns)> {
     let mut found = Vec::new();
+    let mut left = MOST_WRITES;
     for &writer in writers {
         let of_writer = &runs[writer as usize];
         let first = of_writer.partition_point(|run| run.until <= since);
         for run in of_writer[first..].iter().take_while(|run| run.since < until) {
-            for number in 0..run.calls.writes {
-                let after = run.wrote_after(number);
-                let at = run.since + after;
-                if after > 0 && at > since && at <= until {
-                    found.push((at, writer, run.ran_before + after));
-                }
+            let numbers = run.first_after(since)..run.first_after(until);
+            let Some(rest) = left.checked_sub(numbers.len() as u64) else { return Vec::new() };
+            left = rest;
+            for after in numbers.map(|number| run.wrote_after(number)).filter(|&after| after > 0) {
+                found.push((run.since + after, writer, run.ran_before + after));
             }
         }
     }
@@ -127,7 +152,7 @@ pub(crate) fn place_at(runs: &[Run], at: Ns) -> Option<Ns> {
 /// When a reader reads message `number` of `count`, which are evenly spread over its time on a CPU.
 fn time_of(awake: &[Run], number: usize, count: usize) -> Ns {
     let ran: Ns = awake.iter().map(Run::length).sum();
-    let mut left = ran * number as Ns / count as Ns;
+    let mut left = part(ran, number as u64, count as u64);
     for run in awake {
         if left <= run.length() {
             return run.since + left;
@@ -142,7 +167,7 @@ fn time_of(awake: &[Run], number: usize, count: usize) -> Ns {
 fn place_of_read(awake: &[Run], number: usize, count: usize, written_at: Ns) -> Ns {
     let first = awake[0].ran_before;
     let ran: Ns = awake.iter().map(Run::length).sum();
-    let even = first + ran * number as Ns / count as Ns;
+    let even = first + part(ran, number as u64, count as u64);
     let written = place_at(awake, written_at).unwrap_or(first + ran);
     even.max(written).max(first + 1)
 }
@@ -266,5 +291,27 @@ pub(crate) mod tests {
             deeds(&it, READER),
             [Ran(1_000), Waited, Ran(2_000), Deed::Preempted, Ran(2_000), Took, Ran(4_000)]
         );
+    }
+
+    #[test]
+    fn calls_without_number_take_no_memory() {
+        let mut it = pair(Left::Reading, 3, u32::MAX);
+        it.header.length = 1_000_000_000_000_000;
+        let (last, reader) = (it.events.len() - 1, it.events.len() - 2);
+        it.events[last].at = it.header.length;
+        it.events[reader].at = it.header.length / 2;
+        assert_eq!(deeds(&it, READER), [Ran(1_000), Waited, Ran(it.header.length / 2 - 12_000)]);
+    }
+
+    #[test]
+    fn only_writes_of_the_time_are_looked_at() {
+        let calls = Calls { reads: 0, writes: 4 };
+        let runs = [vec![Run { since: 0, until: 40_000, calls, ..Run::default() }]];
+        let at = |since, until| -> Vec<Ns> {
+            writes(&BTreeSet::from([0]), &runs, since, until).into_iter().map(|(at, ..)| at).collect()
+        };
+        assert_eq!(at(0, 40_000), [5_000, 15_000, 25_000, 35_000]);
+        assert_eq!(at(5_000, 25_000), [15_000, 25_000], "after the beginning, and up to the end");
+        assert!(at(36_000, 40_000).is_empty());
     }
 }

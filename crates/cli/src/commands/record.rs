@@ -20,13 +20,16 @@ use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Pause between two checks of the recording.
 const CHECK: Duration = Duration::from_millis(50);
+/// Of each counter; then every second one is dropped. The file's first line has room for those of 80 counters.
+const MOST_SAMPLES: usize = 5_000;
 
 pub fn run(args: &Record) -> Result<u8> {
     // What cannot be written should not be recorded first.
@@ -44,12 +47,13 @@ pub fn run(args: &Record) -> Result<u8> {
     let outcome = match (&args.workload, args.command.is_empty()) {
         (Some(name), _) => record_workload(name, limits, &progress),
         (None, true) => record_for(Duration::from_secs(args.seconds.unwrap_or(30)), limits, &progress),
-        (None, false) => record_command(&args.command, Vec::new(), limits, &progress),
+        (None, false) => record_command(&args.command, Vec::new(), None, limits, &progress),
     };
     progress.end();
     let (mut recording, code) = match outcome? {
         Ok(ended) => ended,
-        Err(error) => {
+        Err(NotStarted::Stopped(signal)) => return Ok(exit::of_signal(signal)),
+        Err(NotStarted::Failed(error)) => {
             let first = args.command.first().map(|word| word.to_string_lossy());
             eprintln!(
                 "flsched: {}: {error}",
@@ -106,23 +110,32 @@ fn draw(recording: &Recording, title: &str, out: &Path) -> Result<()> {
 }
 
 /// What was recorded, and the exit code; or why the command did not start.
-type Ended = Result<(Recording, u8), io::Error>;
+type Ended = Result<(Recording, u8), NotStarted>;
+
+enum NotStarted {
+    Failed(io::Error),
+    /// By this signal, which came while the probe was loaded.
+    Stopped(i32),
+}
 
 /// Until the time is over, the log is full, or Ctrl-C.
 fn record_for(time: Duration, limits: Limits, progress: &Progress) -> Result<Ended> {
     let stop = signals::stop_flag()?;
-    let mut counted = Counted::new();
-    let (mut recording, ()) = recorded(limits, |watch| {
+    let (mut recording, counted) = recorded(limits, |watch| -> io::Result<Counted> {
+        let mut counted = Counted::new();
         let began = Instant::now();
         progress.report("recording; Ctrl-C ends it and keeps what is recorded");
         while began.elapsed() < time && watch.used() < 1.0 && !stop.load(Ordering::Relaxed) {
             show(watch, progress);
-            counted.look();
+            counted.look(watch);
             thread::sleep(CHECK.min(time.saturating_sub(began.elapsed())));
         }
-        counted.look();
+        counted.look(watch);
+        // What is left to do takes long for a large recording.
+        signals::end_again()?;
+        Ok(counted)
     })?;
-    recording.header.counters = counted.counters;
+    recording.header.counters = counted?.counters;
     Ok(Ok((recording, 0)))
 }
 
@@ -135,65 +148,98 @@ fn record_workload(name: &str, limits: Limits, progress: &Progress) -> Result<En
     let Workload::Program(program) = &workload else {
         return Err(UsageError(format!("{name}: only programs can be recorded")).into());
     };
-    // Removed when this returns.
     let scratch = tempfile::Builder::new().prefix("flsched-").tempdir().context("no temporary folder")?;
     let program = runnable(program);
     program.needs()?;
     let argv = program.argv(&["/proc/self/exe".into(), "workload".into()], scratch.path());
-    record_command(&argv, program.environment(), limits, progress)
+    record_command(&argv, program.environment(), Some(scratch), limits, progress)
 }
 
-/// While the command runs.
+/// While the command runs. Its folder is removed at its end.
 fn record_command(
     command: &[OsString],
     environment: Vec<(OsString, OsString)>,
+    scratch: Option<TempDir>,
     limits: Limits,
     progress: &Progress,
 ) -> Result<Ended> {
     let mut signals = Forwarder::new().context("cannot catch signals")?;
-    let mut counted = Counted::new();
-    let (mut recording, ended) = recorded(limits, |watch| -> Result<Result<u8, io::Error>> {
-        let mut child: Child = match Command::new(&command[0]).args(&command[1..]).envs(environment).spawn() {
+    let (mut recording, ended) = recorded(limits, |watch| -> Result<Result<(u8, Counted), NotStarted>> {
+        if let Some(signal) = signals.end() {
+            return Ok(Err(NotStarted::Stopped(signal)));
+        }
+        let mut counted = Counted::new();
+        let mut child = match Command::new(&command[0]).args(&command[1..]).envs(environment).spawn() {
             Ok(child) => child,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(NotStarted::Failed(error))),
         };
         watch.command_is(child.id());
-        loop {
-            counted.look();
+        let status = loop {
+            counted.look(watch);
             if let Some(status) = wait_for(&mut child, CHECK)? {
-                return Ok(Ok(exit::of_status(status)));
+                break status;
             }
             signals.forward(Pid::from_raw(child.id() as i32));
             show(watch, progress);
-        }
+        };
+        drop(scratch);
+        // What is left to do takes long for a large recording.
+        signals::end_again()?;
+        Ok(Ok((exit::of_status(status), counted)))
     })?;
-    recording.header.counters = counted.counters;
-    Ok(ended?.map(|code| (recording, code)))
+    Ok(ended?.map(|(code, counted)| {
+        recording.header.counters = counted.counters;
+        (recording, code)
+    }))
 }
 
-/// What the policy in force has counted, at some times.
+/// What the policy in force has counted, at some times since the recording began.
 struct Counted {
     began: Instant,
     attached: Option<Attached>,
     counters: Vec<Counter>,
+    looks: u64,
+    /// Only one of so many looks is kept.
+    every: u64,
 }
 
 impl Counted {
     fn new() -> Self {
-        Self { began: Instant::now(), attached: None, counters: Vec::new() }
+        Self { began: Instant::now(), attached: None, counters: Vec::new(), looks: 0, every: 1 }
     }
 
-    /// A policy that is attached while the command runs is found, too. Its counters stay when it is gone.
-    fn look(&mut self) {
+    /// A policy that is attached while the command runs is found, too. Its counters stay when it is gone. They end where the
+    /// log is full.
+    fn look(&mut self, watch: &Watch<'_>) {
+        if watch.used() >= 1.0 {
+            return;
+        }
         if self.attached.is_none() && self.counters.is_empty() {
             self.attached = Attached::find();
         }
         let at = self.began.elapsed().as_nanos() as u64;
-        let statistics = self.attached.as_ref().map(Attached::statistics).unwrap_or_default();
+        self.add(at, self.attached.as_ref().map(Attached::statistics).unwrap_or_default());
+    }
+
+    fn add(&mut self, at: u64, statistics: Vec<(String, u64)>) {
+        self.looks += 1;
+        if !self.looks.is_multiple_of(self.every) {
+            return;
+        }
         for (name, count) in statistics {
             match self.counters.iter_mut().find(|it| it.name == name) {
                 Some(counter) => counter.samples.push((at, count)),
                 None => self.counters.push(Counter { name, samples: vec![(at, count)] }),
+            }
+        }
+        if self.counters.iter().any(|counter| counter.samples.len() >= MOST_SAMPLES) {
+            self.every *= 2;
+            for counter in &mut self.counters {
+                let mut number = 0;
+                counter.samples.retain(|_| {
+                    number += 1;
+                    number % 2 == 1
+                });
             }
         }
     }
@@ -230,5 +276,25 @@ fn warn_if_cut(recording: &Recording) {
              for a shorter time, or give the log more memory by --max-size",
             HumanCount(header.lost)
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_long_recording_are_thinned_out() {
+        let mut counted = Counted::new();
+        for look in 0..100_000 {
+            counted.add(look, vec![("pulled".into(), 3 * look), ("pushed".into(), 0)]);
+        }
+        for counter in &counted.counters {
+            let samples = &counter.samples;
+            assert!((MOST_SAMPLES / 2..MOST_SAMPLES).contains(&samples.len()), "{}", samples.len());
+            let pauses = samples.windows(2).map(|two| two[1].0 - two[0].0);
+            assert!(pauses.clone().max() <= pauses.min().map(|least| 2 * least), "evenly spread");
+            assert!(samples[0].0 == 0 && samples[samples.len() - 1].0 > 99_000);
+        }
     }
 }

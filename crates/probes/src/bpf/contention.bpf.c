@@ -17,6 +17,7 @@ char _license[] SEC("license") = "GPL";
 #define MAX_TASKS 16384
 #define MAX_SITES 4096
 #define FRAMES	  16
+#define EEXIST	  17
 
 struct wait {
 	u64 lock;
@@ -69,6 +70,23 @@ struct {
 	__type(value, struct waited);
 } sites SEC(".maps");
 
+/* Waits for which there was no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+static __always_inline void lose(void)
+{
+	u32 zero = 0;
+	u64 *waits = bpf_map_lookup_elem(&lost, &zero);
+
+	if (waits)
+		++*waits;
+}
+
 static __always_inline void count(const struct wait *wait, bool spins)
 {
 	struct site site = {.stack = wait->stack, .spins = spins};
@@ -77,8 +95,12 @@ static __always_inline void count(const struct wait *wait, bool spins)
 	struct waited first = {.count = 1, .ns = ns};
 
 	if (!waited) {
-		bpf_map_update_elem(&sites, &site, &first, BPF_NOEXIST);
-		return;
+		if (!bpf_map_update_elem(&sites, &site, &first, BPF_NOEXIST))
+			return;
+		/* Another CPU was faster, or there is no room. */
+		waited = bpf_map_lookup_elem(&sites, &site);
+		if (!waited)
+			return lose();
 	}
 	waited->count++;
 	waited->ns += ns;
@@ -90,6 +112,7 @@ int BPF_PROG(begin, void *lock, unsigned int flags)
 	struct wait wait = {.lock = (u64)lock};
 	u32 task = (u32)bpf_get_current_pid_tgid();
 	u32 zero = 0;
+	long failed;
 
 	wait.stack = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
 	wait.began_at = bpf_ktime_get_ns();
@@ -99,10 +122,15 @@ int BPF_PROG(begin, void *lock, unsigned int flags)
 		if (cpu && cpu->depth < DEPTH) {
 			cpu->waits[cpu->depth & (DEPTH - 1)] = wait;
 			cpu->depth++;
+		} else {
+			lose();
 		}
 		return 0;
 	}
-	bpf_map_update_elem(&sleeping, &task, &wait, BPF_NOEXIST);
+	/* A wait for a mutex may begin twice. */
+	failed = bpf_map_update_elem(&sleeping, &task, &wait, BPF_NOEXIST);
+	if (failed && failed != -EEXIST)
+		lose();
 	return 0;
 }
 

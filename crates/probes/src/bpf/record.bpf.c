@@ -108,6 +108,11 @@ struct pcpu_hot___before_6_15 {
 	int preempt_count;
 } __attribute__((preserve_access_index));
 
+/* On aarch64 each task has it, in the lower half. */
+struct thread_info___with_count {
+	u64 preempt_count;
+} __attribute__((preserve_access_index));
+
 extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot___before_6_15 pcpu_hot __ksym __weak;
 
@@ -115,11 +120,17 @@ static __always_inline bool in_interrupt(void)
 {
 	u32 count = 0;
 
-	if (&__preempt_count)
+	if (bpf_core_field_exists(((struct thread_info___with_count *)0)->preempt_count)) {
+		struct task_struct *task = bpf_get_current_task_btf();
+		const struct thread_info___with_count *info = (const void *)&task->thread_info;
+
+		count = (u32)BPF_CORE_READ(info, preempt_count);
+	} else if (&__preempt_count) {
 		count = *(const int *)bpf_this_cpu_ptr(&__preempt_count);
-	else if (&pcpu_hot)
+	} else if (&pcpu_hot) {
 		count = ((const struct pcpu_hot___before_6_15 *)bpf_this_cpu_ptr(&pcpu_hot))
 				->preempt_count;
+	}
 	return count & IN_INTERRUPT;
 }
 

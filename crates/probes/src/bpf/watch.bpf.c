@@ -5,7 +5,7 @@
  *
  * Only switches are traced. When a task began to wait, the kernel itself notes in its sched_info, for
  * every class, on the clock of the run queue. That clock has just been updated when a switch is traced,
- * so the programs read no clock.
+ * so the programs read no clock, except at each CPU's first switch.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -43,6 +43,9 @@ struct {
 	__type(key, int);
 	__type(value, u64);
 } interrupted SEC(".maps");
+
+/* When this program was attached, on CLOCK_MONOTONIC. */
+u64 began;
 
 /* The clock of run queues, less CLOCK_MONOTONIC. */
 s64 clock_offset;
@@ -83,6 +86,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!prev->pid) {
 		if (cpu->idle_since)
 			cpu->idle_ns += now - cpu->idle_since;
+		else if (cpu->switches == 1)
+			/* It has not switched before, so it has idled all the time. */
+			cpu->idle_ns += bpf_ktime_get_ns() - began;
 		cpu->idle_since = 0;
 	} else if (preempt || !prev_state) {
 		was_interrupted = bpf_task_storage_get(&interrupted, prev, 0,

@@ -58,6 +58,8 @@ struct task_struct___on_cpu {
 /* Capacity of each CPU's logs, in records. */
 const volatile u32 switch_capacity = 1;
 const volatile u32 wake_capacity = 1;
+/* CPUs that have logs: not those with higher numbers that come online later. */
+const volatile u32 slots = 1;
 
 struct doing cpus[MAX_CPUS];
 
@@ -188,7 +190,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	u32 slot = id * switch_capacity + cpu->switches;
 	struct switched *record = NULL;
 
-	if (cpu->switches < switch_capacity)
+	if (id < slots && cpu->switches < switch_capacity)
 		record = bpf_map_lookup_elem(&switch_log, &slot);
 	if (record) {
 		record->at = now;
@@ -232,7 +234,7 @@ static __always_inline int woken(struct task_struct *p)
 	/* A task that is about to sleep but has not left its CPU continues there. */
 	if (((struct task_struct___on_cpu *)p)->on_cpu || !is_user(p))
 		return end(cpu, now);
-	if (cpu->wakes < wake_capacity)
+	if (id < slots && cpu->wakes < wake_capacity)
 		record = bpf_map_lookup_elem(&wake_log, &slot);
 	if (record) {
 		record->at = now;

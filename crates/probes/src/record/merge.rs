@@ -153,7 +153,7 @@ fn in_order(logs: &[Vec<RawEvent>], mut each: impl FnMut(usize, &RawEvent)) {
     let mut at = vec![0; logs.len()];
     let mut running: HashMap<u32, usize> = HashMap::new();
     for (cpu, log) in logs.iter().enumerate() {
-        if let Some(first) = log.iter().find(|event| is_switch(event)) {
+        if let Some(first) = log.iter().find(|event| event.kind().is_switch()) {
             running.insert(first.task, cpu);
         }
     }
@@ -171,7 +171,7 @@ fn in_order(logs: &[Vec<RawEvent>], mut each: impl FnMut(usize, &RawEvent)) {
             (None, true) => return,
         };
         let event = &logs[cpu][at[cpu]];
-        if is_switch(event) {
+        if event.kind().is_switch() {
             let next = event.next();
             let is_elsewhere = next != IDLE && running.get(&next).is_some_and(|&other| other != cpu);
             if is_elsewhere && !is_forced {
@@ -188,10 +188,6 @@ fn in_order(logs: &[Vec<RawEvent>], mut each: impl FnMut(usize, &RawEvent)) {
         at[cpu] += 1;
         heads.extend(head(cpu, &at));
     }
-}
-
-fn is_switch(event: &RawEvent) -> bool {
-    matches!(event.kind(), Kind::Blocked | Kind::Reading | Kind::Preempted | Kind::Yielded | Kind::Exited)
 }
 
 #[cfg(test)]
@@ -222,6 +218,20 @@ mod tests {
         );
         let seen: Vec<(u64, u32)> = it.events.iter().map(|event| (event.at, event.cpu)).collect();
         assert_eq!(seen, [(100, 0), (500, 0), (400, 1), (450, 1)], "and only those in the span");
+    }
+
+    #[test]
+    fn a_task_that_waits_in_a_futex_has_left_its_cpu() {
+        let it = merged(
+            [
+                vec![event(1_100, Preempted, 0, 7), event(1_500, InFutex, 7, 0), event(1_550, Woken, 8, 0)],
+                // By this CPU's clock the task comes before it has left the other.
+                vec![event(1_400, Preempted, 0, 7), event(1_600, InFutex, 7, 0)],
+            ],
+            vec![],
+        );
+        let seen: Vec<(u64, u32)> = it.events.iter().map(|event| (event.at, event.cpu)).collect();
+        assert_eq!(seen, [(100, 0), (500, 0), (400, 1), (550, 0), (600, 1)]);
     }
 
     #[test]

@@ -4,11 +4,12 @@ use super::merge::{Logs, Merged};
 use crate::mapped::{Mapped, available_memory};
 use crate::probe::{self, Refusal};
 use crate::run::CLOCK_VARIABLE;
-use flsched_host::Purpose;
+use flsched_host::{CpuLocation, Purpose};
 use flsched_recording::{Cpu, Header, Recording};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::mem::{MaybeUninit, size_of};
 
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks, reason = "generated")]
@@ -129,13 +130,16 @@ pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result
     drop((std::mem::take(&mut skel.links), timing));
 
     let data = skel.maps.bss_data.as_deref().expect("the probe has some");
+    let log = Mapped::<Chunk>::new(&skel.maps.event_log).map_err(std::io::Error::from)?;
+    let chunks = log.records(0..data.next_chunk.min(chunks) as usize);
+    let seen_on: BTreeSet<usize> = chunks.iter().map(|chunk| chunk.cpu as usize).collect();
+    let cpus = with_later(cpus, flsched_host::cpu_locations(), &seen_on);
     let mut logs = Logs {
         cpus: cpus.iter().map(|cpu| cpu.cpu as u32).collect(),
         events: vec![Vec::new(); cpus.len()],
         identities: seen,
     };
-    let log = Mapped::<Chunk>::new(&skel.maps.event_log).map_err(std::io::Error::from)?;
-    for chunk in log.records(0..data.next_chunk.min(chunks) as usize) {
+    for chunk in chunks {
         if let Some(place) = logs.cpus.iter().position(|&cpu| cpu == chunk.cpu) {
             logs.events[place].extend_from_slice(&chunk.events[..chunk.used as usize]);
         }
@@ -175,6 +179,28 @@ pub fn recorded<T>(limits: Limits, work: impl FnOnce(&Watch<'_>) -> T) -> Result
     Ok((Recording { header, tasks: merged.tasks, events: merged.events }, done))
 }
 
+/// The CPUs, and those of which there are events: they came online while it was recorded. `now`: where those are that are
+/// online now. Of one that is gone again nobody knows where it was.
+fn with_later(cpus: Vec<CpuLocation>, now: Vec<CpuLocation>, seen_on: &BTreeSet<usize>) -> Vec<CpuLocation> {
+    let numbers: BTreeSet<usize> = cpus.iter().map(|cpu| cpu.cpu).collect();
+    if seen_on.is_subset(&numbers) {
+        return cpus;
+    }
+    // Cores and caches may be numbered in another way now.
+    let all_are_online = numbers.iter().all(|&number| now.iter().any(|cpu| cpu.cpu == number));
+    let mut known = if all_are_online { now } else { cpus };
+    known.retain(|cpu| numbers.contains(&cpu.cpu) || seen_on.contains(&cpu.cpu));
+    for &number in seen_on {
+        if known.iter().all(|cpu| cpu.cpu != number) {
+            let core = known.iter().map(|cpu| cpu.core + 1).max().unwrap_or(0);
+            let (llc, node) = known.first().map_or((0, 0), |first| (first.llc, first.node));
+            known.push(CpuLocation { cpu: number, core, llc, node });
+        }
+    }
+    known.sort_by_key(|cpu| cpu.cpu);
+    known
+}
+
 fn read(path: &str) -> Option<String> {
     Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
 }
@@ -194,5 +220,22 @@ mod tests {
         assert_eq!(Limits { mib: None }.bytes(1 << 30), 128 * MIB);
         assert_eq!(Limits { mib: None }.bytes(1 << 40), 256 * MIB);
         assert_eq!(Limits { mib: Some(3) }.bytes(1 << 40), 3 * MIB);
+    }
+
+    #[test]
+    fn a_cpu_that_comes_online_has_its_place() {
+        let at = |cpu, core| CpuLocation { cpu, core, llc: 3, node: 1 };
+        let numbers = |cpus: Vec<CpuLocation>| -> Vec<(usize, usize)> {
+            cpus.iter().map(|cpu| (cpu.cpu, cpu.core)).collect()
+        };
+        let (before, now) = (vec![at(0, 0), at(2, 1)], vec![at(0, 0), at(1, 1), at(2, 2), at(3, 3)]);
+        let seen = |cpus: &[usize]| {
+            numbers(with_later(before.clone(), now.clone(), &cpus.iter().copied().collect()))
+        };
+        assert_eq!(seen(&[0]), [(0, 0), (2, 1)], "none has come");
+        assert_eq!(seen(&[0, 1, 2]), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(seen(&[0, 2, 9]), [(0, 0), (2, 2), (9, 3)], "it is gone again");
+        let gone = with_later(before.clone(), vec![at(0, 0), at(1, 1)], &BTreeSet::from([0, 1]));
+        assert_eq!(numbers(gone), [(0, 0), (1, 2), (2, 1)], "another one is gone");
     }
 }

@@ -78,6 +78,7 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
     let constants = open.maps.rodata_data.as_deref_mut().expect("the probe has some");
     constants.switch_capacity = capacity.switches;
     constants.wake_capacity = capacity.wakes;
+    constants.slots = slots as u32;
     open.maps.switch_log.set_max_entries(capacity.switches * slots as u32)?;
     open.maps.wake_log.set_max_entries(capacity.wakes * slots as u32)?;
     let mut skel = open.load()?;
@@ -119,6 +120,16 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
         recording.yields += of_cpu.yields;
         let full_at = Some(of_cpu.full_at).filter(|at| *at > 0);
         recording.full_at = recording.full_at.into_iter().chain(full_at).min();
+    }
+    // Where a CPU comes online that none of these is, too little is known from then on.
+    for cpu in (0..MAX_CPUS).filter(|cpu| !cpus.contains(cpu)) {
+        let of_cpu = &counted[cpu];
+        let first = cpu * capacity.switches as usize;
+        let since = match of_cpu.switches {
+            0 => Some(of_cpu.full_at).filter(|at| *at > 0),
+            _ => switches.records(first..first + 1).first().map(|it| it.at),
+        };
+        recording.full_at = recording.full_at.into_iter().chain(since).min();
     }
     Ok((recording, done))
 }

@@ -94,7 +94,7 @@ pub struct Recording {
     pub open: Vec<OpenTurn>,
     /// Calls of `sched_yield`.
     pub yields: u64,
-    /// When a CPU had no room for more records; nothing is known of what came after.
+    /// When a CPU had no room for more records, or another one came online; too little is known of what came after.
     pub full_at: Option<u64>,
 }
 
