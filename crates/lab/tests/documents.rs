@@ -82,7 +82,8 @@ fn verdicts_follow_from_the_times() {
                 );
                 let timed_runs = arm.times_s.len().min(arms[0].times_s.len());
                 let untimed_runs = arm.failed.len();
-                let verdict = decide(&Evidence { ratio, noise, timed_runs, untimed_runs }).0;
+                let untimed_first = arms[0].failed.len();
+                let verdict = decide(&Evidence { ratio, noise, timed_runs, untimed_runs, untimed_first }).0;
                 assert_eq!(verdict, arm.verdict, "{file}: {} on {workload}", arm.scheduler);
                 verdicts += 1;
             }
