@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 /// Set once SIGINT, SIGTERM or SIGHUP arrives.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_nohup(*signal)) {
         register(signal, flag.clone())?;
     }
     Ok(flag)
@@ -20,17 +20,17 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 /// to read what it prints.
 pub fn stop_flag_or_end() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_nohup(*signal)) {
         register_conditional_shutdown(signal, 128 + signal, flag.clone())?;
         register(signal, flag.clone())?;
     }
     Ok(flag)
 }
 
-/// From here on these signals, and SIGQUIT, end this process again. Those that are ignored stay so.
+/// From here on these signals, and SIGQUIT, end this process again. Under nohup SIGHUP stays ignored.
 pub fn end_again() -> io::Result<()> {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-        if !is_ignored(signal as libc::c_int) {
+        if !is_nohup(signal as libc::c_int) {
             // SAFETY: no handler is installed.
             unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
         }
@@ -38,12 +38,15 @@ pub fn end_again() -> io::Result<()> {
     Ok(())
 }
 
-/// A signal that whoever started this process has it ignore, as nohup does with SIGHUP.
-pub fn is_ignored(signal: libc::c_int) -> bool {
+/// SIGHUP, if nohup has this process ignore it. A shell has what it starts in the background ignore SIGINT, too, but who
+/// sends that means this process.
+pub fn is_nohup(signal: libc::c_int) -> bool {
     // SAFETY: zeroes are a valid `sigaction`, which the call fills in; without a new action it changes nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        signal == SIGHUP
+            && libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -61,7 +64,7 @@ mod tests {
     #[test]
     fn signals_end_the_process_again() {
         let handler = || {
-            // SAFETY: as in `is_ignored`.
+            // SAFETY: as in `is_nohup`.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(SIGTERM, std::ptr::null(), &mut action);

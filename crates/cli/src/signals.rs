@@ -1,6 +1,6 @@
 //! Ctrl-C and its kin: a flag for commands that end by themselves, the signals one by one for those
 //! that pass them to a child.
-use flsched_base::signals::is_ignored;
+use flsched_base::signals::is_nohup;
 pub use flsched_base::signals::{end_again, never_stop, stop_flag, stop_flag_or_end};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid, getpgrp};
@@ -13,11 +13,11 @@ use signal_hook::low_level::siginfo::Cause;
 pub struct Forwarder(SignalsInfo<WithOrigin>);
 
 impl Forwarder {
-    /// From here on none of these signals ends this process. SIGCHLD is among them so that it interrupts a wait. One that is
-    /// ignored, as by nohup, stays so, also for the child.
+    /// From here on none of these signals ends this process. SIGCHLD is among them so that it interrupts a wait. Under
+    /// nohup SIGHUP stays ignored, also for the child.
     pub fn new() -> std::io::Result<Self> {
         let caught = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD];
-        Ok(Self(SignalsInfo::<WithOrigin>::new(caught.into_iter().filter(|signal| !is_ignored(*signal)))?))
+        Ok(Self(SignalsInfo::<WithOrigin>::new(caught.into_iter().filter(|signal| !is_nohup(*signal)))?))
     }
 
     /// What arrived so far and ends a process, before there is a child to which it could be passed.
