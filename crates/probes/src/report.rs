@@ -37,8 +37,8 @@ pub fn render_locks(report: &LocksReport, columns: u16) -> String {
         if !measured.unwatched.is_empty() {
             let _ = writeln!(text, "! not to be probed on this kernel: {}", measured.unwatched.join(", "));
         }
-        if measured.waits.lost > 0 {
-            let _ = writeln!(text, "! {} more waits found no room to be timed", count(measured.waits.lost));
+        if let Some(lost) = measured.waits.lost.filter(|lost| *lost > 0) {
+            let _ = writeln!(text, "! {} more waits found no room to be timed", count(lost));
         }
         if measured.lost > 0 {
             let _ =

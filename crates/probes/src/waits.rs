@@ -22,8 +22,8 @@ pub struct Waits {
     /// Time in them, over all tasks, in seconds.
     pub sleep_s: f64,
     /// Waits for which the probe had no room. Earlier reports do not have them.
-    #[serde(default)]
-    pub lost: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
     /// Where, the longest first.
     pub sites: Vec<Site>,
 }
@@ -84,7 +84,7 @@ impl ContentionProbe {
             spin_cpu_percent: 100.0 * seconds(true) / (run_s * cpus as f64),
             sleeps: of(false).map(|site| site.waits).sum(),
             sleep_s: seconds(false),
-            lost: summed(&map(&self.object, "lost"), &0u32.to_ne_bytes())[0],
+            lost: Some(summed(&map(&self.object, "lost"), &0u32.to_ne_bytes())[0]),
             sites,
         }
     }
