@@ -228,16 +228,13 @@ impl Running {
         found.update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(|e| failed(format!("{map}: {e}")))
     }
 
-    /// Detaches while the guard still watches: detaching waits for RCU, which real-time tasks can keep from running. Whether
-    /// it was the guard that detached it.
-    pub(crate) fn detach_guarded(&self, guard: &Guard) -> bool {
-        let has_fired = guard.has_fired();
+    /// Detaches while the guard still watches: detaching waits for RCU, which real-time tasks can keep from running.
+    pub(crate) fn detach_guarded(&self, guard: &Guard) {
         if let Some(link) = self.link() {
             // SAFETY: the link is open. If the guard has detached it, this is an error without consequences.
             unsafe { libbpf_rs::libbpf_sys::bpf_link_detach(link.as_raw_fd()) };
         }
         guard.release();
-        has_fired
     }
 
     /// Detaches; the default scheduler runs the machine when this returns.

@@ -107,11 +107,12 @@ pub fn keep() -> io::Result<()> {
     let deadline = Instant::now() + GIVES_UP_AFTER;
     loop {
         let mut failure = Ok(());
-        left.retain(|setting| {
-            let outcome = setting.write(Path::new(SERVERS));
-            let has_failed = outcome.is_err();
-            failure = std::mem::replace(&mut failure, Ok(())).and(outcome);
-            has_failed
+        left.retain(|setting| match setting.write(Path::new(SERVERS)) {
+            Ok(()) => false,
+            Err(error) => {
+                failure = Err(error);
+                true
+            }
         });
         // Newer kernels refuse a CPU that is offline.
         if left.iter().all(|setting| is_online(setting.cpu)) || Instant::now() > deadline {

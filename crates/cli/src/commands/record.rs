@@ -131,7 +131,7 @@ fn record_for(time: Duration, limits: Limits, progress: &Progress) -> Result<End
             thread::sleep(CHECK.min(time.saturating_sub(began.elapsed())));
         }
         counted.look(watch);
-        // What is left to do takes long for a large recording.
+        // Merging and writing a large recording takes long, and may be interrupted.
         signals::end_again()?;
         Ok(counted)
     })?;
@@ -183,7 +183,7 @@ fn record_command(
             show(watch, progress);
         };
         drop(scratch);
-        // What is left to do takes long for a large recording.
+        // Merging and writing a large recording takes long, and may be interrupted.
         signals::end_again()?;
         Ok(Ok((exit::of_status(status), counted)))
     })?;
