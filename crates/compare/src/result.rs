@@ -6,7 +6,8 @@ use crate::environment::Environment;
 use crate::execute::Proof;
 use crate::proof::InFile;
 use crate::residency::Residency;
-use crate::verdict::{Noise, Verdict};
+use crate::stats::ratio_of_medians;
+use crate::verdict::{Evidence, Noise, Verdict};
 use flsched_base::reports::Kept;
 use flsched_probes::why::Why;
 use flsched_recording::timeline::{Beside, Timeline};
@@ -170,6 +171,17 @@ pub struct ArmResult {
 }
 
 impl ArmResult {
+    /// Beside another arm, whose time is the numerator. `noise`: of the workload.
+    pub fn evidence(&self, first: &Self, noise: Option<Noise>) -> Evidence {
+        Evidence {
+            ratio: ratio_of_medians(&first.times_s, &self.times_s),
+            noise,
+            timed_runs: first.times_s.len().min(self.times_s.len()),
+            untimed_runs: self.failed.len(),
+            untimed_first: first.failed.len(),
+        }
+    }
+
     fn round(&mut self) {
         self.times_s.iter_mut().for_each(|it| *it = seconds(*it));
         if let Some(Figure { median, low, high }) = &mut self.time_s {

@@ -5,7 +5,7 @@ use crate::view::arm;
 use flsched_compare::Report;
 use flsched_compare::report::words;
 use flsched_compare::result::ArmResult;
-use flsched_compare::stats::{Estimate, ratio_of_medians};
+use flsched_compare::stats::Estimate;
 use flsched_compare::verdict::{Evidence, MIN_RUNS, Noise, Verdict, decide};
 
 /// `1.47× [1.41–1.52]`, over the first scheduler or over another; with `≈ ` before it if the verdict is "can't tell". Over
@@ -19,16 +19,8 @@ pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered
             Some(over) => arm(report, &result.workload, over).map_err(|error| error.to_string())?,
             None => first.ok_or("it has no first scheduler")?,
         };
-        let ratio = ratio_of_medians(&base.times_s, &result.times_s);
-        let timed_runs = base.times_s.len().min(result.times_s.len());
         let noise = report.noise.get(&result.workload).copied();
-        let evidence = Evidence {
-            ratio,
-            noise,
-            timed_runs,
-            untimed_runs: result.failed.len(),
-            untimed_first: base.failed.len(),
-        };
+        let evidence = result.evidence(base, noise);
         let differs = |noise| decide(&Evidence { noise, ..evidence }).0 != Verdict::CantTell;
         let none = Some(Noise::new(Estimate::exact(1.0)));
         let (mark, sign) = match over {
@@ -36,7 +28,7 @@ pub(super) fn ratio(context: &Context<'_>, request: &Request) -> Result<Rendered
             Some(_) if differs(none) => ("", ", noisy"),
             _ => ("≈ ", ""),
         };
-        Ok(ratio.map(|it| match timed_runs {
+        Ok(evidence.ratio.map(|it| match evidence.timed_runs {
             1 => format!("{} (1 run)", words::ratio(it.value)),
             few if few < MIN_RUNS => format!("{} ({few} runs)", words::ratio(it.value)),
             _ => format!("{mark}{} [{:.2}–{:.2}{sign}]", words::ratio(it.value), it.low, it.high),

@@ -8,8 +8,8 @@ use crate::markers::Request;
 use crate::view::{Row, Selection, View};
 use flsched_compare::report::words::ratio;
 use flsched_compare::result::ArmResult;
-use flsched_compare::stats::{Estimate, ratio_of_medians};
-use flsched_compare::verdict::{Evidence, MIN_EFFECT, Verdict, decide};
+use flsched_compare::stats::Estimate;
+use flsched_compare::verdict::{MIN_EFFECT, Verdict, decide};
 use std::collections::BTreeSet;
 
 pub(super) fn render(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
@@ -72,14 +72,8 @@ impl Loss {
 
     /// `None`: the subject is not behind this scheduler, or the intervals of the two overlap.
     fn to(name: &str, other: &ArmResult, own: &ArmResult, row: &Row, place: &str) -> Option<Self> {
-        let ratio = ratio_of_medians(&other.times_s, &own.times_s);
-        let evidence = Evidence {
-            ratio,
-            noise: row.noise,
-            timed_runs: own.times_s.len().min(other.times_s.len()),
-            untimed_runs: own.failed.len(),
-            untimed_first: 0,
-        };
+        let evidence = own.evidence(other, row.noise);
+        let ratio = evidence.ratio;
         let is_beyond_noise = decide(&evidence).0 == Verdict::Worse;
         // The noise is that of the first scheduler, which may be noisier than both of these.
         let is_behind = ratio.is_some_and(|it| it.high < 1.0 && it.value < 1.0 / MIN_EFFECT);
