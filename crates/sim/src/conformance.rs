@@ -161,11 +161,16 @@ impl Entry {
         self.noise().is_some_and(agree)
     }
 
-    /// The figures that agree no longer, or are further apart than when `before` was recorded.
+    /// The figures that agree no longer, or are further apart than when `before` was recorded: than the further of its two
+    /// measurements on the kernel, as this one may be like either.
     pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
-        let beyond = |entry: &Self| entry.kernel.apart_beyond(&entry.simulator);
-        let before = before.map_or([0.0; 5], beyond);
-        let now = beyond(self);
+        let farthest = |entry: &Self| {
+            let measured = [Some(entry.kernel), entry.again].into_iter().flatten();
+            let apart = measured.map(|kernel| kernel.apart_beyond(&entry.simulator));
+            apart.fold([0.0; 5], |most, apart| std::array::from_fn(|index| apart[index].max(most[index])))
+        };
+        let before = before.map_or([0.0; 5], farthest);
+        let now = self.kernel.apart_beyond(&self.simulator);
         let is_worse = |index: &usize| now[*index] > TOLERANCE.max(before[*index] + SLACK);
         (0..now.len()).filter(is_worse).map(|index| Figures::NAMES[index]).collect()
     }
@@ -243,6 +248,17 @@ mod tests {
         assert_eq!((one.noise(), one.repeats()), (Some([0.0, 0.4, 0.0, 0.0, 0.0]), false));
         one.again = Some(one.kernel);
         assert!(one.repeats());
+    }
+
+    #[test]
+    fn a_measurement_like_either_of_the_two_in_the_record_is_no_worse() {
+        let switches =
+            |switches| entry([1000.0, switches, 0.0, 6.0, 100.0], [1000.0, 500.0, 0.0, 6.0, 100.0]);
+        let mut before = switches(600.0);
+        assert_eq!(switches(750.0).worse_than(Some(&before)), ["switches"]);
+        before.again = Some(switches(740.0).kernel);
+        assert!(switches(750.0).worse_than(Some(&before)).is_empty());
+        assert_eq!(switches(900.0).worse_than(Some(&before)), ["switches"]);
     }
 
     #[test]
