@@ -1,8 +1,8 @@
 //! `flsched-lab locks` and `flsched-lab costs` measure a mixed load in one virtual machine for each policy and kernel,
 //! and their reports must bear out what the policy claims.
 //!
-//! By default the locks of each policy are measured on one kernel, and FLSCHED on the newest, too; the costs only under FLSCHED.
-//! With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, also those under the other policies.
+//! By default FLSCHED is measured, on two kernels. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, so are the other
+//! policies.
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
 mod own;
 
@@ -123,8 +123,11 @@ fn variable(name: &str) -> Option<String> {
 /// Of one machine for each policy and kernel that is asked for.
 fn trials() -> Vec<Trial> {
     let policies = variable("POLICIES");
-    let picked = |name: &str| policies.as_ref().is_none_or(|picked| picked.split(',').any(|p| p == name));
-    let mut machines: Vec<(&Claims, String, bool, Reports)> = Vec::new();
+    let picked = |name: &str| match &policies {
+        Some(picked) => picked.split(',').any(|policy| policy == name),
+        None => name == "flsched" || variable("ALL").is_some(),
+    };
+    let mut machines: Vec<(&Claims, String, Reports)> = Vec::new();
     // A control, as FLSCHED as published, claims nothing of sched_ext's locks.
     let for_use = Policy::all().into_iter().filter(|policy| policy.control.is_none());
     for policy in for_use.map(|policy| policy.name).filter(|name| picked(name)) {
@@ -132,20 +135,13 @@ fn trials() -> Vec<Trial> {
         let claims = claims.unwrap_or_else(|| panic!("{policy} claims nothing: see CLAIMS"));
         let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
         let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());
-        let has_costs = policy == "flsched" || variable("ALL").is_some();
-        machines.extend(
-            kernels.split(',').map(|kernel| (claims, kernel.to_owned(), has_costs, Reports::default())),
-        );
+        machines.extend(kernels.split(',').map(|kernel| (claims, kernel.to_owned(), Reports::default())));
     }
     let mut trials = Vec::new();
-    let with_costs = OF_COSTS.into_iter().map(|check| (check, true));
-    for ((name, check), needs_costs) in OF_LOCKS.into_iter().map(|check| (check, false)).chain(with_costs) {
-        for (claims, kernel, has_costs, reports) in machines.clone() {
-            if needs_costs && !has_costs {
-                continue;
-            }
+    for (name, check) in OF_LOCKS.into_iter().chain(OF_COSTS) {
+        for (claims, kernel, reports) in machines.clone() {
             trials.push(Trial::test(format!("{}::{kernel}::{name}", claims.policy), move || {
-                let reports = reports.get_or_init(|| measure(claims.policy, &kernel, has_costs));
+                let reports = reports.get_or_init(|| measure(claims.policy, &kernel));
                 let (locks, costs) = reports.as_ref().map_err(Failed::from)?;
                 check(claims, locks, costs).map_err(Failed::from)
             }));
@@ -154,11 +150,11 @@ fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Both reports, from a machine with this kernel; the second one only if it is asked for.
-fn measure(policy: &str, kernel: &str, has_costs: bool) -> Result<(Value, Value), String> {
+/// Both reports, from a machine with this kernel.
+fn measure(policy: &str, kernel: &str) -> Result<(Value, Value), String> {
     let measured = |what: &str| format!("flsched-lab {what} --policy {policy} --json -- sh -c '{LOAD}'");
-    let costs = if has_costs { measured("costs") } else { "echo null".into() };
-    let script = format!("{} && {costs} && grep -qx disabled /sys/kernel/sched_ext/state", measured("locks"));
+    let [locks, costs] = ["locks", "costs"].map(measured);
+    let script = format!("{locks} && {costs} && grep -qx disabled /sys/kernel/sched_ext/state");
     let output = in_machine(kernel, &script)?;
     if !output.status.success() {
         return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
