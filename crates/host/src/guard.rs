@@ -149,7 +149,7 @@ impl Drop for Guard {
 }
 
 /// The calling thread has the highest real-time priority until this is dropped; one that has a real-time class keeps it.
-pub(crate) struct Raised {
+pub struct Raised {
     before: Option<libc::c_int>,
 }
 

@@ -35,6 +35,7 @@ pub use error::Error;
 pub use exit::{ExitReport, Waiter};
 pub use flsched_machine::CpuLocation;
 pub use frequency::Frequencies;
+pub use guard::Raised;
 pub use loader::{Running, Scope, check_machine, check_partial, start, try_load};
 pub use partial::Obstacle;
 pub use server::{Share, keep as keep_servers};

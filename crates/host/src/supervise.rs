@@ -1,6 +1,6 @@
 //! Keeps a policy attached: starts it again after CPU hotplug and after ejections. The pause before it starts grows with each
 //! ejection. The default scheduler runs the machine meanwhile.
-use crate::guard::{CALM, Guard};
+use crate::guard::{CALM, Guard, Raised};
 use crate::loader::start_once;
 use crate::processes;
 use crate::sched_ext;
@@ -80,6 +80,13 @@ impl<'a> Supervisor<'a> {
     /// Before the link is closed. Whether the guard has detached it.
     fn release(&self) -> bool {
         self.guard.as_ref().is_some_and(Guard::release)
+    }
+
+    /// Lets the calling thread come before all others until the result is dropped: it watches for tasks that starve, and
+    /// those for which they starve would keep it from running, too. `None` where sched_ext has a deadline server, beside
+    /// which no task starves, or without the privilege.
+    pub fn raise(&self) -> Option<Raised> {
+        self.guard.as_ref().map(Guard::raise)
     }
 
     /// While it is attached.

@@ -1,6 +1,7 @@
 //! Load for the scheduler: hackbench and threads of this process.
 pub use crate::common::{allow, enter_class, set_online};
 use flsched_machine::read_cpu_list;
+use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
@@ -102,6 +103,12 @@ pub fn work_for(time: Duration) {
     while began.elapsed() < time {
         work();
     }
+}
+
+pub fn be_nice(nice: i32) {
+    // SAFETY: takes integers only; 0 is the calling thread.
+    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    assert_eq!(outcome, 0, "setpriority {nice}");
 }
 
 /// Threads that repeat the same work until they are stopped.

@@ -46,7 +46,7 @@ const ON_EACH_OTHER: &str =
 /// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
 const ON_EACH_KERNEL: &str = "doctor,verifier";
 /// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
-const ON_NEWEST: &str = "partial_beside,partial_with";
+const ON_NEWEST: &str = "partial_beside_hogs_never,partial_beside_hogs_on,partial_with";
 /// Scenarios for machines whose CPUs interleave at random: CPU hotplug, and tasks that begin and end.
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";

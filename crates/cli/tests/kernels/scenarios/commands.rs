@@ -28,6 +28,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(run_passes_exit_codes_and_signals, ONCE),
     scenario!(partial_leaves_others_alone, REPEATABLE),
     scenario!(partial_beside_hogs_never_stands_still, REPEATABLE, &["flsched"]),
+    scenario!(partial_beside_hogs_that_the_kernel_prefers, REPEATABLE, &["flsched"]),
     scenario!(partial_beside_hogs_on_other_cpus, REPEATABLE, &["flsched"]),
     scenario!(waits_reach_the_command, ONCE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
@@ -212,6 +213,29 @@ fn partial_beside_hogs_never_stands_still() {
     assert_eq!(code, 5, "{text}");
     assert_eq!(text.contains("DETACHED"), !has_server, "{text}");
     hogs.into_iter().for_each(Hogs::stop);
+}
+
+/// The process that watches the command is of the default class, too, and has a hundredth of a CPU beside these hogs.
+fn partial_beside_hogs_that_the_kernel_prefers() {
+    let has_server = flsched_host::sched_ext::has_deadline_server();
+    let script = "for i in 1 2 3 4 5 6; do sleep 0.5; done; exit 5";
+    let command = spawn(move || run(&["--partial", "--force"], &["sh", "-c", script]));
+    // Beside the hogs, loading it would take minutes.
+    wait_until("it is attached", is_attached);
+    be_nice(-20);
+    let hogs: Vec<Hogs> = cpus_in("online").into_iter().map(|cpu| Hogs::start(1, Some(cpu))).collect();
+    if !has_server {
+        let began = Instant::now();
+        wait_until("it is detached", || !is_attached());
+        // 2 s without progress; and the watch once slept for 12.
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(8), "{took:?}");
+        hogs.into_iter().for_each(Hogs::stop);
+    }
+    let (code, text) = command.join().expect("flsched ends");
+    be_nice(0);
+    assert_eq!(code, 5, "{text}");
+    assert_eq!(text.contains("DETACHED"), !has_server, "{text}");
 }
 
 fn partial_beside_hogs_on_other_cpus() {

@@ -40,12 +40,6 @@ pub const SCENARIOS: &[Scenario] = &[
 /// An allowance for the emulated machine's own work, and for the tick at which a turn ends.
 const TICKS: Duration = Duration::from_millis(12);
 
-fn be_nice(nice: i32) {
-    // SAFETY: takes integers only; 0 is the calling thread.
-    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    assert_eq!(outcome, 0, "setpriority {nice}");
-}
-
 /// A separate process that computes until this is dropped.
 struct Burner(Child);
 
