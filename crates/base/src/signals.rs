@@ -9,19 +9,24 @@ use std::sync::atomic::AtomicBool;
 
 /// Set once SIGINT, SIGTERM or SIGHUP arrives.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_nohup(*signal)) {
-        register(signal, flag.clone())?;
-    }
-    Ok(flag)
+    stop_flag_with(|_, _| Ok(()))
 }
 
 /// The same, for a process whose end cleans up by itself: a second signal ends it at once, also while it waits for somebody
 /// to read what it prints.
 pub fn stop_flag_or_end() -> io::Result<Arc<AtomicBool>> {
+    stop_flag_with(|signal, flag| {
+        register_conditional_shutdown(signal, 128 + signal, flag.clone()).map(|_| ())
+    })
+}
+
+/// `first` adds what is done before the flag is set.
+fn stop_flag_with(
+    first: impl Fn(libc::c_int, &Arc<AtomicBool>) -> io::Result<()>,
+) -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_nohup(*signal)) {
-        register_conditional_shutdown(signal, 128 + signal, flag.clone())?;
+        first(signal, &flag)?;
         register(signal, flag.clone())?;
     }
     Ok(flag)

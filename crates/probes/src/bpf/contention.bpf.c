@@ -8,6 +8,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "lost.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -69,23 +70,6 @@ struct {
 	__type(key, struct site);
 	__type(value, struct waited);
 } sites SEC(".maps");
-
-/* Waits for which there was no room. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} lost SEC(".maps");
-
-static __always_inline void lose(void)
-{
-	u32 zero = 0;
-	u64 *waits = bpf_map_lookup_elem(&lost, &zero);
-
-	if (waits)
-		++*waits;
-}
 
 static __always_inline void count(const struct wait *wait, bool spins)
 {

@@ -6,6 +6,7 @@
  * lock is one CPU's own or shared.
  */
 #include "places.h"
+#include "lost.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -35,14 +36,6 @@ struct {
 	__type(key, struct acquisition);
 	__type(value, u64);
 } acquisitions SEC(".maps");
-
-/* Acquisitions that found no room above. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} lost SEC(".maps");
 
 /* Where each CPU's copy of a per-CPU variable lies, from the variable's own address. */
 struct {
@@ -119,7 +112,6 @@ int take(struct pt_regs *ctx)
 	struct acquisition key = {};
 	u64 one = 1, *count;
 	bool inside, wrapped;
-	u32 zero = 0;
 
 	if (!place)
 		return 0;
@@ -141,10 +133,10 @@ int take(struct pt_regs *ctx)
 	else if (bpf_map_update_elem(&acquisitions, &key, &one, BPF_NOEXIST)) {
 		/* Another CPU was faster, or there is no room. */
 		count = bpf_map_lookup_elem(&acquisitions, &key);
-		if (!count)
-			count = bpf_map_lookup_elem(&lost, &zero);
 		if (count)
 			++*count;
+		else
+			lose();
 	}
 	return 0;
 }

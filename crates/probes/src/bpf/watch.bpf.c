@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For `flsched top`: how long tasks wait between a wake-up and their first run, how long CPUs idle, and
- * which tasks are runnable.
+ * For `flsched top`: how long tasks wait between a wake-up and their first run, how long CPUs idle,
+ * and which tasks are runnable.
  *
- * Only switches are traced. When a task began to wait, the kernel itself notes in its sched_info, for
- * every class, on the clock of the run queue. That clock has just been updated when a switch is traced,
- * so the programs read no clock, except at each CPU's first switch.
+ * Only switches are traced. When a task began to wait, the kernel itself notes in its sched_info,
+ * for every class, on the clock of the run queue. That clock has just been updated when a switch is
+ * traced, so the programs read no clock, except at each CPU's first switch.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -91,8 +91,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			cpu->idle_ns += bpf_ktime_get_ns() - began;
 		cpu->idle_since = 0;
 	} else if (preempt || !prev_state) {
-		was_interrupted = bpf_task_storage_get(&interrupted, prev, 0,
-						       BPF_LOCAL_STORAGE_GET_F_CREATE);
+		was_interrupted =
+			bpf_task_storage_get(&interrupted, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (was_interrupted)
 			*was_interrupted = 1;
 	}

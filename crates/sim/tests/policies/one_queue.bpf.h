@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The queues of these policies: one for all CPUs, and one for each CPU where a policy keeps its CPUs apart. */
+/* The queues of these policies: one for all CPUs, or one per CPU where CPUs are kept apart. */
 #include "../../../../policies/common.bpf.h"
 
 #define QUEUE 4096 /* the first of all; those of CPUs have their numbers */

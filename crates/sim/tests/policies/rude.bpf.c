@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A policy that keeps the kernel's interface, and not what users expect. The knob `fault` says how. */
+/* Keeps the interface of the kernel, but not what users expect: the knob `fault` says how. */
 #include "one_queue.bpf.h"
 
 POLICY_BOILERPLATE(rude)
 
-CHOICE(fault, 0, "none endless apart newest", "equal turns from one queue; turns without end; a queue for each "
+CHOICE(fault, 0, "none endless apart newest",
+       "equal turns from one queue; turns without end; a queue for each "
        "CPU, and no help between them; the newest first");
 
 enum fault {
@@ -25,7 +26,8 @@ s32 BPF_STRUCT_OPS(rude_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 		return prev_cpu;
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (is_idle)
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fault == FAULT_ENDLESS ? SCX_SLICE_INF : SLICE_NS, 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL,
+				   fault == FAULT_ENDLESS ? SCX_SLICE_INF : SLICE_NS, 0);
 	return cpu;
 }
 
@@ -35,7 +37,8 @@ void BPF_STRUCT_OPS(rude_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (fault == FAULT_NEWEST)
 		enq_flags |= SCX_ENQ_HEAD;
-	scx_bpf_dsq_insert(p, queue_of(scx_bpf_task_cpu(p), fault == FAULT_APART), slice, enq_flags);
+	scx_bpf_dsq_insert(p, queue_of(scx_bpf_task_cpu(p), fault == FAULT_APART), slice,
+			   enq_flags);
 }
 
 void BPF_STRUCT_OPS(rude_dispatch, s32 cpu, struct task_struct *prev)
