@@ -5,6 +5,7 @@ use libbpf_rs::{MapCore, MapFlags, Object};
 use scx_utils::ScxExitKind;
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 
 /// Why the guard detaches a scheduler.
 const BY_GUARD: &str = "real-time tasks kept every other task from running for 1 s, on a kernel whose sched_ext has no \
@@ -96,16 +97,21 @@ const ACT_RESTART: i64 = 1 << 48;
 // Offsets of struct user_exit_info in scx's user_exit_info_common.h.
 const KIND: usize = 0;
 const EXIT_CODE: usize = 8;
-const REASON: std::ops::Range<usize> = 16..144;
-const MSG: std::ops::Range<usize> = 144..1168;
+const REASON: Range<usize> = 16..144;
+const MSG: Range<usize> = 144..1168;
 
-/// Reads the report; `None` while the scheduler is attached.
-pub(crate) fn read(object: &Object, btf: &Btf<'_>) -> Option<ExitReport> {
+/// Where a policy's report is in its data. Looking for it takes long, and it is read several times a second.
+pub(crate) fn place(btf: &Btf<'_>) -> Option<Range<usize>> {
     let (_, offset, size) = variables(btf, ".data").into_iter().find(|(name, _, _)| *name == "uei")?;
+    Some(offset..offset + size)
+}
+
+/// Reads the report at its place; `None` while the scheduler is attached.
+pub(crate) fn read(object: &Object, place: Range<usize>) -> Option<ExitReport> {
     let data = value_of(object, ".data")?;
     let dump =
         || value_of(object, ".data.uei_dump").map(|bytes| text(&bytes)).filter(|dump| !dump.is_empty());
-    parse(data.get(offset..offset + size)?, dump)
+    parse(data.get(place)?, dump)
 }
 
 fn parse(info: &[u8], dump: impl FnOnce() -> Option<String>) -> Option<ExitReport> {

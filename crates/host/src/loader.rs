@@ -15,6 +15,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, Program, ProgramType};
 use nix::sys::time::TimeValLike;
 use scx_utils::compat;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -36,7 +37,8 @@ pub struct Running {
     // Dropped before the object that they point into.
     links: Vec<Link>,
     object: Object,
-    btf: Btf<'static>,
+    /// Where the kernel says why it ended it.
+    report: Option<Range<usize>>,
     warnings: Vec<String>,
 }
 
@@ -103,7 +105,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope, guard: Option<&Guard>)
         let known = if is_busy(&e) { check_machine().err() } else { obstacle_of_boot() };
         known.unwrap_or_else(|| refused(e))
     })?;
-    let running = Running { policy, guard: None, links, object, btf, warnings };
+    let running = Running { policy, guard: None, links, object, report: exit::place(&btf), warnings };
     if let (Some(guard), Some(link)) = (guard, running.link()) {
         guard.watch(link);
     }
@@ -195,7 +197,7 @@ impl Running {
 
     /// Why the kernel ended it; `None` while it is attached.
     pub fn exited(&self) -> Option<ExitReport> {
-        let mut report = exit::read(&self.object, &self.btf)?;
+        let mut report = exit::read(&self.object, self.report.clone()?)?;
         if self.guard.as_ref().is_some_and(Guard::has_fired) {
             report.set_by_guard();
         }
