@@ -15,12 +15,10 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 /// The same, for a process whose end cleans up by itself: a second signal ends it at once, also while it waits for somebody
 /// to read what it prints.
 pub fn stop_flag_or_end() -> io::Result<Arc<AtomicBool>> {
-    stop_flag_with(|signal, flag| {
-        register_conditional_shutdown(signal, 128 + signal, flag.clone()).map(|_| ())
-    })
+    stop_flag_with(|signal, flag| register_conditional_shutdown(signal, 128 + signal, flag.clone()).map(drop))
 }
 
-/// `first` adds what is done before the flag is set.
+/// For each signal `first` registers what is done before the flag is set.
 fn stop_flag_with(
     first: impl Fn(libc::c_int, &Arc<AtomicBool>) -> io::Result<()>,
 ) -> io::Result<Arc<AtomicBool>> {

@@ -171,7 +171,7 @@ pub struct ArmResult {
 }
 
 impl ArmResult {
-    /// Beside another arm, whose time is the numerator. `noise`: of the workload.
+    /// Compares it with another arm, whose time is the numerator. `noise` is that of the workload.
     pub fn evidence(&self, first: &Self, noise: Option<Noise>) -> Evidence {
         Evidence {
             ratio: ratio_of_medians(&first.times_s, &self.times_s),

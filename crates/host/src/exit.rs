@@ -100,7 +100,7 @@ const EXIT_CODE: usize = 8;
 const REASON: Range<usize> = 16..144;
 const MSG: Range<usize> = 144..1168;
 
-/// Where a policy's report is in its data. Looking for it takes long, and it is read several times a second.
+/// Where a policy's data have the report. The search takes long, and the report is read several times a second: search once.
 pub(crate) fn place(btf: &Btf<'_>) -> Option<Range<usize>> {
     let (_, offset, size) = variables(btf, ".data").into_iter().find(|(name, _, _)| *name == "uei")?;
     Some(offset..offset + size)

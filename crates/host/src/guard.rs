@@ -234,8 +234,8 @@ impl Lifted {
         Some(Self { id, process, before, to })
     }
 
-    /// A task that has got the number meanwhile keeps its class. A thread that executes another program gets the number of
-    /// its process.
+    /// If another task has the number by now, that task keeps its class. A thread that executes another program gets the
+    /// number of its process.
     fn put_back(&self) {
         let id = if class_of(self.id).is_some() { self.id } else { self.process };
         if class_of(id) == Some(self.to) {

@@ -37,7 +37,7 @@ pub struct Running {
     // Dropped before the object that they point into.
     links: Vec<Link>,
     object: Object,
-    /// Where the kernel says why it ended it.
+    /// Where the policy's data say why the kernel ended it.
     report: Option<Range<usize>>,
     warnings: Vec<String>,
 }

@@ -161,8 +161,8 @@ impl Entry {
         self.noise().is_some_and(agree)
     }
 
-    /// The figures that agree no longer, or are further apart than when `before` was recorded: than the further of its two
-    /// measurements on the kernel, as this one may be like either.
+    /// The figures that no longer agree, or are further apart than in `before`. Of its two measurements on the kernel the one
+    /// that is further from the simulator counts, because a new measurement may be like either.
     pub fn worse_than(&self, before: Option<&Self>) -> Vec<&'static str> {
         let farthest = |entry: &Self| {
             let measured = [Some(entry.kernel), entry.again].into_iter().flatten();

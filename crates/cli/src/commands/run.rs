@@ -55,8 +55,8 @@ pub fn run(args: &Run) -> Result<u8> {
         set_child_subreaper(true).context("cannot keep the command's processes")?;
     }
     let mut watch = args.partial.then(StarvationWatch::of_command);
-    // Neither the command nor the thread that starts it inherits this.
-    let raised = args.partial.then(|| supervisor.raise());
+    // Neither the command nor the thread that starts it inherits the priority.
+    let _raised = args.partial.then(|| supervisor.raise());
     let mut child = match spawn(command, &mut supervisor, &mut watch)? {
         Ok(child) => child,
         Err(error) => {
@@ -78,7 +78,6 @@ pub fn run(args: &Run) -> Result<u8> {
         release_children();
     }
     detach(&mut supervisor)?;
-    drop(raised);
     Ok(exit::of_status(status))
 }
 

@@ -105,8 +105,9 @@ pub fn work_for(time: Duration) {
     }
 }
 
+/// Sets the nice value of the calling thread.
 pub fn be_nice(nice: i32) {
-    // SAFETY: takes integers only; 0 is the calling thread.
+    // SAFETY: the call takes integers only; 0 stands for the calling thread.
     let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
     assert_eq!(outcome, 0, "setpriority {nice}");
 }

@@ -137,15 +137,15 @@ impl fmt::Display for Rig {
 fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
     let policies = variable("POLICIES");
     let is_picked = |name: &str| policies.as_ref().is_none_or(|picked| picked.split(',').any(|p| p == name));
+    let is_all = variable("ALL").is_some();
     let mut rigs = Vec::new();
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| is_picked(name)) {
-        let machines = match (policy, variable("ALL")) {
-            ("flsched", None) => "work,jitter,odd",
-            (_, None) => "work",
-            ("flsched", Some(_)) => "work,jitter,wall,odd",
-            ("smove", Some(_)) => "work,odd",
-            ("flsched_paper", Some(_)) => "work",
-            (_, Some(_)) => "work,nodes",
+        let machines = match policy {
+            "flsched" if is_all => "work,jitter,wall,odd",
+            "flsched" => "work,jitter,odd",
+            "smove" if is_all => "work,odd",
+            "rr2" if is_all => "work,nodes",
+            _ => "work",
         };
         let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
         let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A count of what a program's maps had no room for. The reader says so. */
-#pragma once
+/* Counts the events for which a map had no room. The report names their number. */
+#ifndef LOST_H
+#define LOST_H
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -17,3 +18,5 @@ static __always_inline void lose(void)
 	if (count)
 		++*count;
 }
+
+#endif

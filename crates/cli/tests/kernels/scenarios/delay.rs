@@ -216,9 +216,7 @@ fn background_work_cannot_take_half() {
 }
 
 fn be_nicest() {
-    // SAFETY: takes integers only; 0 is the calling thread.
-    let outcome = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
-    assert_eq!(outcome, 0, "setpriority");
+    be_nice(19);
 }
 
 fn enter_idle_class() {
