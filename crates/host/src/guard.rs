@@ -107,8 +107,13 @@ impl Guard {
 
     /// Lets the calling thread attach the scheduler that is to be watched. Real-time tasks that start as soon as it is attached
     /// would keep that thread from telling which link that is, so it comes before them until the result is dropped.
+    pub(crate) fn raise_to_attach(&self) -> Raised {
+        Raised::to(99)
+    }
+
+    /// Lets the calling thread run before all tasks of the default class, and after the machine's real-time tasks.
     pub(crate) fn raise(&self) -> Raised {
-        Raised::new()
+        Raised::to(1)
     }
 
     /// From now on this link is detached if need be.
@@ -148,18 +153,19 @@ impl Drop for Guard {
     }
 }
 
-/// The calling thread has the highest real-time priority until this is dropped; one that has a real-time class keeps it.
+/// The calling thread has a real-time priority until this is dropped; one that has a real-time class keeps its own.
 pub struct Raised {
     before: Option<libc::c_int>,
 }
 
 impl Raised {
-    fn new() -> Self {
+    fn to(priority: libc::c_int) -> Self {
         // SAFETY: takes an integer; 0 is the calling thread.
         let class = unsafe { libc::sched_getscheduler(0) };
         let is_normal = class >= 0 && !is_real_time(class & !libc::SCHED_RESET_ON_FORK);
         // The guard's own threads have shown that it may.
-        let is_raised = is_normal && enter_class(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 99).is_ok();
+        let is_raised =
+            is_normal && enter_class(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority).is_ok();
         Self { before: is_raised.then_some(class) }
     }
 }

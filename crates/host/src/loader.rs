@@ -100,7 +100,7 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope, guard: Option<&Guard>)
     log::capture();
     let (mut object, warnings) = load(spec, scope, &btf, frequencies.as_ref())?;
     let refused = |cause| refused(policy, cause);
-    let raised = guard.map(Guard::raise);
+    let raised = guard.map(Guard::raise_to_attach);
     let links = attach(&mut object, policy.name).map_err(|e| {
         let known = if is_busy(&e) { check_machine().err() } else { obstacle_of_boot() };
         known.unwrap_or_else(|| refused(e))

@@ -5,7 +5,7 @@ use crate::class::SCHED_EXT;
 use nix::errno::Errno;
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -114,14 +114,7 @@ impl StarvationWatch {
             return None;
         }
         let cost_before = own_cpu_time();
-        let mut tasks = tasks_of_machine();
-        if self.is_of_command {
-            let own: BTreeSet<u32> = tasks_of_command().into_iter().map(|task| task.id).collect();
-            for task in &mut tasks {
-                task.is_of_command = own.contains(&task.id);
-            }
-        }
-        let found = self.add(tasks, began);
+        let found = self.add(tasks(), began);
         self.due = Instant::now() + pause_after(own_cpu_time().saturating_sub(cost_before));
         found
     }
@@ -170,7 +163,7 @@ fn own_cpu_time() -> Duration {
 /// Moves all tasks of the command into the default class, where they run at once. Call this before the
 /// scheduler is detached: the kernel then waits for tasks in the middle of a fork, and those may starve, too.
 pub fn release_children() {
-    for task in tasks_of_command() {
+    for task in tasks().iter().filter(|task| task.is_of_command) {
         // A task that has ended needs no class.
         let _ = into_default_class(task.id);
     }
@@ -192,25 +185,16 @@ fn into_default_class(task: u32) -> Result<(), Errno> {
     Errno::result(outcome).map(drop)
 }
 
-/// The tasks of SCHED_EXT of all descendants of this process.
-fn tasks_of_command() -> Vec<Task> {
-    let mut processes = children(std::process::id());
-    let mut tasks = Vec::new();
-    while let Some(process) = processes.pop() {
-        processes.extend(children(process));
-        tasks.extend(threads(process).filter_map(|thread| task(process, thread)));
+/// All tasks of SCHED_EXT on the machine.
+fn tasks() -> Vec<Task> {
+    let mut descendants = Descendants::of_this_process();
+    let mut found = Vec::new();
+    for process in numbers_in("/proc") {
+        for thread in numbers_in(&format!("/proc/{process}/task")) {
+            found.extend(task(process, thread, &mut descendants));
+        }
     }
-    tasks
-}
-
-/// All tasks of SCHED_EXT.
-fn tasks_of_machine() -> Vec<Task> {
-    let processes = numbers_in("/proc");
-    processes.flat_map(|process| threads(process).filter_map(move |thread| task(process, thread))).collect()
-}
-
-fn threads(process: u32) -> impl Iterator<Item = u32> {
-    numbers_in(&format!("/proc/{process}/task"))
+    found
 }
 
 pub(crate) fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
@@ -218,14 +202,8 @@ pub(crate) fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn children(process: u32) -> Vec<u32> {
-    let of_thread = |thread| fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).ok();
-    let lists: Vec<String> = threads(process).filter_map(of_thread).collect();
-    lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|word| word.parse().ok()).collect()
-}
-
 /// `None`: the task has just ended, or is of another class.
-fn task(process: u32, id: u32) -> Option<Task> {
+fn task(process: u32, id: u32, descendants: &mut Descendants) -> Option<Task> {
     // Nearly all tasks are of another class, and this call takes far less time than opening a file.
     // SAFETY: takes an integer.
     if unsafe { libc::sched_getscheduler(id as libc::pid_t) } & !libc::SCHED_RESET_ON_FORK
@@ -235,25 +213,76 @@ fn task(process: u32, id: u32) -> Option<Task> {
     }
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
     let stat = read("stat")?;
-    // The fields follow the name, which may contain anything.
-    let (head, fields) = stat.rsplit_once(") ")?;
-    let runnable = fields.starts_with('R');
-    let name = head.split_once('(')?.1.to_owned();
+    let Stat { name, state, parent, rest } = Stat::of(&stat)?;
+    let is_of_command = descendants.include(process, Some(parent));
     let schedstat = read("schedstat")?;
     let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
     let mut ran: (u64, u64) = (numbers.next()?, numbers.nth(1)?);
     if ran == (0, 0) {
         // A kernel that does not count (no CONFIG_SCHEDSTATS, and delayacct off): its user and system time, in ticks.
-        let times: Vec<u64> =
-            fields.split(' ').skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
-        ran.0 = times.iter().sum();
+        ran.0 = rest.split(' ').skip(9).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
     }
-    Some(Task { id, name, ran, runnable, is_of_command: false })
+    Some(Task { id, name: name.to_owned(), ran, runnable: state == "R", is_of_command })
+}
+
+/// The fields of a file `stat` in /proc.
+struct Stat<'a> {
+    name: &'a str,
+    state: &'a str,
+    parent: u32,
+    /// From field 5 on.
+    rest: &'a str,
+}
+
+impl<'a> Stat<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        // The fields follow the name, which may contain anything.
+        let (head, fields) = text.rsplit_once(") ")?;
+        let (state, fields) = fields.split_once(' ')?;
+        let (parent, rest) = fields.split_once(' ')?;
+        Some(Self { name: head.split_once('(')?.1, state, parent: parent.parse().ok()?, rest })
+    }
+}
+
+/// Which processes descend from this one.
+struct Descendants {
+    known: BTreeMap<u32, bool>,
+}
+
+impl Descendants {
+    fn of_this_process() -> Self {
+        // The parent of the first process is 0.
+        Self { known: BTreeMap::from([(std::process::id(), true), (0, false)]) }
+    }
+
+    /// Return true if this process, whose parent is given if it is known, descends from this one, or is it.
+    fn include(&mut self, mut process: u32, mut parent: Option<u32>) -> bool {
+        let mut line = Vec::new();
+        let is_included = loop {
+            if let Some(known) = self.known.get(&process) {
+                break *known;
+            }
+            // A process that ends meanwhile has no descendants; neither has a number that returns because it is used again.
+            self.known.insert(process, false);
+            line.push(process);
+            let Some(next) = parent.take().or_else(|| parent_of(process)) else { break false };
+            process = next;
+        };
+        self.known.extend(line.into_iter().map(|process| (process, is_included)));
+        is_included
+    }
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    Some(Stat::of(&stat)?.parent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
 
     fn task(id: u32, time: u64, runnable: bool) -> Task {
         Task { id, name: "x".into(), ran: (time, 1), runnable, is_of_command: true }
@@ -339,11 +368,28 @@ mod tests {
     }
 
     #[test]
-    fn finds_children() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let found = children(std::process::id()).contains(&child.id());
-        child.kill().unwrap();
+    fn a_stat_file_of_a_task_with_an_odd_name() {
+        let stat = Stat::of("42 (a) R 7 (b) S 17 42 42 0 -1 4194304").unwrap();
+        assert_eq!(
+            (stat.name, stat.state, stat.parent, stat.rest),
+            ("a) R 7 (b", "S", 17, "42 42 0 -1 4194304")
+        );
+        assert!(Stat::of("").is_none() && Stat::of("1 (x) R").is_none());
+    }
+
+    #[test]
+    fn children_and_theirs_are_descendants() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let grandchild: u32 = line.trim().parse().unwrap();
+        let mut descendants = Descendants::of_this_process();
+        let included = [grandchild, child.id(), 1, std::os::unix::process::parent_id()]
+            .map(|id| descendants.include(id, None));
+        Command::new("kill").arg(grandchild.to_string()).status().unwrap();
         child.wait().unwrap();
-        assert!(found || !std::path::Path::new("/proc/self/task/1/children").exists());
+        assert_eq!(included, [true, true, false, false]);
     }
 }

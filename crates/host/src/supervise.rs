@@ -82,9 +82,9 @@ impl<'a> Supervisor<'a> {
         self.guard.as_ref().is_some_and(Guard::release)
     }
 
-    /// Gives the calling thread the highest real-time priority until the result is dropped. A thread that watches for starving
-    /// tasks needs it: the tasks that starve them would keep it from running, too. `None` where sched_ext has a deadline
-    /// server, because no task starves there, and without the privilege.
+    /// Gives the calling thread the lowest real-time priority until the result is dropped. A thread that watches for starving
+    /// tasks needs it: the tasks of the default class that starve them would keep it from running, too. `None` where sched_ext
+    /// has a deadline server, because no task starves there, and without the privilege.
     pub fn raise(&self) -> Option<Raised> {
         self.guard.as_ref().map(Guard::raise)
     }
