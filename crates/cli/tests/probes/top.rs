@@ -105,14 +105,10 @@ pub fn screen(kernel: &str) -> Result<(), Failed> {
         )
     };
     let top = format!("{FLSCHED} top --interval 0.5");
-    // A new size has the whole screen drawn again.
-    let size = |columns: u32| format!("stty -F /dev/pts/0 cols {columns} rows 30; sleep 1");
-    let keys = format!(
-        "printf t; sleep 1; printf s; sleep 1; {}; {}; printf '?'; sleep 1; {}; printf q",
-        size(5),
-        size(300),
-        size(84)
-    );
+    // A new size has the whole screen drawn again: otherwise only letters that differ are.
+    let sizes = "for columns in 5 300 84; do stty -F /dev/pts/0 cols $columns rows 30; sleep 0.5; done";
+    let shows = |word: &str| format!("until grep -qa {word} /tmp/screen; do {sizes}; done");
+    let keys = format!("printf ts; {}; printf '?'; {}; printf q", shows("most"), shows("Keys"));
     let output = in_machine(
         kernel,
         &[
