@@ -10,7 +10,7 @@ use crate::{
     sched_ext, topology,
 };
 use flsched_machine::Places;
-use flsched_spec::{Policy, PolicySpec};
+use flsched_spec::{Policy, PolicySpec, UsageError};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, MapType, Object, OpenObject, Program, ProgramType};
 use nix::sys::time::TimeValLike;
@@ -55,6 +55,11 @@ const VM_VARIABLE: &str = "FLSCHED_CLOCK";
 const OPTIONAL_FLAGS: [(&str, u64); 2] =
     [("SCX_OPS_ENQ_MIGRATION_DISABLED", 1 << 4), ("SCX_OPS_ALLOW_QUEUED_WAKEUP", 1 << 5)];
 
+/// Turns that are over at the tick end as lazily as those of EEVDF do, as FLSCHED's paper has it: from Linux 7.4 on, and as long as
+/// nobody has measured it only if the user asks for it in the environment.
+const LAZY_FLAG: &str = "SCX_OPS_LAZY_RESCHED";
+const LAZY: &str = "FLSCHED_LAZY_RESCHED";
+
 /// Attempts while CPUs come and go.
 const HOTPLUG_TRIES: usize = 20;
 
@@ -93,6 +98,12 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope, guard: Option<&Guard>)
         frequencies.clocks().check(spec)?;
     }
     check_machine()?;
+    if wants_lazy() && compat::read_enum("scx_ops_flags", LAZY_FLAG).is_err() {
+        return Err(UsageError(format!(
+            "{LAZY}=1: this kernel has no {LAZY_FLAG} (Linux 7.4 and newer): unset it"
+        ))
+        .into());
+    }
     if !sched_ext::has_deadline_server() {
         guard::check()?;
     }
@@ -366,6 +377,10 @@ fn tick_ns() -> u64 {
     resolution.ok().and_then(|tick| u64::try_from(tick.num_nanoseconds()).ok()).unwrap_or(COARSEST)
 }
 
+fn wants_lazy() -> bool {
+    std::env::var_os(LAZY).is_some_and(|value| value == "1")
+}
+
 fn configure_ops(
     policy: &Policy,
     ops: &mut libbpf_rs::OpenMapMut<'_>,
@@ -389,6 +404,9 @@ fn configure_ops(
     if let Ok(immediately) = compat::read_enum("scx_ops_flags", "SCX_OPS_ALWAYS_ENQ_IMMED") {
         flags |= immediately;
         set_ops_member(ops, btf, "cpu_release", &[])?;
+    }
+    if wants_lazy() {
+        flags |= compat::read_enum("scx_ops_flags", LAZY_FLAG).ok()?;
     }
     set_ops_member(ops, btf, "flags", &flags.to_ne_bytes())?;
     Some(())

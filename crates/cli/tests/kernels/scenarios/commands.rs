@@ -32,6 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(partial_beside_hogs_on_other_cpus, REPEATABLE, &["flsched"]),
     scenario!(waits_reach_the_command, ONCE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
+    scenario!(lazy_rescheduling_where_the_kernel_has_it, ONCE, &["flsched"]),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
     scenario!(a_second_signal_ends_it, ONCE, &["flsched"]),
     scenario!(ejected_and_attached_again, ONCE, &["flsched"]),
@@ -276,6 +277,16 @@ fn second_attach_is_refused() {
     assert_eq!((code, text.contains("sub-schedulers do not change that")), (1, has_them), "{text}");
     assert!(is_attached(), "the first one stays");
     assert!(attached.interrupt().success());
+}
+
+fn lazy_rescheduling_where_the_kernel_has_it() {
+    let mut command = Command::new("flsched");
+    command.args(["run", "--", "true"]).env("FLSCHED_LAZY_RESCHED", "1");
+    let (code, text) = outcome_of(command);
+    if code != 0 {
+        assert!(code == 2 && text.contains("this kernel has no SCX_OPS_LAZY_RESCHED"), "{code}: {text}");
+    }
+    assert!(!is_any_attached());
 }
 
 fn sigkill_restores_the_default_scheduler() {
