@@ -1,7 +1,7 @@
 //! `flsched-lab locks` and `flsched-lab costs` measure a mixed load in one virtual machine for each policy and kernel,
 //! and their reports must bear out what the policy claims.
 //!
-//! By default FLSCHED is measured, on two kernels. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, so are the other
+//! By default FLSCHED is measured, on one kernel. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, so are the other
 //! policies.
 //! `FLSCHED_TEST_POLICIES=smove` and `FLSCHED_TEST_KERNELS=6.18` pick policies and kernels.
 mod own;
@@ -15,8 +15,6 @@ use std::process::{ExitCode, Output};
 use std::sync::{Arc, OnceLock};
 
 const KERNEL: &str = "6.18";
-/// FLSCHED's.
-const KERNELS: &str = "6.18,7.3";
 /// Enough to distinguish one CPU's lock from a shared one; more would only take longer to emulate.
 const CPUS: u64 = 2;
 /// Real seconds for one kernel; a quiet machine needs a tenth of it.
@@ -133,8 +131,7 @@ fn trials() -> Vec<Trial> {
     for policy in for_use.map(|policy| policy.name).filter(|name| picked(name)) {
         let claims = CLAIMS.iter().find(|claims| claims.policy == policy);
         let claims = claims.unwrap_or_else(|| panic!("{policy} claims nothing: see CLAIMS"));
-        let kernels = if policy == "flsched" { KERNELS } else { KERNEL };
-        let kernels = variable("KERNELS").unwrap_or_else(|| kernels.into());
+        let kernels = variable("KERNELS").unwrap_or_else(|| KERNEL.into());
         machines.extend(kernels.split(',').map(|kernel| (claims, kernel.to_owned(), Reports::default())));
     }
     let mut trials = Vec::new();

@@ -2,7 +2,7 @@
 //! parts: cargo starts it to boot the machines, and with `--guest` it is the command inside that runs the scenarios.
 //!
 //! By default each policy runs nearly all scenarios on one kernel; FLSCHED alone also runs those that depend on the newest
-//! kernel, on odd machines and on how CPUs interleave. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, everything
+//! kernel and on how CPUs interleave. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, everything
 //! runs everywhere. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
 //! `FLSCHED_TEST_MACHINES=odd` select policies, kernels and machines, and `FLSCHED_TEST_SCENARIOS=hotplug,delay`
 //! selects scenarios by parts of their names. `FLSCHED_TEST_SEEDS=20` runs on twenty machines whose CPUs interleave at
@@ -46,12 +46,12 @@ const ON_EACH_OTHER: &str =
 /// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
 const ON_EACH_KERNEL: &str = "doctor,verifier";
 /// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
-const ON_NEWEST: &str = "partial_beside_hogs_never,partial_beside_hogs_on,partial_with";
+const ON_NEWEST: &str = "partial_beside_hogs_on,partial_with";
 /// Scenarios for machines whose CPUs interleave at random: CPU hotplug, and tasks that begin and end.
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
 /// Scenarios that take many seconds of all CPUs. Only `./test.sh matrix` plays them.
-const LONG: &str = "a_stall_names_the_task,partial_gives_a_starved,a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,no_cothreads";
+const LONG: &str = "a_stall_names_the_task,partial_gives_a_starved,a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,cothreads_share,no_cothreads";
 
 /// The results of a machine: the outcomes of scenarios by name, and its other output.
 struct MachineResults {
@@ -142,7 +142,7 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| is_picked(name)) {
         let machines = match policy {
             "flsched" if is_all => "work,jitter,wall,odd",
-            "flsched" => "work,jitter,odd",
+            "flsched" => "work,jitter",
             "smove" if is_all => "work,odd",
             "rr2" if is_all => "work,nodes",
             _ => "work",
