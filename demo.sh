@@ -8,7 +8,7 @@ cd "$(dirname "$0")"
 export CARGO_TARGET_DIR="$PWD/target"
 . ./setup.sh
 
-say "building (about five minutes the first time)"
+say "building (about three minutes the first time)"
 cargo build --release --locked -p flsched >&2
 
 flsched=target/release/flsched
@@ -22,7 +22,7 @@ complete=target/demo/comparison
 schedulers=eevdf,batch,fifo,rr,flsched
 mkdir -p target/demo
 
-say "building the emulator of the parallel clock (about four minutes the first time)"
+say "building the emulator of the parallel clock (two or three minutes the first time)"
 clock=parallel
 build_emulator "$flsched" || clock=work
 

@@ -1,6 +1,7 @@
 //! Load for the scheduler: hackbench and threads of this process.
 pub use crate::common::{allow, enter_class, set_online};
 use flsched_machine::read_cpu_list;
+use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
@@ -19,6 +20,13 @@ use std::time::{Duration, Instant};
 /// The longest time from a thread's creation or wake-up until it runs, if it waits for no other task. Emulated CPUs
 /// take turns of some milliseconds.
 pub const AT_ONCE: Duration = Duration::from_millis(7);
+
+/// An RCU grace period, for which each CPU must be quiet once. EINVAL: with `nohz_full` the kernel offers none.
+pub fn await_grace_period() -> Result<(), Errno> {
+    const MEMBARRIER_CMD_GLOBAL: i32 = 1;
+    // SAFETY: takes integers only.
+    Errno::result(unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) }).map(drop)
+}
 
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);

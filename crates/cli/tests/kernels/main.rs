@@ -2,7 +2,7 @@
 //! parts: cargo starts it to boot the machines, and with `--guest` it is the command inside that runs the scenarios.
 //!
 //! By default each policy runs nearly all scenarios on one kernel; FLSCHED alone also runs those that depend on the newest
-//! kernel and on how CPUs interleave. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, everything
+//! kernel, on odd machines and on how CPUs interleave. With `FLSCHED_TEST_ALL=1`, which `./test.sh matrix` sets, everything
 //! runs everywhere. `FLSCHED_TEST_POLICIES=smove`, `FLSCHED_TEST_KERNELS=6.18` and
 //! `FLSCHED_TEST_MACHINES=odd` select policies, kernels and machines, and `FLSCHED_TEST_SCENARIOS=hotplug,delay`
 //! selects scenarios by parts of their names. `FLSCHED_TEST_SEEDS=20` runs on twenty machines whose CPUs interleave at
@@ -43,6 +43,8 @@ const ON_EACH: &str = "attaches,sigkill,affinity_changes,hotplug_under_load,run_
 /// The same for the other policies. They are attached as FLSCHED is, so they need fewer scenarios.
 const ON_EACH_OTHER: &str =
     "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams,verifier_has";
+/// Scenarios of FLSCHED on the odd machine: the short ones of those that run nowhere else.
+const ON_ODD: &str = "attaches_schedules,run_passes,second_attach,lazy_rescheduling,are_named,waits_reach";
 /// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
 const ON_EACH_KERNEL: &str = "doctor,verifier";
 /// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
@@ -120,6 +122,7 @@ impl Rig {
             }
             Machine::Work if self.kernel == NEWEST && scenario.is_wanted(ON_NEWEST) => true,
             Machine::Work if self.policy == "flsched" && scenario.is_wanted(ON_EACH_KERNEL) => true,
+            Machine::Odd if self.policy == "flsched" => scenario.is_wanted(ON_ODD),
             _ if self.policy == "flsched" => scenario.is_wanted(ON_EACH),
             _ => scenario.is_wanted(ON_EACH_OTHER),
         }
@@ -142,7 +145,7 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
     for policy in Policy::all().iter().map(|policy| policy.name).filter(|name| is_picked(name)) {
         let machines = match policy {
             "flsched" if is_all => "work,jitter,wall,odd",
-            "flsched" => "work,jitter",
+            "flsched" => "work,jitter,odd",
             "smove" if is_all => "work,odd",
             "rr2" if is_all => "work,nodes",
             _ => "work",
