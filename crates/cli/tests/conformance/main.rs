@@ -33,11 +33,9 @@ const CLOCK: &str = "parallel";
 const CLOCK_AGAIN: &str = "parallel:jitter=1";
 const SCHEDULERS: &[&str] = &["flsched", "smove", "rr2", "eevdf", "rr"];
 /// The part that is played always.
-const USUAL_SCHEDULERS: &[&str] = &["flsched", "eevdf"];
+const USUAL_SCHEDULERS: &[&str] = &["flsched"];
 const USUAL_SCENARIOS: &[&str] =
     &["chain", "nice-mix", "pinned", "spin-barrier-16-cpus", "yield-ring", "yielders-part"];
-/// Of these not that: 15 runs on 16 CPUs that spin take longer than all others together, and FLSCHED's are played.
-const UNUSUAL: (&str, &str) = ("eevdf", "spin-barrier-16-cpus");
 /// The simulator has no groups of tasks, and nothing that watches how memory is used 200 times a second.
 const QUIET: &str = "noautogroup damon_stat.enabled=0";
 /// Real seconds that a machine may take; a quiet host needs an eighth of it.
@@ -66,19 +64,15 @@ fn main() -> ExitCode {
     let kernel = extent.ends_with("simulator").then(|| Arc::new(recorded()));
     let is_twice = extent == "record";
     let mut trials = Vec::new();
-    let is_picked_by_name = variable("POLICIES").or(variable("SCENARIOS")).is_some();
     for &scheduler in SCHEDULERS.iter().filter(|name| picked(name, "POLICIES", USUAL_SCHEDULERS)) {
         for (&cpus, scenarios) in &by_cpus {
-            let is_played = |(name, _): &&(String, PathBuf)| {
-                !extent.is_empty() || is_picked_by_name || (scheduler, name.as_str()) != UNUSUAL
-            };
-            let scenarios: Vec<_> = scenarios.iter().filter(is_played).cloned().collect();
+            let scenarios = scenarios.clone();
             let results = Arc::new(OnceLock::new());
             let files: Arc<Vec<PathBuf>> = Arc::new(scenarios.iter().map(|(_, file)| file.clone()).collect());
-            for (name, file) in scenarios {
+            for (turn, (name, file)) in scenarios.into_iter().enumerate() {
                 let (files, results) = (files.clone(), results.clone());
                 let (measured, record, kernel) = (measured.clone(), record.clone(), kernel.clone());
-                trials.push(Trial::test(format!("{scheduler}::{name}"), move || {
+                let trial = Trial::test(format!("{scheduler}::{name}"), move || {
                     let results: &Machines = results.get_or_init(|| match kernel {
                         Some(record) => Machines::recorded(&record, scheduler),
                         None => Machines {
@@ -90,10 +84,14 @@ fn main() -> ExitCode {
                     let outcome = record.map_or(Ok(()), |record| judge::judge(&pair, &record));
                     measured.lock().expect("no test panics with it").push(pair.entry);
                     outcome
-                }));
+                });
+                trials.push((turn, trial));
             }
         }
     }
+    // The first scenario of every machine comes before the second of any, so that the test threads boot different machines.
+    trials.sort_by_key(|(turn, _)| *turn);
+    let trials = trials.into_iter().map(|(_, trial)| trial).collect();
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     if record.is_none() && !conclusion.has_failed() {
         write(&measured.lock().expect("no test panics with it"));

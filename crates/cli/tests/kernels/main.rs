@@ -44,7 +44,7 @@ const ON_EACH: &str = "attaches,sigkill,affinity_changes,hotplug_under_load,run_
 const ON_EACH_OTHER: &str =
     "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams,verifier_has";
 /// Scenarios of FLSCHED on the odd machine: the short ones of those that run nowhere else.
-const ON_ODD: &str = "attaches_schedules,run_passes,second_attach,lazy_rescheduling,are_named,waits_reach";
+const ON_ODD: &str = "attaches_schedules,second_attach,lazy_rescheduling,are_named,waits_reach";
 /// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
 const ON_EACH_KERNEL: &str = "doctor,verifier";
 /// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
@@ -53,7 +53,9 @@ const ON_NEWEST: &str = "partial_beside_hogs_on,partial_with";
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
 /// Scenarios that take many seconds of all CPUs. Only `./test.sh matrix` plays them.
-const LONG: &str = "a_stall_names_the_task,partial_gives_a_starved,a_hog_is_no_stall,many_pinned_tasks,hotplug_storm,all_but_one_cpu,teams_of_listed,cothreads_share,no_cothreads";
+const LONG: &str = "a_hog_is_no_stall,a_stall_names_the_task,all_but_one_cpu,attached_and_detached_again,hotplug_storm,\
+                    many_pinned_tasks,partial_beside_hogs_never,partial_gives_a_starved,a_task_whose_slice_has_ended,\
+                    cothreads_share,no_cothreads,search_steps,teams_of,the_wakers_cpu";
 
 /// The results of a machine: the outcomes of scenarios by name, and its other output.
 struct MachineResults {
@@ -112,7 +114,7 @@ impl Rig {
             return scenario.is_wanted(&wanted);
         }
         match self.machine {
-            Machine::Jitter => scenario.is_wanted(RACES),
+            Machine::Jitter => scenario.is_wanted(RACES) && (is_thorough() || !scenario.is_wanted(LONG)),
             _ if variable("ALL").is_some() => true,
             // Each policy plays the scenarios about its own behaviour, and FLSCHED also those for all policies.
             Machine::Work
@@ -164,6 +166,11 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
         }
     }
     rigs
+}
+
+/// More than by default is played: `./test.sh matrix` and `./test.sh races` are.
+fn is_thorough() -> bool {
+    variable("ALL").is_some() || variable("SEEDS").is_some()
 }
 
 /// The seeds for the machines on which CPUs interleave at random.
