@@ -213,15 +213,15 @@ install_rust() {
 		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends rustup >&2 ||
 			say "that did not work; taking rustup from its own site"
 	fi
+	channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml || echo stable)
 	if command -v rustup >/dev/null 2>&1; then
-		say "installing the stable Rust toolchain with rustup"
-		rustup toolchain install stable --profile minimal -c rustfmt -c clippy >&2 &&
-			rustup default stable >&2
+		say "installing Rust $channel with rustup"
+		rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2
 	else
-		say "installing Rust with rustup's own installer into ${CARGO_HOME:-$HOME/.cargo}"
+		say "installing Rust $channel with rustup's own installer into ${CARGO_HOME:-$HOME/.cargo}"
 		# The host of the toolchains, which https://sh.rustup.rs gets this file from.
 		curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh |
-			sh -s -- -y -q --profile minimal -c rustfmt -c clippy >&2
+			sh -s -- -y -q --default-toolchain "$channel" --profile minimal -c rustfmt -c clippy >&2
 	fi || true
 	PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 	if ! has_rust; then
