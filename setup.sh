@@ -198,9 +198,25 @@ has_rust() {
 	command -v cargo >/dev/null 2>&1 && version_at_least "$(rust_version)" "$NEEDED_RUST"
 }
 
+# Whether cargo is rustup's, which takes the toolchain that rust-toolchain.toml names.
+is_rustups_cargo() {
+	command -v cargo >/dev/null 2>&1 && command -v rustup >/dev/null 2>&1 &&
+		[ "$(dirname "$(command -v cargo)")" = "$(dirname "$(command -v rustup)")" ]
+}
+
+install_toolchain() {
+	say "installing Rust $channel with rustup"
+	rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2
+}
+
 install_rust() {
 	PATH=$PATH:${CARGO_HOME:-${HOME:?is not set: set it, or CARGO_HOME}/.cargo}/bin
 	export PATH
+	channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml 2>/dev/null || echo stable)
+	# cargo would fetch it by itself, and say nothing.
+	if [ -z "${RUSTUP_TOOLCHAIN:-}" ] && is_rustups_cargo && ! rustup toolchain list | grep -q "^$channel"; then
+		install_toolchain || true
+	fi
 	if has_rust; then
 		return
 	fi
@@ -213,10 +229,8 @@ install_rust() {
 		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends rustup >&2 ||
 			say "that did not work; taking rustup from its own site"
 	fi
-	channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml || echo stable)
 	if command -v rustup >/dev/null 2>&1; then
-		say "installing Rust $channel with rustup"
-		rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2
+		install_toolchain
 	else
 		say "installing Rust $channel with rustup's own installer into ${CARGO_HOME:-$HOME/.cargo}"
 		# The host of the toolchains, which https://sh.rustup.rs gets this file from.
@@ -224,6 +238,10 @@ install_rust() {
 			sh -s -- -y -q --default-toolchain "$channel" --profile minimal -c rustfmt -c clippy >&2
 	fi || true
 	PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+	if ! has_rust && command -v rustup >/dev/null 2>&1; then
+		say "Rust $channel could not be installed; trying the stable toolchain"
+		export RUSTUP_TOOLCHAIN=stable
+	fi
 	if ! has_rust; then
 		die "no Rust $NEEDED_RUST or newer, and none could be installed: see https://rustup.rs, then run this again"
 	fi

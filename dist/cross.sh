@@ -37,6 +37,8 @@ done
 export CC_aarch64_unknown_linux_gnu=$prefix-gcc AR_aarch64_unknown_linux_gnu=$prefix-ar
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$prefix-gcc
 export PKG_CONFIG_ALLOW_CROSS=1
+# Those of build scripts are not shared with the target's.
+export CARGO_PROFILE_RELEASE_BUILD_OVERRIDE_OPT_LEVEL=0
 subcommand=${1:?usage: dist/cross.sh SUBCOMMAND OF CARGO…}
 shift
 exec cargo "$subcommand" --target $target --locked --features flsched/vendored,flsched/top "$@"

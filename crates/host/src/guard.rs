@@ -8,7 +8,7 @@
 //! `set_cpus_allowed_dl()` when a CPU goes offline.
 use crate::Error;
 use crate::processes;
-use crate::starvation::numbers_in;
+use crate::starvation::{numbers_in, read_stat};
 use crate::status::policy_of;
 use nix::errno::Errno;
 use nix::libc;
@@ -153,27 +153,26 @@ impl Drop for Guard {
     }
 }
 
-/// The calling thread has a real-time priority until this is dropped; one that has a real-time class keeps its own.
+/// The calling thread has at least this real-time priority until this is dropped.
 pub struct Raised {
-    before: Option<libc::c_int>,
+    before: Option<Class>,
 }
 
 impl Raised {
     fn to(priority: libc::c_int) -> Self {
-        // SAFETY: takes an integer; 0 is the calling thread.
-        let class = unsafe { libc::sched_getscheduler(0) };
-        let is_normal = class >= 0 && !is_real_time(class & !libc::SCHED_RESET_ON_FORK);
+        let is_lower =
+            |(class, own): &Class| !is_real_time(class & !libc::SCHED_RESET_ON_FORK) || *own < priority;
+        let before = class_of(0).filter(is_lower);
         // The guard's own threads have shown that it may.
-        let is_raised =
-            is_normal && enter_class(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority).is_ok();
-        Self { before: is_raised.then_some(class) }
+        let to = (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority);
+        Self { before: before.filter(|_| enter_class(0, to.0, to.1).is_ok()) }
     }
 }
 
 impl Drop for Raised {
     fn drop(&mut self) {
-        if let Some(class) = self.before {
-            let _ = enter_class(0, class, 0);
+        if let Some((class, priority)) = self.before {
+            let _ = enter_class(0, class, priority);
         }
     }
 }
@@ -287,7 +286,7 @@ struct Runnable {
 fn runnable_tasks() -> impl Iterator<Item = Runnable> {
     let own = nix::unistd::gettid().as_raw() as u32;
     let task = move |process: u32, id: u32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/task/{id}/stat")).ok()?;
+        let stat = read_stat(&format!("/proc/{process}/task/{id}/stat"))?;
         let is_runnable = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'));
         let class = policy_of(&stat).filter(|_| is_runnable && id != own)?;
         Some(Runnable { id: id as _, process: process as _, class: class as _ })
@@ -333,6 +332,23 @@ fn is_helpers_name(comm: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_raised_thread_may_be_raised_further() {
+        let before = class_of(0);
+        let low = Raised::to(1);
+        let in_low = class_of(0);
+        let high = Raised::to(99);
+        let in_high = class_of(0);
+        drop(high);
+        let after_high = class_of(0);
+        drop(low);
+        assert_eq!((after_high, class_of(0)), (in_low, before));
+        // Without the privilege nothing is raised.
+        if caps::has_cap(None, caps::CapSet::Effective, caps::Capability::CAP_SYS_NICE).unwrap() {
+            assert_eq!([in_low, in_high].map(|class| class.unwrap().1), [1, 99]);
+        }
+    }
 
     #[test]
     fn helpers_are_threads_of_the_kernel() {

@@ -57,7 +57,7 @@ const OPTIONAL_FLAGS: [(&str, u64); 2] =
 
 /// Turns that are over at the tick end as lazily as those of EEVDF do, as FLSCHED's paper has it: from Linux 7.4 on, and as long as
 /// nobody has measured it only if the user asks for it in the environment.
-const LAZY_FLAG: &str = "SCX_OPS_LAZY_RESCHED";
+pub(crate) const LAZY_FLAG: &str = "SCX_OPS_LAZY_RESCHED";
 const LAZY: &str = "FLSCHED_LAZY_RESCHED";
 
 /// Attempts while CPUs come and go.
@@ -98,12 +98,6 @@ pub(crate) fn start_once(spec: &PolicySpec, scope: Scope, guard: Option<&Guard>)
         frequencies.clocks().check(spec)?;
     }
     check_machine()?;
-    if wants_lazy() && compat::read_enum("scx_ops_flags", LAZY_FLAG).is_err() {
-        return Err(UsageError(format!(
-            "{LAZY}=1: this kernel has no {LAZY_FLAG} (Linux 7.4 and newer): unset it"
-        ))
-        .into());
-    }
     if !sched_ext::has_deadline_server() {
         guard::check()?;
     }
@@ -164,6 +158,7 @@ fn load(
     btf: &Btf<'_>,
     frequencies: Option<&Frequencies>,
 ) -> Result<(Object, Vec<String>), Error> {
+    let is_lazy = is_lazy()?;
     let policy = spec.policy;
     if let Some(cpu) = topology::beyond_tables() {
         return Err(Error::TooManyCpus { cpu });
@@ -177,7 +172,8 @@ fn load(
     let useless = frequencies.and_then(Frequencies::why_useless).map(|why| {
         format!("{} finds no slow CPU here, so what it does by frequency changes nothing: {why}", policy.name)
     });
-    Ok((object, places.warning.into_iter().chain(useless).collect()))
+    let lazily = is_lazy.then(|| format!("{LAZY}=1: turns that are over at the tick end lazily"));
+    Ok((object, places.warning.into_iter().chain(useless).chain(lazily).collect()))
 }
 
 fn refused(policy: &Policy, cause: anyhow::Error) -> Error {
@@ -377,8 +373,25 @@ fn tick_ns() -> u64 {
     resolution.ok().and_then(|tick| u64::try_from(tick.num_nanoseconds()).ok()).unwrap_or(COARSEST)
 }
 
-fn wants_lazy() -> bool {
-    std::env::var_os(LAZY).is_some_and(|value| value == "1")
+/// Whether the user asks for lazy rescheduling.
+fn wants_lazy() -> Result<bool, UsageError> {
+    match std::env::var_os(LAZY) {
+        None => Ok(false),
+        Some(value) if value == "0" => Ok(false),
+        Some(value) if value == "1" => Ok(true),
+        Some(value) => Err(UsageError(format!("{LAZY}={} is neither 0 nor 1", value.to_string_lossy()))),
+    }
+}
+
+/// Whether rescheduling is lazy. An error: the user asks for it, and this kernel cannot do it.
+fn is_lazy() -> Result<bool, UsageError> {
+    let wants = wants_lazy()?;
+    if wants && !sched_ext::has_lazy_rescheduling() {
+        return Err(UsageError(format!(
+            "{LAZY}=1: this kernel has no {LAZY_FLAG} (Linux 7.4 and newer): unset it"
+        )));
+    }
+    Ok(wants)
 }
 
 fn configure_ops(
@@ -405,8 +418,8 @@ fn configure_ops(
         flags |= immediately;
         set_ops_member(ops, btf, "cpu_release", &[])?;
     }
-    if wants_lazy() {
-        flags |= compat::read_enum("scx_ops_flags", LAZY_FLAG).ok()?;
+    if let (Ok(true), Ok(lazily)) = (wants_lazy(), compat::read_enum("scx_ops_flags", LAZY_FLAG)) {
+        flags |= lazily;
     }
     set_ops_member(ops, btf, "flags", &flags.to_ne_bytes())?;
     Some(())

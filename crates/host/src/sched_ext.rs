@@ -1,4 +1,5 @@
 //! Reads `/sys/kernel/sched_ext`.
+use crate::loader::LAZY_FLAG;
 use std::fs;
 use std::path::Path;
 
@@ -50,6 +51,11 @@ pub fn has_deadline_server() -> bool {
     let is_built_in =
         crate::config::has_btf() && scx_utils::compat::struct_has_field("rq", "ext_server").unwrap_or(false);
     is_built_in && !is_off(Path::new("/sys/kernel/debug/sched/ext_server"))
+}
+
+/// Whether the kernel ends turns that are over at the tick as lazily as the default class does, for schedulers that ask for it.
+pub fn has_lazy_rescheduling() -> bool {
+    crate::config::has_btf() && scx_utils::compat::read_enum("scx_ops_flags", LAZY_FLAG).is_ok()
 }
 
 /// Why a second scheduler cannot be attached above, below or beside one of ours on this kernel, although it has sub-schedulers

@@ -211,11 +211,13 @@ fn task(process: u32, id: u32, descendants: &mut Descendants) -> Option<Task> {
     {
         return None;
     }
-    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{id}/{file}")).ok();
-    let stat = read("stat")?;
+    let file = |name: &str| format!("/proc/{process}/task/{id}/{name}");
+    let stat = read_stat(&file("stat"))?;
     let Stat { name, state, parent, rest } = Stat::of(&stat)?;
-    let is_of_command = descendants.include(process, Some(parent));
-    let schedstat = read("schedstat")?;
+    let schedstat = fs::read_to_string(file("schedstat")).ok()?;
+    // The kernel says 0 of a thread that is just ending.
+    let parent = Some(parent).filter(|parent| *parent > 0);
+    let is_of_command = process != std::process::id() && descendants.include(process, parent);
     let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
     let mut ran: (u64, u64) = (numbers.next()?, numbers.nth(1)?);
     if ran == (0, 0) {
@@ -262,10 +264,13 @@ impl Descendants {
             if let Some(known) = self.known.get(&process) {
                 break *known;
             }
-            // A process that ends meanwhile has no descendants; neither has a number that returns because it is used again.
+            // So that a number that returns, because it is used again, ends the walk.
             self.known.insert(process, false);
             line.push(process);
-            let Some(next) = parent.take().or_else(|| parent_of(process)) else { break false };
+            // The child of a process that has just ended has another parent now.
+            let adopted = |child: &u32| parent_of(*child).filter(|parent| *parent != process);
+            let next = parent.take().or_else(|| parent_of(process));
+            let Some(next) = next.or_else(|| line.iter().rev().nth(1).and_then(adopted)) else { break false };
             process = next;
         };
         self.known.extend(line.into_iter().map(|process| (process, is_included)));
@@ -273,9 +278,13 @@ impl Descendants {
     }
 }
 
+/// A task's name may be any bytes.
+pub(crate) fn read_stat(path: &str) -> Option<String> {
+    Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
+}
+
 fn parent_of(process: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    Some(Stat::of(&stat)?.parent)
+    Some(Stat::of(&read_stat(&format!("/proc/{process}/stat"))?)?.parent)
 }
 
 #[cfg(test)]

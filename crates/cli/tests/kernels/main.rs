@@ -43,16 +43,16 @@ const ON_EACH: &str = "attaches,sigkill,affinity_changes,hotplug_under_load,run_
 /// The same for the other policies. They are attached as FLSCHED is, so they need fewer scenarios.
 const ON_EACH_OTHER: &str =
     "attaches_schedules,affinity_changes,threads_of_a_core,search_step_any,large_teams,verifier_has";
-/// Scenarios of FLSCHED on the odd machine: the short ones of those that run nowhere else.
-const ON_ODD: &str = "attaches_schedules,second_attach,lazy_rescheduling,are_named,waits_reach";
+/// Scenarios of FLSCHED on the odd machine: the shorter ones of those that run nowhere else.
+const ON_ODD: &str = "attaches_schedules,run_passes,second_attach,are_named,waits_reach,without_the_kernels";
 /// Further scenarios of FLSCHED on each kernel, which depend on the kernel's features.
-const ON_EACH_KERNEL: &str = "doctor,verifier";
+const ON_EACH_KERNEL: &str = "doctor,lazy_rescheduling,verifier";
 /// Scenarios that depend on sched_ext's deadline server, which only the newest kernel has.
 const ON_NEWEST: &str = "partial_beside_hogs_on,partial_with";
 /// Scenarios for machines whose CPUs interleave at random: CPU hotplug, and tasks that begin and end.
 const RACES: &str =
     "attaches_schedules,affinity_changes,cpuset,hotplug_storm,five_thousand,hundreds_of,stopped_and";
-/// Scenarios that take many seconds of all CPUs. Only `./test.sh matrix` plays them.
+/// Scenarios that take many seconds of all CPUs. They are played only if the user asks for more than CI does.
 const LONG: &str = "a_hog_is_no_stall,a_stall_names_the_task,all_but_one_cpu,attached_and_detached_again,hotplug_storm,\
                     many_pinned_tasks,partial_beside_hogs_never,partial_gives_a_starved,a_task_whose_slice_has_ended,\
                     cothreads_share,no_cothreads,search_steps,teams_of,the_wakers_cpu";
@@ -120,7 +120,7 @@ impl Rig {
             Machine::Work
                 if self.kernel == KERNEL && (self.policy == "flsched" || scenario.is_about_one()) =>
             {
-                !scenario.is_wanted(LONG)
+                is_thorough() || !scenario.is_wanted(LONG)
             }
             Machine::Work if self.kernel == NEWEST && scenario.is_wanted(ON_NEWEST) => true,
             Machine::Work if self.policy == "flsched" && scenario.is_wanted(ON_EACH_KERNEL) => true,
@@ -168,9 +168,9 @@ fn rigs() -> Vec<(Rig, Arc<OnceLock<MachineResults>>)> {
     rigs
 }
 
-/// More than by default is played: `./test.sh matrix` and `./test.sh races` are.
+/// More than by default is played: by `./test.sh matrix`, `newest`, `races` and `aarch64`.
 fn is_thorough() -> bool {
-    variable("ALL").is_some() || variable("SEEDS").is_some()
+    ["ALL", "SEEDS", "ARCH"].iter().any(|name| variable(name).is_some())
 }
 
 /// The seeds for the machines on which CPUs interleave at random.

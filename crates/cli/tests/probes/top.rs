@@ -107,7 +107,7 @@ pub fn screen(kernel: &str) -> Result<(), Failed> {
     let top = format!("{FLSCHED} top --interval 0.5");
     // A new size has the whole screen drawn again: otherwise only letters that differ are.
     let sizes = "for columns in 5 300 84; do stty -F /dev/pts/0 cols $columns rows 30; sleep 0.5; done";
-    let shows = |word: &str| format!("until grep -qa {word} /tmp/screen; do {sizes}; done");
+    let shows = |word: &str| format!("while {sizes}; do grep -qa {word} /tmp/screen && break; done");
     let keys = format!("printf ts; {}; printf '?'; {}; printf q", shows("most"), shows("Keys"));
     let output = in_machine(
         kernel,

@@ -32,7 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(partial_beside_hogs_on_other_cpus, REPEATABLE, &["flsched"]),
     scenario!(waits_reach_the_command, ONCE, &["flsched"]),
     scenario!(second_attach_is_refused, ONCE),
-    scenario!(lazy_rescheduling_where_the_kernel_has_it, ONCE, &["flsched"]),
+    scenario!(lazy_rescheduling_where_the_kernel_has_it, REPEATABLE, &["flsched"]),
     scenario!(sigkill_restores_the_default_scheduler, EVERYWHERE),
     scenario!(a_second_signal_ends_it, ONCE, &["flsched"]),
     scenario!(ejected_and_attached_again, ONCE, &["flsched"]),
@@ -280,12 +280,19 @@ fn second_attach_is_refused() {
 }
 
 fn lazy_rescheduling_where_the_kernel_has_it() {
-    let mut command = Command::new("flsched");
-    command.args(["run", "--", "true"]).env("FLSCHED_LAZY_RESCHED", "1");
-    let (code, text) = outcome_of(command);
-    if code != 0 {
+    let run = |value: &str| {
+        let mut command = Command::new("flsched");
+        command.args(["run", "--", "true"]).env("FLSCHED_LAZY_RESCHED", value);
+        outcome_of(command)
+    };
+    let (code, text) = run("1");
+    if flsched_host::sched_ext::has_lazy_rescheduling() {
+        assert!(code == 0 && text.contains("end lazily"), "{code}: {text}");
+    } else {
         assert!(code == 2 && text.contains("this kernel has no SCX_OPS_LAZY_RESCHED"), "{code}: {text}");
     }
+    assert_eq!(run("0").0, 0);
+    assert_eq!(run("yes").0, 2);
     assert!(!is_any_attached());
 }
 
