@@ -191,32 +191,18 @@ build_emulator() {
 }
 
 rust_version() {
-	cargo --version 2>/dev/null | cut -d ' ' -f 2
+	# Otherwise rustup's cargo fetches a toolchain that is missing, and says nothing here.
+	RUSTUP_AUTO_INSTALL=0 cargo --version 2>/dev/null | cut -d ' ' -f 2
 }
 
 has_rust() {
 	command -v cargo >/dev/null 2>&1 && version_at_least "$(rust_version)" "$NEEDED_RUST"
 }
 
-# Whether cargo is rustup's, which takes the toolchain that rust-toolchain.toml names.
-is_rustups_cargo() {
-	command -v cargo >/dev/null 2>&1 && command -v rustup >/dev/null 2>&1 &&
-		[ "$(dirname "$(command -v cargo)")" = "$(dirname "$(command -v rustup)")" ]
-}
-
-install_toolchain() {
-	say "installing Rust $channel with rustup"
-	rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2
-}
-
 install_rust() {
 	PATH=$PATH:${CARGO_HOME:-${HOME:?is not set: set it, or CARGO_HOME}/.cargo}/bin
 	export PATH
 	channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml 2>/dev/null || echo stable)
-	# cargo would fetch it by itself, and say nothing.
-	if [ -z "${RUSTUP_TOOLCHAIN:-}" ] && is_rustups_cargo && ! rustup toolchain list | grep -q "^$channel"; then
-		install_toolchain || true
-	fi
 	if has_rust; then
 		return
 	fi
@@ -230,7 +216,8 @@ install_rust() {
 			say "that did not work; taking rustup from its own site"
 	fi
 	if command -v rustup >/dev/null 2>&1; then
-		install_toolchain
+		say "installing Rust $channel with rustup"
+		rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2
 	else
 		say "installing Rust $channel with rustup's own installer into ${CARGO_HOME:-$HOME/.cargo}"
 		# The host of the toolchains, which https://sh.rustup.rs gets this file from.

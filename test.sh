@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # All tests: units, then the policies on stock kernels in virtual machines.
-#   ./test.sh            everything, on the kernels that differ most (14 minutes)
+#   ./test.sh            everything, on the kernels that differ most (17 minutes)
 #   ./test.sh units      only the tests inside the crates; they need no virtual machine
 #   ./test.sh matrix     every policy on every supported kernel series (two hours)
 #   ./test.sh newest     every policy on the newest kernel that Debian offers, tried or not, and what fails there

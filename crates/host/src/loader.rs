@@ -418,7 +418,9 @@ fn configure_ops(
         flags |= immediately;
         set_ops_member(ops, btf, "cpu_release", &[])?;
     }
-    if let (Ok(true), Ok(lazily)) = (wants_lazy(), compat::read_enum("scx_ops_flags", LAZY_FLAG)) {
+    if matches!(wants_lazy(), Ok(true))
+        && let Ok(lazily) = compat::read_enum("scx_ops_flags", LAZY_FLAG)
+    {
         flags |= lazily;
     }
     set_ops_member(ops, btf, "flags", &flags.to_ne_bytes())?;

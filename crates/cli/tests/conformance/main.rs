@@ -66,10 +66,9 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for &scheduler in SCHEDULERS.iter().filter(|name| picked(name, "POLICIES", USUAL_SCHEDULERS)) {
         for (&cpus, scenarios) in &by_cpus {
-            let scenarios = scenarios.clone();
             let results = Arc::new(OnceLock::new());
             let files: Arc<Vec<PathBuf>> = Arc::new(scenarios.iter().map(|(_, file)| file.clone()).collect());
-            for (turn, (name, file)) in scenarios.into_iter().enumerate() {
+            for (turn, (name, file)) in scenarios.iter().cloned().enumerate() {
                 let (files, results) = (files.clone(), results.clone());
                 let (measured, record, kernel) = (measured.clone(), record.clone(), kernel.clone());
                 let trial = Trial::test(format!("{scheduler}::{name}"), move || {

@@ -113,15 +113,15 @@ impl Rig {
         if let Some(wanted) = variable("SCENARIOS") {
             return scenario.is_wanted(&wanted);
         }
+        if scenario.is_wanted(LONG) && !is_thorough() {
+            return false;
+        }
         match self.machine {
-            Machine::Jitter => scenario.is_wanted(RACES) && (is_thorough() || !scenario.is_wanted(LONG)),
+            Machine::Jitter => scenario.is_wanted(RACES),
             _ if variable("ALL").is_some() => true,
             // Each policy plays the scenarios about its own behaviour, and FLSCHED also those for all policies.
-            Machine::Work
-                if self.kernel == KERNEL && (self.policy == "flsched" || scenario.is_about_one()) =>
-            {
-                is_thorough() || !scenario.is_wanted(LONG)
-            }
+            Machine::Work if self.kernel == KERNEL && self.policy == "flsched" => true,
+            Machine::Work if self.kernel == KERNEL && scenario.is_about_one() => true,
             Machine::Work if self.kernel == NEWEST && scenario.is_wanted(ON_NEWEST) => true,
             Machine::Work if self.policy == "flsched" && scenario.is_wanted(ON_EACH_KERNEL) => true,
             Machine::Odd if self.policy == "flsched" => scenario.is_wanted(ON_ODD),
