@@ -1,13 +1,16 @@
 //! The processors that our programs, and the kernels they run on, are compiled for.
+use serde::Deserialize;
 use std::fmt;
 use std::str::FromStr;
 
 /// A processor's architecture, by its two common names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum Arch {
     /// x86-64.
+    #[serde(rename = "x86_64")]
     X86,
     /// 64-bit Arm.
+    #[serde(rename = "aarch64")]
     Arm64,
 }
 

@@ -15,6 +15,9 @@ pub struct Environment {
     pub kernel: String,
     /// `uname -v`.
     pub kernel_version: String,
+    /// `uname -m`; reports before this was recorded are of x86_64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
     /// CPUs online.
     pub cpus: u32,
     /// The CPUs' model name.
@@ -127,10 +130,11 @@ impl Environment {
     /// The machine that this program runs on.
     pub fn of_this_machine() -> Self {
         let cpus = online_cpus();
-        let (kernel, kernel_version) = uname();
+        let [kernel, kernel_version, architecture] = uname();
         Self {
             kernel,
             kernel_version,
+            architecture: Some(architecture).filter(|name| !name.is_empty()),
             cpus: cpus.len() as u32,
             cpu_model: cpu_model(),
             topology: topology(&cpus),
@@ -187,16 +191,14 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
 
 /// `uname -r`.
 pub(crate) fn kernel_release() -> String {
-    uname().0
+    let [release, ..] = uname();
+    release
 }
 
-fn uname() -> (String, String) {
-    nix::sys::utsname::uname().map_or_else(
-        |_| Default::default(),
-        |names| {
-            (names.release().to_string_lossy().into_owned(), names.version().to_string_lossy().into_owned())
-        },
-    )
+/// The kernel's release and version, and its architecture.
+fn uname() -> [String; 3] {
+    let Ok(names) = nix::sys::utsname::uname() else { return Default::default() };
+    [names.release(), names.version(), names.machine()].map(|name| name.to_string_lossy().into_owned())
 }
 
 /// The value of `name: value` in a file of such lines.

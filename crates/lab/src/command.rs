@@ -13,6 +13,7 @@ pub fn arguments(comparison: &Comparison) -> Vec<String> {
     for (option, value) in [
         ("--on", settings.on.clone()),
         ("--machine", settings.machine.clone()),
+        ("--arch", settings.arch.map(|arch| arch.to_string())),
         ("--kernel", comparison.kernel.clone()),
         ("--cpus", number(settings.cpus.map(u64::from))),
         ("--topology", settings.topology.clone()),

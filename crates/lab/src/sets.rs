@@ -4,6 +4,7 @@ use crate::floor::one_cpu_workload;
 use crate::overhead::Overhead;
 use crate::papers::text::one_line;
 use crate::sweeps::{self, Sweep};
+use flsched_base::Arch;
 use flsched_spec::{Target, UsageError, Workload};
 use serde::Deserialize;
 use std::path::Path;
@@ -70,6 +71,8 @@ pub struct Settings {
     /// `--kernel`: one comparison for each.
     #[serde(default)]
     pub kernels: Vec<String>,
+    /// `--arch`.
+    pub arch: Option<Arch>,
     /// `--cpus`.
     pub cpus: Option<u32>,
     /// `--topology`.
@@ -395,6 +398,7 @@ mod tests {
         about = "the same with more CPUs"
         like = "four"
         cpus = 16
+        arch = "aarch64"
     "#;
 
     #[test]
@@ -414,7 +418,7 @@ mod tests {
         let line = |file| command::line(sets.comparison(file).unwrap());
         assert_eq!(
             line("sixteen-7.3-messages.json"),
-            "flsched compare --on vm --kernel 7.3 --cpus 16 --clock wall --schedulers eevdf,flsched \
+            "flsched compare --on vm --arch aarch64 --kernel 7.3 --cpus 16 --clock wall --schedulers eevdf,flsched \
              --runs 5 --seed 1 --workload hackbench:process-pipe:16:10"
         );
         assert_eq!(
@@ -449,6 +453,7 @@ mod tests {
         assert!(error("name = \"four\"", "name = \"a/b\"").contains("`a/b`"));
         assert!(error("about = \"a set\"", "").contains("set `four`: `about` is missing"));
         assert!(error("cpus = 4", "cpus = \"4\"").contains("cpus"));
+        assert!(error("aarch64", "arm64").contains("unknown variant `arm64`"));
         assert!(error("cpus = 4", "cpus = ").contains("line 8"));
         let patched = error("runs = 5", "patched = [\"no_x\"]");
         assert!(patched.contains("`schedulers` does not name `no_x`"), "{patched}");

@@ -287,6 +287,7 @@ fn environment(environment: &Environment) -> Vec<(&'static str, String)> {
     let load = |load: &[f64]| load.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ");
     let mut rows = vec![
         ("kernel", format!("{} {}", environment.kernel, environment.kernel_version)),
+        ("architecture", environment.architecture.clone().unwrap_or_default()),
         ("cgroup", environment.cgroup.clone().unwrap_or_default()),
         ("kernel command line", environment.kernel_cmdline.clone().unwrap_or_default()),
         ("CPU", environment.cpu_model.clone().unwrap_or_default()),

@@ -2,6 +2,7 @@
 use crate::command;
 use crate::store::{clock_name, counts_work};
 use crate::view::{Row, View};
+use flsched_base::Arch;
 use flsched_compare::Report;
 use flsched_compare::report::words::{ratio, ratio_interval};
 use flsched_compare::result::{ArmResult, FailureKind};
@@ -12,6 +13,9 @@ use std::rc::Rc;
 pub(super) fn quantity(report: &Report) -> &'static str {
     if counts_work(&clock_name(report)) { "work" } else { "time" }
 }
+
+/// The architecture that is not named, and that reports without one are of.
+const USUAL: &str = Arch::X86.name();
 
 /// Where and when, in a line; everything from the reports.
 pub(super) fn header(reports: &[Rc<Report>]) -> String {
@@ -28,10 +32,13 @@ pub(super) fn header(reports: &[Rc<Report>]) -> String {
         [1] => "1 CPU".to_string(),
         several => format!("{} CPUs", several.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
     };
+    let architecture = |report: &Report| report.environment.architecture.clone().unwrap_or(USUAL.into());
+    let architecture = Some(each(&architecture)).filter(|it| it != USUAL).unwrap_or_default();
     let parts = [
         format!("clock {}", clock_name(first)),
         format!("kernel {}", first.kernel),
         cpus,
+        architecture,
         each(&place),
         format!("{} runs of each, interleaved, medians", each(&|it| it.runs.to_string())),
         each(&|it| it.started_at.chars().take(10).collect()),
