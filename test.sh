@@ -11,6 +11,7 @@
 #   ./test.sh recordings recorded loads against their replays in the simulator (12 minutes)
 #   ./test.sh robustness  stress-ng and rt-tests under every policy beside EEVDF, two kernels (hours; FLSCHED_TEST_LOADS=futex,pipe)
 #   ./test.sh packages   builds the packages, and installs, uses and removes them in clean Debian 12 and 13 (about 20 minutes)
+#   ./test.sh packages aarch64   the same for aarch64, without virtual machines inside
 #   ./test.sh service    builds the packages, and tries the service under systemd in virtual machines (about 6 minutes)
 #   ./test.sh slurm      jobs of the Slurm of Debian 12 and 13 get schedulers, in virtual machines (about 20 minutes)
 #   ./test.sh kubernetes the manifest for Kubernetes, and its command in a virtual machine (4 minutes)
@@ -57,7 +58,8 @@ robustness)
 	set -- -p flsched-lab --test robustness
 	;;
 packages | service | slurm | campaign | kubernetes | pages)
-	exec "./dist/test/$suite.sh"
+	shift
+	exec "./dist/test/$suite.sh" "$@"
 	;;
 *)
 	echo "usage: ./test.sh [all|units|matrix|newest|aarch64|races|conformance|recordings|robustness|packages|service|slurm|campaign|kubernetes|pages]" >&2

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs in a clean Debian as root: installs, uses and removes what is in /packages. packages.sh calls it.
+# Runs in a clean Debian as root: installs, uses and removes what is in /packages. packages.sh calls it. Where EMULATED is
+# set, programs run under QEMU's user mode, which boots no virtual machine in reasonable time.
 set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 context() { :; }
@@ -70,31 +71,41 @@ find /usr/local/lib/flsched /usr/local/share/doc/flsched -type d -empty -delete
 find /usr/local ! -type d -o -name '*flsched*' | diff /tmp/local - >$log || fail "the tarball leaves files"
 ok "the tarball comes and goes"
 
-# With what is recommended, and a compiler: virtual machines and all workloads that the program brings. The QEMU of Debian 12
-# is too old for them, as docs/how-to/install.md says.
-if grep -q VERSION_CODENAME=bookworm /etc/os-release; then
-	sed -n 's/^\(deb .*\) bookworm main$/\1 bookworm-backports main/p' /etc/apt/sources.list \
-		>/etc/apt/sources.list.d/backports.list
-	apt update
-	apt install -t bookworm-backports qemu-system-x86
-fi
-apt install /packages/flsched_*.deb gcc libc6-dev
-runs 0 '^6\.18\.' flsched vm --kernel 6.18 --clock wall -- uname -r
-runs 0 '' flsched vm -- true
-runs 0 'flsched' flsched compare --on vm --kernel 6.18 --clock wall --runs 1 --schedulers eevdf,flsched \
-	--workload hackbench:process-pipe:1:20 --workload spin-barrier:4:10 --workload libgomp:ep:4:1
-
-# A cache that takes nothing: one line, and nothing is left.
 mkdir /tmp/full /tmp/readonly
 mount -t tmpfs -o size=1M none /tmp/full
-runs 125 'no space left in /tmp/full' env FLSCHED_CACHE=/tmp/full flsched vm --kernel 7.0 -- true
 mount -t tmpfs -o ro none /tmp/readonly
-runs 125 'set FLSCHED_CACHE to a folder you may write to' \
-	env FLSCHED_CACHE=/tmp/readonly flsched vm --kernel 7.0 -- true
-find /tmp/full -type f -size +0 ! -name apt.conf ! -name debian.sources ! -name index.json >$log
-[ ! -s $log ] || fail "a full disk keeps pieces"
 
-# The same for results.
+# With what is recommended, and a compiler: virtual machines and all workloads that the program brings. The QEMU of Debian 12
+# is too old for them, as docs/how-to/install.md says.
+in_virtual_machines() {
+	if grep -q VERSION_CODENAME=bookworm /etc/os-release; then
+		sed -n 's/^\(deb .*\) bookworm main$/\1 bookworm-backports main/p' /etc/apt/sources.list \
+			>/etc/apt/sources.list.d/backports.list
+		apt update
+		apt install -t bookworm-backports qemu-system-x86
+	fi
+	apt install /packages/flsched_*.deb gcc libc6-dev
+	runs 0 '^6\.18\.' flsched vm --kernel 6.18 --clock wall -- uname -r
+	runs 0 '' flsched vm -- true
+	runs 0 'flsched' flsched compare --on vm --kernel 6.18 --clock wall --runs 1 --schedulers eevdf,flsched \
+		--workload hackbench:process-pipe:1:20 --workload spin-barrier:4:10 --workload libgomp:ep:4:1
+
+	# A cache that takes nothing: one line, and nothing is left.
+	runs 125 'no space left in /tmp/full' env FLSCHED_CACHE=/tmp/full flsched vm --kernel 7.0 -- true
+	runs 125 'set FLSCHED_CACHE to a folder you may write to' \
+		env FLSCHED_CACHE=/tmp/readonly flsched vm --kernel 7.0 -- true
+	find /tmp/full -type f -size +0 ! -name apt.conf ! -name debian.sources ! -name index.json >$log
+	[ ! -s $log ] || fail "a full disk keeps pieces"
+}
+if [ -z "${EMULATED:-}" ]; then
+	in_virtual_machines
+else
+	runs 0 '^Inst qemu-system-arm ' apt-get install --simulate /packages/flsched_*.deb
+	apt install --no-install-recommends /packages/flsched_*.deb gcc libc6-dev
+	runs 0 'libgomp:ep:4:1' flsched compare --on host --schedulers eevdf,batch --runs 1 --workload libgomp:ep:4:1
+fi
+
+# A full disk, and one that takes nothing, for results.
 tail -c +1 /dev/zero 2>/dev/null >/tmp/full/zeros || true
 runs 1 'cannot write /tmp/full/report.json: No space left on device.*; free space there' flsched compare --on sim \
 	--machine i7-2670qm --runs 2 --schedulers eevdf,flsched --workload spin-barrier --json /tmp/full/report.json

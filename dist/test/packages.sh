@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Builds the packages, and uses them as their users do: in clean roots of Debian 12 and 13, which are made here and kept
 # in the cache folder. in-root.sh runs inside them.
+#   dist/test/packages.sh           for this machine's processor
+#   dist/test/packages.sh aarch64   for that one: cross-built, and its roots' programs run under QEMU's user mode
 set -eu
 cd "$(dirname "$0")/../.."
 # shellcheck source=setup.sh
@@ -9,6 +11,19 @@ cd "$(dirname "$0")/../.."
 
 # shellcheck source=dist/test/roots.sh
 . dist/test/roots.sh
+
+machine=${1:-$(uname -m)}
+case $machine in
+x86_64) debian=amd64 loader=ld-linux-x86-64.so.2 ;;
+aarch64) debian=arm64 loader=ld-linux-aarch64.so.1 ;;
+*)
+	echo "usage: dist/test/packages.sh [x86_64|aarch64]" >&2
+	exit 2
+	;;
+esac
+# Whether this machine's kernel hands programs of that processor to an emulator.
+emulated=
+[ "$machine" = "$(uname -m)" ] || emulated=yes
 
 # What the apt of this machine needs to reach its mirror and to accept it: proxies, certificates, and the age of an index.
 apt_settings() {
@@ -24,10 +39,12 @@ trap 'exit 130' INT TERM HUP
 use_in() {
 	say "using the packages in Debian $1"
 	root=$(mktemp -d)
-	mkdir -p "$roots/$1.archives/partial"
-	as_root tar -C "$root" -xf "$roots/$1.tar"
+	tarball=$(root_of "$1" $debian)
+	archives=${tarball%.tar}.archives
+	mkdir -p "$archives/partial"
+	as_root tar -C "$root" -xf "$tarball"
 	as_root mkdir -p "$root/packages" "$root/root/.cache/flsched"
-	as_root cp target/packages/* dist/test/in-root.sh dist/test/checks.sh "$root/packages"
+	as_root cp target/packages/*"$debian"* target/packages/*"$machine"* dist/test/in-root.sh dist/test/checks.sh "$root/packages"
 	apt_settings | as_root tee "$root/etc/apt/apt.conf.d/50host" >/dev/null
 	# The root is thrown away, so dpkg need not wait until its files are on the disk.
 	echo force-unsafe-io | as_root tee "$root/etc/dpkg/dpkg.cfg.d/50host" >/dev/null
@@ -41,20 +58,20 @@ use_in() {
 	as_root unshare --mount --pid --fork --kill-child sh -c '
 		mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" &&
 		mount --bind "$2" "$1/var/cache/apt/archives" &&
-		exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$1" sh /packages/in-root.sh' \
-		sh "$root" "$roots/$1.archives" || status=$?
+		exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root EMULATED="$3" chroot "$1" sh /packages/in-root.sh' \
+		sh "$root" "$archives" "$emulated" || status=$?
 	as_root rm -rf --one-file-system "$root"
 	[ "$status" = 0 ] || fail "Debian $1"
 }
 
 # What the program needs is what the packages say that it needs.
 check_program() {
-	needed=$(objdump -p "$1" | sed -n 's/^ *NEEDED *//p' | sort | tr '\n' ' ')
+	needed=$(readelf -dW "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' | sort | tr '\n' ' ')
 	case $needed in
-	"ld-linux-x86-64.so.2 libc.so.6 libgcc_s.so.1 libm.so.6 " | "libc.so.6 libgcc_s.so.1 libm.so.6 ") ;;
+	"$loader libc.so.6 libgcc_s.so.1 libm.so.6 " | "libc.so.6 libgcc_s.so.1 libm.so.6 ") ;;
 	*) fail "the program needs $needed" ;;
 	esac
-	newest=$(objdump -T "$1" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
+	newest=$(readelf --dyn-syms -W "$1" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
 	grep -q "libc.so.6($newest)" dist/nfpm.yaml || fail "the program needs $newest, which nfpm.yaml does not name"
 	echo "ok: the program needs ${needed}and $newest"
 }
@@ -103,12 +120,17 @@ check_refusals() {
 	rm -rf "$folder"
 }
 
-./dist/package.sh
-check_install
-check_refusals
+./dist/package.sh "$machine"
+if [ -z "$emulated" ]; then
+	check_install
+	check_refusals
+else
+	install_missing qemu-user-static binfmt-support
+	check_program "target/$machine-unknown-linux-gnu/release/flsched"
+fi
 install_missing mmdebstrap
 for release in bookworm trixie; do
-	make_root "$release"
+	make_root "$release" $debian
 done
 for release in bookworm trixie; do
 	use_in "$release"

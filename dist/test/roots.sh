@@ -23,11 +23,15 @@ make_venv() {
 	printf %s "$venv/bin/python3"
 }
 
-# make_root RELEASE: a clean Debian in $roots/RELEASE.tar, with systemd, a manual, and the shells that complete.
+# root_of RELEASE ARCHITECTURE: where make_root puts its Debian, as a tarball.
+root_of() { printf %s "$roots/$1-$2.tar"; }
+
+# make_root RELEASE ARCHITECTURE: a clean Debian, with systemd, a manual, and the shells that complete.
 make_root() {
-	if [ ! -f "$roots/$1.tar" ]; then
-		say "making a root of Debian $1"
-		make_tarball "$roots/$1.tar" "$1" --variant=minbase --include=man-db,bash-completion,zsh,fish,systemd
+	if [ ! -f "$(root_of "$1" "$2")" ]; then
+		say "making a root of Debian $1 for $2"
+		make_tarball "$(root_of "$1" "$2")" "$1" --architectures="$2" --variant=minbase \
+			--include=man-db,bash-completion,zsh,fish,systemd
 	fi
 }
 

@@ -17,7 +17,7 @@ boot() {
 	say "trying the service on kernel $kernel: $*"
 	# A console of the machine is a device that nobody announces, and systemd would wait for it.
 	target/release/flsched vm --kernel "$kernel" --clock wall --cpus 4 --memory 1280M --cgroup root --timeout 1800 \
-		--append systemd.getty_auto=no --include "$(echo target/packages/flsched_*.deb)" \
+		--append systemd.getty_auto=no --include "$(echo target/packages/flsched_*_amd64.deb)" \
 		--include dist/test/in-systemd.sh --include dist/test/checks.sh -- sh dist/test/in-machine.sh "$@" <"$folder/root.tar" ||
 		fail "the service on kernel $kernel"
 }
@@ -29,7 +29,7 @@ shrink_root() {
 		/var/cache; do
 		set -- "$@" "--path-exclude=$unneeded*"
 	done
-	mmtarfilter "$@" <"$roots/trixie.tar" >"$folder/root.tar"
+	mmtarfilter "$@" <"$(root_of trixie amd64)" >"$folder/root.tar"
 }
 
 # The kernel that Debian 13 itself brings: it has no sched_ext.
@@ -46,7 +46,7 @@ make_stock_kernel() {
 
 ./dist/package.sh
 install_missing mmdebstrap
-make_root trixie
+make_root trixie amd64
 make_stock_kernel
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
