@@ -95,6 +95,15 @@ install_missing() {
 	fi
 }
 
+# What dist/cross.sh needs to build for aarch64 on another machine.
+install_cross() {
+	install_missing gcc-aarch64-linux-gnu libc6-dev-arm64-cross autoconf automake autopoint bison flex gawk
+	if [ ! -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
+		say "installing Rust's library for aarch64"
+		rustup target add aarch64-unknown-linux-gnu >&2 || die "rustup could not install Rust's library for aarch64"
+	fi
+}
+
 # QEMU for this machine's own processor, as the package and as the program.
 qemu_package() {
 	case $(uname -m) in

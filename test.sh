@@ -28,7 +28,7 @@ export CARGO_TARGET_DIR="$PWD/target"
 suite=${1:-all}
 case $suite in
 units) set -- --workspace --lib --bins ;;
-all) set -- --workspace ;;
+all) set -- --workspace --lib --bins --tests ;;
 matrix)
 	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=build:6.12,6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=2
 	set -- -p flsched -p flsched-lab --test kernels --test probes --test overhead
@@ -78,7 +78,12 @@ emulated=
 if [ "$suite" = aarch64 ]; then
 	say "building for aarch64"
 	emulated="--arch aarch64"
+	install_cross
+	install_missing libfdt-dev qemu-user
 	./dist/cross.sh build --release -p flsched >&2
+	say "testing units for aarch64, under QEMU's user mode"
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+		./dist/cross.sh test --release --workspace --lib --bins
 	# Cargo says where the test is.
 	FLSCHED_TEST_PROGRAM=$PWD/$(./dist/cross.sh test --release --no-run "$@" 2>&1 | tee /dev/stderr |
 		sed -n 's/^ *Executable .*(\(.*\))$/\1/p')

@@ -77,6 +77,7 @@ if [ "$machine" = "$(uname -m)" ]; then
 else
 	[ "$machine" = aarch64 ] || fail "only aarch64 can be built on another machine: build on a machine with $machine"
 	program=target/aarch64-unknown-linux-gnu/release/flsched
+	install_cross
 	./dist/cross.sh build --release -p flsched >&2 || fail "the build failed, see above"
 	# The manual is the same everywhere, and this machine writes it.
 	cargo build --release --locked -p flsched --bin flsched-manual --features top,manual >&2 || fail "the build failed, see above"
