@@ -1,5 +1,6 @@
-//! How long the simulator takes for a run of hackbench, as messages a second: `cargo bench -p flsched-sim`.
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+//! How many messages a second of a run of hackbench the simulator does: `cargo bench -p flsched-sim`.
+use divan::Bencher;
+use divan::counter::ItemsCount;
 use flsched_machine::Machine;
 use flsched_sim::{Setup, Simulation, load};
 use flsched_spec::workload::Model;
@@ -10,6 +11,10 @@ const GROUPS: u64 = 20;
 const LOOPS: u64 = 20;
 /// Each of 20 senders of a group sends to each of 20 receivers.
 const MESSAGES: u64 = GROUPS * 20 * 20 * LOOPS;
+
+fn main() {
+    divan::main();
+}
 
 fn simulation(scheduler: &str) -> Simulation {
     let setup = Setup {
@@ -22,20 +27,10 @@ fn simulation(scheduler: &str) -> Simulation {
     Simulation::new(setup).unwrap()
 }
 
-fn messages(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("messages");
-    group.throughput(Throughput::Elements(MESSAGES)).sample_size(10);
-    for scheduler in ["flsched", "cfs", "eevdf", "fifo"] {
-        group.bench_function(scheduler, |bencher| {
-            bencher.iter_batched(
-                || simulation(scheduler),
-                |simulation| simulation.run().unwrap(),
-                criterion::BatchSize::PerIteration,
-            );
-        });
-    }
-    group.finish();
+#[divan::bench(args = ["flsched", "cfs", "eevdf", "fifo"], sample_count = 10, sample_size = 1)]
+fn messages(bencher: Bencher<'_, '_>, scheduler: &str) {
+    bencher
+        .counter(ItemsCount::new(MESSAGES))
+        .with_inputs(|| simulation(scheduler))
+        .bench_local_values(|simulation| simulation.run().unwrap());
 }
-
-criterion_group!(benches, messages);
-criterion_main!(benches);
