@@ -262,9 +262,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 BETWEEN(waking, WAKE, "fentry/try_to_wake_up", "fexit/try_to_wake_up")
 
 /* The trace points leave out the second in a lock's queue, and this function the other kinds of
- * locks. */
-BETWEEN(spin, LOCK, "fentry/native_queued_spin_lock_slowpath",
-	"fexit/native_queued_spin_lock_slowpath")
+ * locks. Its name differs from kernel to kernel; the loader finds it. */
+BETWEEN(spin, LOCK, "fentry", "fexit")
 
 /* A sleeping wait, after one that span, takes no CPU time. */
 SEC("tp_btf/contention_begin")
@@ -279,6 +278,7 @@ int BPF_PROG(on_contention_end, void *lock, int error)
 	return pop(LOCK);
 }
 
+/* The loader leaves out those that the kernel does not have. */
 #define INTERRUPT(name) BETWEEN(name, IRQ, "tp_btf/" #name "_entry", "tp_btf/" #name "_exit")
 
 INTERRUPT(irq_handler)
@@ -288,3 +288,5 @@ INTERRUPT(reschedule)
 INTERRUPT(call_function)
 INTERRUPT(call_function_single)
 INTERRUPT(irq_work)
+/* arm64's, for all of the last four. */
+INTERRUPT(ipi)

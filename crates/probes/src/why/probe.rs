@@ -5,7 +5,7 @@ use crate::probe::Refusal;
 use flsched_host::Purpose;
 use libbpf_rs::OpenObject;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::mem::{MaybeUninit, size_of};
 use std::ops::Range;
@@ -50,10 +50,43 @@ pub enum Error {
     TooManyCpus(usize),
 }
 
-/// Whether the kernel declares it; true if its types cannot be read, as loading tells more then.
-fn has_tracepoint(name: &str) -> bool {
-    let Ok(btf) = Btf::from_vmlinux() else { return true };
-    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+/// The function that spins until a spin lock is free: as x86 with paravirtualization calls it, and as others do.
+const SPINS: [&str; 2] = ["native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath"];
+
+/// What this kernel declares; everything if its types cannot be read, as loading tells more then.
+struct Declared(Option<Btf<'static>>);
+
+impl Declared {
+    fn here() -> Self {
+        Self(Btf::from_vmlinux().ok())
+    }
+
+    fn has_tracepoint(&self, name: &str) -> bool {
+        let Some(types) = &self.0 else { return true };
+        types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|types| types.type_by_name::<Func<'_>>(name).is_some())
+    }
+}
+
+/// Chooses what to watch: processors have different interrupts, and names for the function that spins.
+fn choose(open: &mut bpf::OpenWhySkel<'_>, declared: &Declared) -> Result<(), libbpf_rs::Error> {
+    let spins = SPINS.into_iter().find(|name| declared.has_function(name));
+    for program in [&mut open.progs.on_spin, &mut open.progs.on_spin_end] {
+        match spins {
+            Some(name) => program.set_attach_target(0, Some(name.into()))?,
+            None => program.set_autoload(false),
+        }
+    }
+    for mut program in open.open_object_mut().progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        if section.strip_prefix("tp_btf/").is_some_and(|name| !declared.has_tracepoint(name)) {
+            program.set_autoload(false);
+        }
+    }
+    Ok(())
 }
 
 impl From<libbpf_rs::Error> for Error {
@@ -65,7 +98,8 @@ impl From<libbpf_rs::Error> for Error {
 /// Does `work` with the probe in the kernel, on a machine that has these CPUs online.
 pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recording, T), Error> {
     Purpose::WHY.check()?;
-    if !has_tracepoint(SCHEDULE_BEGINS) {
+    let declared = Declared::here();
+    if !declared.has_tracepoint(SCHEDULE_BEGINS) {
         return Err(Error::NoTracepoint);
     }
     let slots = cpus.iter().max().map_or(1, |highest| highest + 1);
@@ -81,6 +115,7 @@ pub fn recorded<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<(Recordin
     constants.slots = slots as u32;
     open.maps.switch_log.set_max_entries(capacity.switches * slots as u32)?;
     open.maps.wake_log.set_max_entries(capacity.wakes * slots as u32)?;
+    choose(&mut open, &declared)?;
     let mut skel = open.load()?;
     // The sampler has a target for each CPU.
     skel.attach()?;
