@@ -81,7 +81,7 @@ fn plant(contents: &Contents) -> Result<Tree, VmError> {
 mod tests {
     use super::tree::tests::{Entry, read_archive};
     use super::*;
-    use crate::BtfHealth;
+    use crate::{Arch, BtfHealth};
     use std::collections::BTreeMap;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -150,10 +150,15 @@ mod tests {
         let ls = resolve(&archive, "/bin/ls").expect("ls");
         assert_eq!(ls.data, std::fs::read("/bin/ls").unwrap());
         assert_eq!(ls.mode & 0o7777, 0o755);
-        assert!(resolve(&archive, "/lib64/ld-linux-x86-64.so.2").is_some());
+        let loader = match Arch::HOST {
+            Arch::X86 => "/lib64/ld-linux-x86-64.so.2",
+            Arch::Arm64 => "/lib/ld-linux-aarch64.so.1",
+        };
+        assert!(resolve(&archive, loader).is_some());
+        let of_debian = format!("/lib/{}-linux-gnu", Arch::HOST);
         for library in ["libc.so.6", "libgcc_s.so.1"] {
-            let place = ["/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64"]
-                .iter()
+            let place = [of_debian.as_str(), "/usr/lib64", "/lib64"]
+                .into_iter()
                 .find(|folder| Path::new(folder).join(library).exists())
                 .unwrap();
             assert!(resolve(&archive, &format!("{place}/{library}")).is_some(), "{library}");
