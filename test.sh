@@ -28,7 +28,7 @@ export CARGO_TARGET_DIR="$PWD/target"
 suite=${1:-all}
 case $suite in
 units) set -- --workspace --lib --bins ;;
-all) set -- --workspace --lib --bins --tests ;;
+all) set -- --workspace ;;
 matrix)
 	export FLSCHED_TEST_ALL=1 FLSCHED_TEST_KERNELS=build:6.12,6.16,6.18,7.0,7.2,7.3 FLSCHED_TEST_ROUNDS=2
 	set -- -p flsched -p flsched-lab --test kernels --test probes --test overhead
