@@ -95,9 +95,13 @@ install_missing() {
 	fi
 }
 
+# What compiling libelf in needs: it comes as a source that its own developers' tools configure.
+install_for_libelf() { install_missing autoconf automake autopoint bison flex gawk; }
+
 # What dist/cross.sh needs to build for aarch64 on another machine.
 install_cross() {
-	install_missing gcc-aarch64-linux-gnu libc6-dev-arm64-cross autoconf automake autopoint bison flex gawk
+	install_for_libelf
+	install_missing gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 	if [ ! -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
 		say "installing Rust's library for aarch64"
 		rustup target add aarch64-unknown-linux-gnu >&2 || die "rustup could not install Rust's library for aarch64"

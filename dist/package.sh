@@ -67,11 +67,10 @@ mkdir -p "$new" 2>/dev/null || fail "cannot write to $PWD/$out"
 [ -n "${NFPM:-}" ] || fetch_nfpm
 "$NFPM" --version >/dev/null 2>&1 || fail "$NFPM does not run: name another nfpm in NFPM"
 
-# libelf comes as a source that its own developers' tools configure.
-install_missing autoconf automake autopoint bison flex gawk
 say "building"
 if [ "$machine" = "$(uname -m)" ]; then
 	program=target/release/flsched
+	install_for_libelf
 	cargo build --release --locked -p flsched --features vendored,top,manual >&2 ||
 		fail "the build failed, see above"
 else
