@@ -134,8 +134,9 @@ say "testing"
 case $suite in
 robustness) cargo test --release --locked --features flsched/top "$@" || exit 1 ;;
 all)
-	# The policies on kernels take as long as all other tests, and each of the two leaves CPUs idle at times.
-	printf '%s\n' "--test kernels" "--lib --bins --test [!k]*" | xargs -P 2 -I '{}' sh -f -c \
+	# The policies on kernels take almost as long as all other tests, and each of the two leaves CPUs idle at times. The last
+	# line goes to whichever ends first.
+	printf '%s\n' "--test kernels" "--lib --bins --test [!kv]*" "--test vm" | xargs -P 2 -I '{}' sh -f -c \
 		'exec cargo test --release --locked --features flsched/top --workspace {} -- --include-ignored' || exit 1
 	;;
 *) cargo test --release --locked --features flsched/top "$@" -- --include-ignored ;;

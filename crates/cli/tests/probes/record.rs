@@ -137,7 +137,7 @@ pub fn counters() -> Result<(), Failed> {
 pub fn full() -> Result<(), Failed> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("load.trace");
-    let output = record("--max-size 1 -- hackbench -p -g 2 -l 3000", &path);
+    let output = record("--max-size 1 -- hackbench -p -g 2 -l 400", &path);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("CUT SHORT") && said.contains("--max-size"), "{said}");
