@@ -47,6 +47,15 @@ pub fn count(value: f64) -> String {
     HumanCount(value.round_ties_even() as u64).to_string()
 }
 
+/// A figure of any size: whole from 100 on, and below 1 with three digits that count.
+pub fn quantity(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => count(value),
+        small if small > 0.0 && small < 1.0 => seconds(value),
+        _ => format!("{value:.1}"),
+    }
+}
+
 /// A ratio with two digits after the point, more if it is tiny.
 pub fn ratio(value: f64) -> String {
     if value < 0.1 { format!("{value:.3}×") } else { format!("{value:.2}×") }
@@ -165,10 +174,7 @@ pub(super) fn finding(result: &ArmResult, first: &str, terms: &Terms) -> String 
 
 /// Further figures as text, without those of single CPUs.
 pub(super) fn figures(result: &ArmResult) -> Option<String> {
-    let figure = |Values { name, median, .. }: &Values| match median.abs() >= 100.0 {
-        true => format!("{name} {}", count(*median)),
-        false => format!("{name} {median:.1}"),
-    };
+    let figure = |Values { name, median, .. }: &Values| format!("{name} {}", quantity(*median));
     let of_one_cpu = |name: &str| name.starts_with("cpu") && name.ends_with("_mhz");
     let figures: Vec<_> = result.figures.iter().filter(|it| !of_one_cpu(&it.name)).map(figure).collect();
     (!figures.is_empty()).then(|| figures.join(", "))
@@ -341,6 +347,7 @@ mod tests {
         assert_eq!(count(25012.0), "25,012");
         assert_eq!(count(999.0), "999");
         assert_eq!(count(1234567.0), "1,234,567");
+        assert_eq!([250_120.0, 8.66, 0.0, 0.020_004].map(quantity), ["250,120", "8.7", "0.0", "0.0200"]);
         assert_eq!(ratio(1.428), "1.43×");
         assert_eq!(ratio(0.0123), "0.012×");
     }

@@ -54,9 +54,10 @@ pub(super) fn switches(context: &Context<'_>, request: &Request) -> Result<Rende
 /// `383,986`: the median of a figure of the workload's own, in the unit that its name ends with.
 pub(super) fn own(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let name = required(request, "name")?;
+    let text = |value: f64| if value < 10.0 { words::quantity(value) } else { words::count(value) };
     figure(context, request, |_, result| {
         let found = result.figures.iter().find(|it| it.name == name);
-        Ok(found.map(|it| words::count(it.median)))
+        Ok(found.map(|it| text(it.median)))
     })
 }
 
