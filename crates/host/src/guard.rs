@@ -8,8 +8,7 @@
 //! `set_cpus_allowed_dl()` when a CPU goes offline.
 use crate::Error;
 use crate::processes;
-use crate::starvation::{numbers_in, read_stat};
-use crate::status::policy_of;
+use crate::tasks::{self, Stat};
 use nix::errno::Errno;
 use nix::libc;
 use std::cell::Cell;
@@ -286,14 +285,10 @@ struct Runnable {
 fn runnable_tasks() -> impl Iterator<Item = Runnable> {
     let own = nix::unistd::gettid().as_raw() as u32;
     let task = move |process: u32, id: u32| {
-        let stat = read_stat(&format!("/proc/{process}/task/{id}/stat"))?;
-        let is_runnable = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'));
-        let class = policy_of(&stat).filter(|_| is_runnable && id != own)?;
-        Some(Runnable { id: id as _, process: process as _, class: class as _ })
+        let stat = Stat::of_task(process, id).filter(|stat| stat.is_runnable && id != own)?;
+        Some(Runnable { id: id as _, process: process as _, class: stat.class as _ })
     };
-    numbers_in("/proc").flat_map(move |process| {
-        numbers_in(&format!("/proc/{process}/task")).filter_map(move |id| task(process, id))
-    })
+    tasks::all().filter_map(move |(process, id)| task(process, id))
 }
 
 fn is_real_time(class: libc::c_int) -> bool {

@@ -24,6 +24,7 @@ mod server;
 mod starvation;
 pub mod status;
 mod supervise;
+mod tasks;
 mod topology;
 pub mod verifier;
 

@@ -2,6 +2,7 @@
 //! and after 30 s without a CPU for one task of SCHED_EXT it takes the scheduler from all.
 use crate::Waiter;
 use crate::class::SCHED_EXT;
+use crate::tasks::{self, Stat};
 use nix::errno::Errno;
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
@@ -188,18 +189,7 @@ fn into_default_class(task: u32) -> Result<(), Errno> {
 /// All tasks of SCHED_EXT on the machine.
 fn tasks() -> Vec<Task> {
     let mut descendants = Descendants::of_this_process();
-    let mut found = Vec::new();
-    for process in numbers_in("/proc") {
-        for thread in numbers_in(&format!("/proc/{process}/task")) {
-            found.extend(task(process, thread, &mut descendants));
-        }
-    }
-    found
-}
-
-pub(crate) fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    tasks::all().filter_map(|(process, id)| task(process, id, &mut descendants)).collect()
 }
 
 /// `None`: the task has just ended, or is of another class.
@@ -211,39 +201,17 @@ fn task(process: u32, id: u32, descendants: &mut Descendants) -> Option<Task> {
     {
         return None;
     }
-    let file = |name: &str| format!("/proc/{process}/task/{id}/{name}");
-    let stat = read_stat(&file("stat"))?;
-    let Stat { name, state, parent, rest } = Stat::of(&stat)?;
-    let schedstat = fs::read_to_string(file("schedstat")).ok()?;
-    // The kernel says 0 of a thread that is just ending.
+    let Stat { name, is_runnable, parent, ticks, .. } = Stat::of_task(process, id)?;
+    let schedstat = fs::read_to_string(format!("/proc/{process}/task/{id}/schedstat")).ok()?;
     let parent = Some(parent).filter(|parent| *parent > 0);
     let is_of_command = process != std::process::id() && descendants.include(process, parent);
     let mut numbers = schedstat.split_whitespace().map_while(|word| word.parse().ok());
     let mut ran: (u64, u64) = (numbers.next()?, numbers.nth(1)?);
     if ran == (0, 0) {
-        // A kernel that does not count (no CONFIG_SCHEDSTATS, and delayacct off): its user and system time, in ticks.
-        ran.0 = rest.split(' ').skip(9).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
+        // A kernel that does not count (no CONFIG_SCHEDSTATS, and delayacct off).
+        ran.0 = ticks;
     }
-    Some(Task { id, name: name.to_owned(), ran, runnable: state == "R", is_of_command })
-}
-
-/// The fields of a file `stat` in /proc.
-struct Stat<'a> {
-    name: &'a str,
-    state: &'a str,
-    parent: u32,
-    /// From field 5 on.
-    rest: &'a str,
-}
-
-impl<'a> Stat<'a> {
-    fn of(text: &'a str) -> Option<Self> {
-        // The fields follow the name, which may contain anything.
-        let (head, fields) = text.rsplit_once(") ")?;
-        let (state, fields) = fields.split_once(' ')?;
-        let (parent, rest) = fields.split_once(' ')?;
-        Some(Self { name: head.split_once('(')?.1, state, parent: parent.parse().ok()?, rest })
-    }
+    Some(Task { id, name, ran, runnable: is_runnable, is_of_command })
 }
 
 /// Which processes descend from this one.
@@ -278,13 +246,8 @@ impl Descendants {
     }
 }
 
-/// A task's name may be any bytes.
-pub(crate) fn read_stat(path: &str) -> Option<String> {
-    Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
-}
-
 fn parent_of(process: u32) -> Option<u32> {
-    Some(Stat::of(&read_stat(&format!("/proc/{process}/stat"))?)?.parent)
+    Some(Stat::of_process(process)?.parent)
 }
 
 #[cfg(test)]
@@ -374,16 +337,6 @@ mod tests {
         let before = own_cpu_time();
         std::thread::sleep(Duration::from_millis(300));
         assert!(own_cpu_time() - before < Duration::from_millis(100));
-    }
-
-    #[test]
-    fn a_stat_file_of_a_task_with_an_odd_name() {
-        let stat = Stat::of("42 (a) R 7 (b) S 17 42 42 0 -1 4194304").unwrap();
-        assert_eq!(
-            (stat.name, stat.state, stat.parent, stat.rest),
-            ("a) R 7 (b", "S", 17, "42 42 0 -1 4194304")
-        );
-        assert!(Stat::of("").is_none() && Stat::of("1 (x) R").is_none());
     }
 
     #[test]

@@ -3,9 +3,9 @@ use crate::Waiter;
 use crate::class::SCHED_EXT;
 use crate::config::release;
 use crate::sched_ext;
+use crate::tasks::{self, Stat};
 use flsched_spec::Policy;
 use serde::Serialize;
-use std::fs;
 
 /// The state of the machine's scheduling.
 #[derive(Debug, Serialize)]
@@ -98,34 +98,13 @@ pub(crate) fn policy_named(ops: &str) -> Option<&'static Policy> {
 
 /// Tasks whose class the attached scheduler serves.
 fn count_tasks(switch_all: bool) -> u64 {
-    let numbered = |path: &str| {
-        fs::read_dir(path)
-            .into_iter()
-            .flatten()
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
-            .map(|entry| entry.path())
-            .collect::<Vec<_>>()
+    let classes = tasks::all().filter_map(|(process, id)| Some(Stat::of_task(process, id)?.class));
+    let served = |class: &u32| match *class {
+        SCHED_EXT => true,
+        0 | 3 | 5 => switch_all, // SCHED_NORMAL, BATCH, IDLE
+        _ => false,
     };
-    let mut count = 0;
-    for process in numbered("/proc") {
-        for task in numbered(&process.join("task").to_string_lossy()) {
-            let policy = fs::read_to_string(task.join("stat")).ok().and_then(|stat| policy_of(&stat));
-            let served = match policy {
-                Some(SCHED_EXT) => true,
-                Some(0 | 3 | 5) => switch_all, // SCHED_NORMAL, BATCH, IDLE
-                _ => false,
-            };
-            count += u64::from(served);
-        }
-    }
-    count
-}
-
-/// Field 41 of `/proc/PID/stat`; the name in parentheses before it may contain anything.
-pub(crate) fn policy_of(stat: &str) -> Option<u32> {
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    after_name.split_whitespace().nth(41 - 3)?.parse().ok()
+    classes.filter(served).count() as u64
 }
 
 /// What the kernel's log has on ejections.
@@ -205,12 +184,6 @@ mod tests {
         let stalled = count_ejections(&log.lines().take(5).collect::<Vec<_>>().join("\n")).last.unwrap();
         assert_eq!((stalled.reason.as_str(), stalled.waiter), ("runnable task stall", Some(waiter)));
         assert!(count_ejections("[ 99.0] eth0: up\n").partial);
-    }
-
-    #[test]
-    fn reads_the_policy_of_a_task() {
-        let stat = format!("12 (a ) b) S 1 {}7 0", "0 ".repeat(36));
-        assert_eq!(policy_of(&stat), Some(7));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How the kernel was built and booted, and what was reserved since, as far as it keeps schedulers out.
 use super::{Finding, failure, ok};
 use crate::sched_ext;
-use crate::status::policy_of;
+use crate::tasks::{self, Stat};
 use flsched_machine::read_cpu_list;
 use nix::libc;
 use std::fs;
@@ -97,17 +97,8 @@ fn room(reserved: f64, cpus: f64, limit: f64) -> Result<(), String> {
 
 /// Of all tasks, in CPUs.
 fn reserved() -> f64 {
-    let numbers = |folder: &str| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).collect::<Vec<_>>()
-    };
-    let threads =
-        |process: u32| numbers(&format!("/proc/{process}/task")).into_iter().map(move |id| (process, id));
-    let all = numbers("/proc").into_iter().flat_map(threads);
-    let deadline = all.filter(|(process, id)| {
-        let stat = fs::read_to_string(format!("/proc/{process}/task/{id}/stat")).unwrap_or_default();
-        policy_of(&stat) == Some(libc::SCHED_DEADLINE as u32)
-    });
+    let is_deadline = |stat: Stat| stat.class == libc::SCHED_DEADLINE as u32;
+    let deadline = tasks::all().filter(|(process, id)| Stat::of_task(*process, *id).is_some_and(is_deadline));
     deadline.filter_map(|(_, id)| bandwidth(id)).sum()
 }
 
