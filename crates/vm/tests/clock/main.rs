@@ -3,7 +3,7 @@
 //! This program is all sides: started by cargo it boots the machines, in which it is process 1 and, with
 //! `--guest`, the command. What boots is ignored by default, as it takes a minute. `FLSCHED_TEST_CLOCK=all`
 //! adds a machine of 64 CPUs and, as a control, one on the work clock, where the checks must fail;
-//! `--nocapture` prints all readings. `docs/explanation/parallel-clock.md` has the figures.
+//! `--nocapture` prints all readings. `docs/explanation/parallel-clock.md` has the claims.
 mod guest;
 mod judge;
 mod machine;
