@@ -51,7 +51,7 @@ pub(super) fn switches(context: &Context<'_>, request: &Request) -> Result<Rende
     figure(context, request, |_, result| Ok(count(result)))
 }
 
-/// `383,986`: the median of a figure of the workload's own, in the unit that its name ends with.
+/// `383,986`, and below 10 `0.533`: the median of a figure of the workload's own, in the unit that its name ends with.
 pub(super) fn own(context: &Context<'_>, request: &Request) -> Result<Rendered, String> {
     let name = required(request, "name")?;
     let text = |value: f64| if value < 10.0 { words::quantity(value) } else { words::count(value) };
